@@ -1,0 +1,1 @@
+"""TARSy operator: alerts investigated by chains of LLM agents, as Kubernetes custom resources."""
