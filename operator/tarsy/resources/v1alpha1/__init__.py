@@ -1,0 +1,65 @@
+"""The kinds of tarsy.dev/v1alpha1, one module a kind.
+
+Decision: `KINDS` is the only list of them; CRDs, parsing and controllers are driven by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tarsy.resources.meta import AnyResource
+from tarsy.resources.v1alpha1.agent import Agent, AgentSpec
+from tarsy.resources.v1alpha1.alert import Alert, AlertContent, AlertSpec, AlertStatus
+from tarsy.resources.v1alpha1.chain import Chain, ChainSpec, Stage, StageAgent, Synthesis
+from tarsy.resources.v1alpha1.chat_message import ChatMessage, ChatMessageSpec, ChatMessageStatus
+from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
+from tarsy.resources.v1alpha1.investigation import Investigation, InvestigationSpec, InvestigationStatus
+from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults, InvestigationDefaultsSpec
+from tarsy.resources.v1alpha1.llm_provider import LLMProvider, LLMProviderSpec
+from tarsy.resources.v1alpha1.mcp_server import MCPServer, MCPServerSpec
+
+KINDS: Mapping[str, type[AnyResource]] = MappingProxyType(
+    {
+        kind.KIND: kind
+        for kind in (
+            Alert,
+            Investigation,
+            Chain,
+            Agent,
+            MCPServer,
+            LLMProvider,
+            ChatMessage,
+            InvestigationDefaults,
+        )
+    }
+)
+
+__all__ = [
+    "KINDS",
+    "Agent",
+    "AgentSpec",
+    "Alert",
+    "AlertContent",
+    "AlertSpec",
+    "AlertStatus",
+    "Chain",
+    "ChainSpec",
+    "ChatMessage",
+    "ChatMessageSpec",
+    "ChatMessageStatus",
+    "ConditionType",
+    "ConfigStatus",
+    "Investigation",
+    "InvestigationDefaults",
+    "InvestigationDefaultsSpec",
+    "InvestigationSpec",
+    "InvestigationStatus",
+    "LLMProvider",
+    "LLMProviderSpec",
+    "MCPServer",
+    "MCPServerSpec",
+    "Stage",
+    "StageAgent",
+    "Synthesis",
+]

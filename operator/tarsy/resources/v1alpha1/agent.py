@@ -1,0 +1,61 @@
+"""Agent: instructions, tools and a strategy.
+
+Decision: `serviceAccountName` is on the Agent, so its author decides whose rights its tools use, not who runs it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, StringConstraints
+
+from tarsy.resources.meta import AGE, Column, Resource
+from tarsy.resources.schema import Model, ObjectName
+from tarsy.resources.v1alpha1.common import (
+    MESSAGE_COLUMN,
+    READY_COLUMNS,
+    AllowedNamespaces,
+    ConfigStatus,
+    Iterations,
+    McpSelections,
+    Strategy,
+)
+
+
+class AgentSpec(Model):
+    """What the agent is told, and what it may use."""
+
+    description: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
+        default=None, description="What the agent is for."
+    )
+    instructions: Annotated[str, StringConstraints(max_length=32_768)] | None = Field(
+        default=None, description="What the agent is told about its work, beyond what every agent is told."
+    )
+    mcp_servers: McpSelections | None = Field(default=None, description="The MCP servers whose tools it has.")
+    strategy: Strategy | None = Field(default=None, description="How it works with the model.")
+    max_iterations: Iterations | None = Field(default=None, description="After so many iterations it must conclude.")
+    service_account_name: ObjectName | None = Field(
+        default=None, description="Name of the ServiceAccount that its tools act as."
+    )
+    allowed_namespaces: AllowedNamespaces | None = Field(
+        default=None, description="Which other namespaces may use it; none when not set."
+    )
+
+
+class Agent(Resource[AgentSpec, ConfigStatus]):
+    """An LLM with instructions and tools, to be used in the stages of chains."""
+
+    KIND: ClassVar[str] = "Agent"
+    PLURAL: ClassVar[str] = "agents"
+    SHORT_NAMES: ClassVar[tuple[str, ...]] = ("tagent",)
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        *READY_COLUMNS,
+        Column("Strategy", ".spec.strategy", description="How it works with the model."),
+        AGE,
+        Column("Description", ".spec.description", description="What it is for.", wide=True),
+        MESSAGE_COLUMN,
+    )
+
+    kind: Literal["Agent"] = "Agent"
+    spec: AgentSpec = AgentSpec()
+    status: ConfigStatus = ConfigStatus()

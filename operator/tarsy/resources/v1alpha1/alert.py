@@ -1,0 +1,160 @@
+"""Alert: one received alert.
+
+Decision: `data` is opaque text. Whatever the sender wrote is what the agents read, so there is nothing to configure
+per sender; only its size is limited, in bytes, because etcd counts bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, StringConstraints
+
+from tarsy.resources.meta import AGE, Column, Resource, Status
+from tarsy.resources.schema import AlertType, Model, ObjectName, Rule, Uid, Unique
+from tarsy.resources.v1alpha1.common import (
+    WEEK_SECONDS,
+    ConfigMapKeyRef,
+    McpSelection,
+    NameRef,
+    Runbook,
+    TtlSeconds,
+    immutable,
+)
+
+MAX_DATA_BYTES = 262_144
+
+
+class AlertDataSource(Model):
+    """Where the alert's data is."""
+
+    config_map_key_ref: ConfigMapKeyRef = Field(
+        description="A key of a ConfigMap in the same namespace that holds the data (at most 1 MiB)."
+    )
+
+
+class NativeTools(Model):
+    """Tools of the model's provider, on or off; the provider's setting when not set."""
+
+    google_search: bool | None = Field(default=None, description="Search with Google.")
+    code_execution: bool | None = Field(default=None, description="Run code at the provider.")
+    url_context: bool | None = Field(default=None, description="Read pages by URL at the provider.")
+
+
+class AlertContent(Model):
+    """What an alert says, and what its investigation shall use."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "has(self.data) != has(self.dataFrom)",
+            "set exactly one of data (the text itself) and dataFrom.configMapKeyRef (a key of a ConfigMap)",
+            lambda self: (self.data is None) != (self.data_from is None),
+        ),
+        Rule(
+            f"!has(self.data) || size(bytes(self.data)) <= {MAX_DATA_BYTES}",
+            f"data must have at most {MAX_DATA_BYTES} bytes (256 KiB); put larger data into a ConfigMap "
+            "and name it in dataFrom.configMapKeyRef",
+            lambda self: self.data is None or len(self.data.encode()) <= MAX_DATA_BYTES,
+            field="data",
+        ),
+        Rule(
+            "!has(self.data) || self.data.matches('[^ \\\\t\\\\r\\\\n]')",
+            "data must not be empty; put the text of the alert there",
+            lambda self: self.data is None or re.search(r"[^ \t\r\n]", self.data) is not None,
+            field="data",
+        ),
+    )
+
+    alert_type: AlertType = Field(
+        description="The type of the alert, which chooses the chain, such as the name of the alerting rule."
+    )
+    # Bounds for the schema only: in Python the rules above speak, which also name the remedy.
+    data: str | None = Field(
+        default=None,
+        description="The alert as text, of any format, at most 262144 bytes.",
+        json_schema_extra={"minLength": 1, "maxLength": MAX_DATA_BYTES},
+    )
+    data_from: AlertDataSource | None = Field(default=None, description="Where the alert's text is instead.")
+    runbook: Runbook | None = Field(
+        default=None, description="How to go about this alert; the namespace's default when not set."
+    )
+    chain_ref: NameRef | None = Field(
+        default=None, description="The chain to run, whatever alertType says; first in this namespace."
+    )
+    mcp_servers: Annotated[tuple[McpSelection, ...], Field(min_length=1, max_length=32), Unique("name")] | None = Field(
+        default=None,
+        description="The only MCP servers the agents get, in place of those that chain and agents name.",
+    )
+    native_tools: NativeTools | None = Field(
+        default=None, description="Tools of the model's provider, on or off for this alert."
+    )
+    incident_key: Annotated[str, StringConstraints(min_length=1, max_length=253)] | None = Field(
+        default=None, description="The incident that the alert belongs to; equal keys, same incident."
+    )
+
+
+class AlertSpec(AlertContent):
+    """What an alert says, and how long its object stays."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        *AlertContent.RULES,
+        *immutable(
+            "Alert",
+            "alertType",
+            "data",
+            "dataFrom",
+            "runbook",
+            "chainRef",
+            "mcpServers",
+            "nativeTools",
+            "incidentKey",
+        ),
+    )
+
+    ttl_seconds_after_finished: TtlSeconds = Field(
+        default=WEEK_SECONDS, description="Seconds from the end of its investigation to its deletion."
+    )
+
+
+class InvestigationRef(Model):
+    """The investigation of an alert."""
+
+    name: ObjectName = Field(description="Name of the Investigation.")
+    uid: Uid = Field(description="Its metadata.uid.")
+
+
+class AlertStatus(Status):
+    """What became of an alert."""
+
+    phase: Literal["Pending", "Waiting", "Investigating", "Finished", "Rejected"] | None = Field(
+        default=None,
+        description="For people: Pending, Waiting (for a chain to exist), Investigating, Finished, Rejected.",
+    )
+    investigation_ref: InvestigationRef | None = Field(
+        default=None, description="The investigation that was made for the alert."
+    )
+
+
+class Alert(Resource[AlertSpec, AlertStatus]):
+    """One received alert. It is investigated by the chain of its type, or by the one it names."""
+
+    KIND: ClassVar[str] = "Alert"
+    PLURAL: ClassVar[str] = "alerts"
+    SHORT_NAMES: ClassVar[tuple[str, ...]] = ("talert",)
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("Alert type", ".spec.alertType", description="The type of the alert."),
+        Column("Phase", ".status.phase", description="What became of it."),
+        Column("Investigation", ".status.investigationRef.name", description="Its investigation."),
+        AGE,
+        Column(
+            "Reason",
+            '.status.conditions[?(@.type=="Accepted")].reason',
+            description="Why it was accepted, or not.",
+            wide=True,
+        ),
+        Column("Incident", ".spec.incidentKey", description="The incident it belongs to.", wide=True),
+    )
+
+    kind: Literal["Alert"] = "Alert"
+    status: AlertStatus = AlertStatus()

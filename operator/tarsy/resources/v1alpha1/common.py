@@ -1,0 +1,251 @@
+"""What several kinds share: references, MCP selections, timeouts, strategies, grants to other namespaces.
+
+Decision: a setting that is absent stays None, it is never written as its default, because the plan resolves defaults
+through several objects and must tell "not set here" from "set to the default here".
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, StringConstraints
+
+from tarsy.resources.meta import Column, Status
+from tarsy.resources.schema import (
+    LABEL_KEY,
+    LABEL_VALUE,
+    DataKey,
+    HttpUrl,
+    LabelName,
+    Model,
+    ObjectName,
+    Rule,
+    ToolName,
+    Uid,
+    Unique,
+)
+
+Strategy = Literal["react", "native-thinking", "langchain", "synthesis", "synthesis-native-thinking", "single-call"]
+SuccessPolicy = Literal["Any", "All"]
+DesiredState = Literal["Running", "Concluded", "Cancelled"]
+WEEK_SECONDS = 604_800
+YEAR_SECONDS = 31_536_000
+
+Iterations = Annotated[int, Field(ge=1, le=200)]
+Seconds = Annotated[int, Field(ge=1, le=86_400)]
+Concurrency = Annotated[int, Field(ge=1, le=1000)]
+TtlSeconds = Annotated[int, Field(ge=0, le=YEAR_SECONDS)]
+ServerName = Annotated[LabelName, StringConstraints(max_length=40)]
+
+
+class ConditionType(StrEnum):
+    """The condition types of DESIGN section 3."""
+
+    READY = "Ready"
+    ACCEPTED = "Accepted"
+    FINISHED = "Finished"
+    SUCCEEDED = "Succeeded"
+    EVIDENCE_DEGRADED = "EvidenceDegraded"
+    BUDGET_EXCEEDED = "BudgetExceeded"
+
+
+class NameRef(Model):
+    """A reference by name."""
+
+    name: ObjectName = Field(description="Name of the object.")
+
+
+class ObjectRef(Model):
+    """A reference by name to one certain object of that name, if a uid is given."""
+
+    name: ObjectName = Field(description="Name of the object, in the same namespace.")
+    uid: Uid | None = Field(
+        default=None, description="Its metadata.uid; when set, another object of the same name does not count."
+    )
+
+
+class ConfigMapKeyRef(Model):
+    """A key of a ConfigMap in the same namespace."""
+
+    name: ObjectName = Field(description="Name of the ConfigMap, in the same namespace.")
+    key: DataKey = Field(description="Key in the ConfigMap's data.")
+
+
+class SecretKeyRef(Model):
+    """A key of a Secret in the same namespace."""
+
+    name: ObjectName = Field(
+        description='Name of the Secret, in the same namespace, with the label tarsy.dev/credentials: "true".'
+    )
+    key: DataKey = Field(description="Key in the Secret's data.")
+
+
+class SecretSource(Model):
+    """Where a value comes from that may not be written here."""
+
+    secret_key_ref: SecretKeyRef = Field(description="The key of a Secret that holds the value.")
+
+
+class McpSelection(Model):
+    """An MCP server, and which of its tools."""
+
+    name: ServerName = Field(description="Name of the MCPServer.")
+    tools: Annotated[tuple[ToolName, ...], Field(min_length=1, max_length=128), Unique()] | None = Field(
+        default=None, description="Only these of its tools; all when not set."
+    )
+
+
+McpSelections = Annotated[tuple[McpSelection, ...], Field(max_length=32), Unique("name")]
+
+
+class Runbook(Model):
+    """A text that tells the agents how to go about the alert; exactly one source."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "(has(self.inline) ? 1 : 0) + (has(self.configMapKeyRef) ? 1 : 0) + (has(self.url) ? 1 : 0) == 1",
+            "set exactly one of inline, configMapKeyRef and url",
+            lambda self: [self.inline, self.config_map_key_ref, self.url].count(None) == 2,
+        ),
+    )
+
+    inline: Annotated[str, StringConstraints(min_length=1, max_length=32_768)] | None = Field(
+        default=None, description="The text itself."
+    )
+    config_map_key_ref: ConfigMapKeyRef | None = Field(
+        default=None, description="A key of a ConfigMap in the same namespace that holds the text."
+    )
+    url: HttpUrl | None = Field(default=None, description="Where the text is; the administrator allows hosts.")
+
+
+class LocalRunbook(Model):
+    """A text that tells the agents how to go about an alert; exactly one source, none of them remote."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "has(self.inline) != has(self.configMapKeyRef)",
+            "set exactly one of inline and configMapKeyRef",
+            lambda self: (self.inline is None) != (self.config_map_key_ref is None),
+        ),
+    )
+
+    inline: Annotated[str, StringConstraints(min_length=1, max_length=32_768)] | None = Field(
+        default=None, description="The text itself."
+    )
+    config_map_key_ref: ConfigMapKeyRef | None = Field(
+        default=None, description="A key of a ConfigMap in the same namespace that holds the text."
+    )
+
+
+class Timeouts(Model):
+    """Time limits of a run, in seconds."""
+
+    investigation_seconds: Seconds | None = Field(default=None, description="The whole run, from its start.")
+    iteration_seconds: Seconds | None = Field(
+        default=None, description="One iteration of an agent: a model call and the tool calls it asks for."
+    )
+    model_call_seconds: Seconds | None = Field(default=None, description="One model call.")
+    tool_call_seconds: Seconds | None = Field(default=None, description="One tool call.")
+    first_token_seconds: Seconds | None = Field(
+        default=None, description="From the start of a model call to the first thing it answers."
+    )
+    stall_seconds: Seconds | None = Field(default=None, description="Between two pieces of a model's streamed answer.")
+
+
+class ExecutiveSummarySettings(Model):
+    """The short summary that is made of a finished investigation."""
+
+    enabled: bool = Field(default=True, description="Whether one is made.")
+    llm_provider: ObjectName | None = Field(
+        default=None, description="Name of the LLMProvider that writes it; the chain's when not set."
+    )
+
+
+class LabelRequirement(Model):
+    """A requirement on one label."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 "
+            ": !has(self.values) || size(self.values) == 0",
+            "values must be set for the operators In and NotIn, and only for them",
+            lambda self: (self.operator in ("In", "NotIn")) == bool(self.values),
+            field="values",
+        ),
+    )
+
+    key: Annotated[str, StringConstraints(min_length=1, max_length=317, pattern=LABEL_KEY)] = Field(
+        description="The label's key."
+    )
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(description="How the label relates to values.")
+    values: Annotated[tuple[Annotated[str, StringConstraints(max_length=63, pattern=LABEL_VALUE)], ...], Unique()] = (
+        Field(default=(), max_length=64, description="The values, for In and NotIn.")
+    )
+
+
+class LabelSelector(Model):
+    """Selects by labels; all its parts must hold, and an empty one selects everything."""
+
+    match_labels: dict[str, Annotated[str, StringConstraints(max_length=63, pattern=LABEL_VALUE)]] = Field(
+        default_factory=dict, max_length=32, description="Labels with exactly these values."
+    )
+    match_expressions: tuple[LabelRequirement, ...] = Field(
+        default=(), max_length=32, description="Requirements on labels."
+    )
+
+
+class AllowedNamespaces(Model):
+    """Which other namespaces may use this object."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "(self.from == 'Selector') == has(self.selector)",
+            "selector must be set when from is Selector, and only then",
+            lambda self: (self.from_ == "Selector") == (self.selector is not None),
+            field="selector",
+        ),
+    )
+
+    from_: Literal["None", "Selector", "All"] = Field(
+        default="None", alias="from", description="None: only its own; Selector: those with the labels; All."
+    )
+    selector: LabelSelector | None = Field(default=None, description="Selects namespaces by their labels.")
+
+
+class ConfigStatus(Status):
+    """Whether the object, and all it names, can be used."""
+
+
+READY_COLUMNS = (
+    Column("Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether it can be used."),
+    Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', description="Why it can be used, or not."),
+)
+MESSAGE_COLUMN = Column(
+    "Message",
+    '.status.conditions[?(@.type=="Ready")].message',
+    description="Why it can be used, or not.",
+    wide=True,
+)
+
+
+def immutable(what: str, *fields: str) -> tuple[Rule, ...]:
+    """A rule for each field (JSON names): once the object exists, it stays as it is."""
+    return tuple(
+        Rule(
+            f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
+            f"{field} cannot be changed; create a new {what}",
+            field=field,
+            reason="FieldValueForbidden",
+        )
+        for field in fields
+    )
+
+
+DESIRED_STATE_ONLY_FORWARD = Rule(
+    "oldSelf.desiredState == 'Running' || self.desiredState == 'Cancelled' "
+    "|| self.desiredState == oldSelf.desiredState",
+    "desiredState goes only forward: Running, Concluded, Cancelled; to run again, create a new object",
+    field="desiredState",
+    reason="FieldValueForbidden",
+)

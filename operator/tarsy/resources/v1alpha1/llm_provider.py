@@ -1,0 +1,56 @@
+"""LLMProvider: where a model is, and how it is called.
+
+Decision: the key is optional, because local servers (vLLM, Ollama) are first-class and want none.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, StringConstraints
+
+from tarsy.resources.meta import AGE, Column, Resource
+from tarsy.resources.schema import HttpUrl, Model
+from tarsy.resources.v1alpha1.common import MESSAGE_COLUMN, READY_COLUMNS, AllowedNamespaces, ConfigStatus, SecretKeyRef
+
+
+class LLMProviderSpec(Model):
+    """Which model, and how it is called."""
+
+    type: Literal["openai"] = Field(description="Whose API is spoken: openai, and all that is compatible.")
+    model: Annotated[str, StringConstraints(min_length=1, max_length=253)] = Field(description="Name of the model.")
+    api_key_secret_ref: SecretKeyRef | None = Field(
+        default=None, description="The API key; not set for servers that want none."
+    )
+    base_url: HttpUrl | None = Field(
+        default=None, alias="baseURL", description="Where the API is; the provider's own address when not set."
+    )
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, description="How freely the model chooses its words; its default when not set."
+    )
+    max_output_tokens: int | None = Field(default=None, ge=1, le=10_000_000, description="Most tokens of one answer.")
+    context_window: int | None = Field(
+        default=None, ge=1024, le=100_000_000, description="How many tokens the model can read at once."
+    )
+    allowed_namespaces: AllowedNamespaces | None = Field(
+        default=None, description="Which other namespaces may use it; none when not set."
+    )
+
+
+class LLMProvider(Resource[LLMProviderSpec, ConfigStatus]):
+    """A model of a provider, with its address and key."""
+
+    KIND: ClassVar[str] = "LLMProvider"
+    PLURAL: ClassVar[str] = "llmproviders"
+    SHORT_NAMES: ClassVar[tuple[str, ...]] = ("llmp",)
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        *READY_COLUMNS,
+        Column("Type", ".spec.type", description="Whose API is spoken."),
+        Column("Model", ".spec.model", description="Name of the model."),
+        AGE,
+        Column("URL", ".spec.baseURL", description="Where the API is.", wide=True),
+        MESSAGE_COLUMN,
+    )
+
+    kind: Literal["LLMProvider"] = "LLMProvider"
+    status: ConfigStatus = ConfigStatus()

@@ -1,0 +1,241 @@
+"""For every CEL rule, objects that keep it and objects that break it.
+
+Decision: a case finds its rule by model and a fragment of its CEL, so a rule that changes its meaning loses its case.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tarsy.resources.schema import Model, Rule
+from tarsy.resources.v1alpha1 import InvestigationDefaults, MCPServer
+from tarsy.resources.v1alpha1.alert import AlertContent, AlertSpec
+from tarsy.resources.v1alpha1.chain import Stage
+from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
+from tarsy.resources.v1alpha1.common import AllowedNamespaces, LabelRequirement, LocalRunbook, Runbook
+from tarsy.resources.v1alpha1.investigation import InvestigationSpec
+from tarsy.resources.v1alpha1.mcp_server import EnvVar, Header, Transport
+
+REF = {"configMapKeyRef": {"name": "cm", "key": "k"}}
+SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}
+HTTP = {"url": "https://tools.example/mcp"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Objects that keep and that break the rule of `model` whose CEL has `fragment`; `old` for rules of transition."""
+
+    model: type[Model]
+    fragment: str
+    good: dict[str, Any]
+    bad: dict[str, Any]
+    old: dict[str, Any] | None = None
+    id: str = ""
+
+    @property
+    def rule(self) -> Rule:
+        (found,) = (rule for rule in self.model.RULES if self.fragment in rule.cel)
+        return found
+
+
+def changes(model: type[Model], base: dict[str, Any], values: dict[str, tuple[Any, Any]]) -> list[Case]:
+    """For each field, cases of one that stays, changes, is added and is taken away."""
+    cases = []
+    for field, (one, other) in values.items():
+        fragment = f"self.{field} == oldSelf.{field}"
+        with_one, with_other = {**base, field: one}, {**base, field: other}
+        without = {name: value for name, value in base.items() if name != field}
+        cases += [
+            Case(model, fragment, with_one, with_other, with_one, "changed"),
+            Case(model, fragment, without, with_one, without, "added"),
+            Case(model, fragment, with_one, without, with_one, "removed"),
+        ]
+    return cases
+
+
+CASES = [
+    *(
+        case
+        for model in (AlertContent, AlertSpec)
+        for case in (
+            Case(model, "has(self.data) !=", {"alertType": "a", "data": "x"}, {"alertType": "a"}, id="neither"),
+            Case(
+                model,
+                "has(self.data) !=",
+                {"alertType": "a", "dataFrom": REF},
+                {"alertType": "a", "data": "x", "dataFrom": REF},
+                id="both",
+            ),
+            Case(
+                model,
+                "size(bytes(",
+                {"alertType": "a", "data": "é" * 131_072},
+                {"alertType": "a", "data": "é" * 131_072 + "x"},
+                id="two bytes each",
+            ),
+            Case(
+                model,
+                "size(bytes(",
+                {"alertType": "a", "data": "😀" * 65_536},
+                {"alertType": "a", "data": "😀" * 65_537},
+                id="four bytes each",
+            ),
+            Case(
+                model,
+                "matches(",
+                {"alertType": "a", "data": "\n x"},
+                {"alertType": "a", "data": " \t\r\n"},
+                id="white space",
+            ),
+        )
+    ),
+    *changes(
+        AlertSpec,
+        {"alertType": "a", "data": "x"},
+        {
+            "alertType": ("a", "b"),
+            "data": ("x", "y"),
+            "dataFrom": (REF, {"configMapKeyRef": {"name": "cm", "key": "other"}}),
+            "runbook": ({"inline": "a"}, {"inline": "b"}),
+            "chainRef": ({"name": "a"}, {"name": "b"}),
+            "mcpServers": ([{"name": "a"}], [{"name": "a", "tools": ["t"]}]),
+            "nativeTools": ({"googleSearch": True}, {"googleSearch": False}),
+            "incidentKey": ("a", "b"),
+        },
+    ),
+    Case(InvestigationSpec, "has(self.alertRef) != ", {"alertRef": {"name": "a"}}, {}, id="neither"),
+    Case(
+        InvestigationSpec,
+        "has(self.alertRef) != ",
+        {"alert": {"alertType": "a", "data": "x"}},
+        {"alertRef": {"name": "a"}, "alert": {"alertType": "a", "data": "x"}},
+        id="both",
+    ),
+    *changes(
+        InvestigationSpec,
+        {"alertRef": {"name": "a"}},
+        {
+            "alertRef": ({"name": "a"}, {"name": "a", "uid": "1"}),
+            "alert": ({"alertType": "a", "data": "x"}, {"alertType": "a", "data": "y"}),
+            "chainRef": ({"name": "a"}, {"name": "b"}),
+            "retryOf": ({"name": "a"}, {"name": "b"}),
+        },
+    ),
+    *changes(
+        ChatMessageSpec,
+        {"investigationRef": {"name": "i"}, "question": "why?"},
+        {"investigationRef": ({"name": "i"}, {"name": "j"}), "question": ("why?", "how?")},
+    ),
+    *(
+        Case(
+            model,
+            "oldSelf.desiredState ==",
+            {**base, "desiredState": good},
+            {**base, "desiredState": bad},
+            {**base, "desiredState": old},
+            f"{old} to {bad}",
+        )
+        for model, base in (
+            (InvestigationSpec, {"alertRef": {"name": "a"}}),
+            (ChatMessageSpec, {"investigationRef": {"name": "i"}, "question": "why?"}),
+        )
+        for old, good, bad in (
+            ("Concluded", "Cancelled", "Running"),
+            ("Concluded", "Concluded", "Running"),
+            ("Cancelled", "Cancelled", "Concluded"),
+            ("Cancelled", "Cancelled", "Running"),
+        )
+    ),
+    Case(Runbook, "== 1", {"inline": "x"}, {}, id="none"),
+    Case(Runbook, "== 1", REF, {"inline": "x", "url": "https://runbooks.example/a"}, id="two"),
+    Case(Runbook, "== 1", {"url": "https://runbooks.example/a"}, {**REF, "inline": "x"}, id="another two"),
+    Case(LocalRunbook, "!=", {"inline": "x"}, {}, id="none"),
+    Case(LocalRunbook, "!=", REF, {**REF, "inline": "x"}, id="both"),
+    Case(
+        Stage,
+        "self.replicas ==",
+        {"name": "s", "agents": [{"name": "a"}], "replicas": 3},
+        {"name": "s", "agents": [{"name": "a"}, {"name": "b"}], "replicas": 2},
+        id="replicas of several",
+    ),
+    Case(
+        Stage,
+        "self.replicas ==",
+        {"name": "s", "agents": [{"name": "a"}, {"name": "b"}], "replicas": 1},
+        {"name": "s", "agents": [{"name": "a"}, {"name": "a"}], "replicas": 10},
+        id="several once",
+    ),
+    Case(
+        AllowedNamespaces,
+        "self.selector",
+        {"from": "Selector", "selector": {"matchLabels": {"team": "sre"}}},
+        {"from": "Selector"},
+        id="no selector",
+    ),
+    Case(
+        AllowedNamespaces,
+        "self.selector",
+        {"from": "All"},
+        {"from": "All", "selector": {"matchLabels": {"team": "sre"}}},
+        id="selector that does not count",
+    ),
+    Case(
+        LabelRequirement,
+        "self.values",
+        {"key": "team", "operator": "In", "values": ["sre"]},
+        {"key": "team", "operator": "NotIn"},
+        id="no values",
+    ),
+    Case(
+        LabelRequirement,
+        "self.values",
+        {"key": "team", "operator": "Exists"},
+        {"key": "team", "operator": "DoesNotExist", "values": ["sre"]},
+        id="values that do not count",
+    ),
+    *(
+        case
+        for model in (EnvVar, Header)
+        for case in (
+            Case(model, "self.valueFrom", {"name": "A", "value": ""}, {"name": "A"}, id="neither"),
+            Case(
+                model,
+                "self.valueFrom",
+                {"name": "A", "valueFrom": SECRET},
+                {"name": "A", "value": "x", "valueFrom": SECRET},
+                id="both",
+            ),
+        )
+    ),
+    Case(
+        Transport,
+        "self.stdio",
+        {"type": "stdio", "stdio": {"command": "x"}},
+        {"type": "stdio", "http": HTTP},
+        id="the other",
+    ),
+    Case(
+        Transport,
+        "self.stdio",
+        {"type": "http", "http": HTTP},
+        {"type": "http", "http": HTTP, "stdio": {"command": "x"}},
+        id="both",
+    ),
+    Case(Transport, "self.stdio", {"type": "http", "http": HTTP}, {"type": "http"}, id="neither"),
+    *(
+        Case(
+            MCPServer,
+            "self.metadata.name",
+            {"metadata": {"name": "m" * 40}, "spec": {"transport": {"type": "http", "http": HTTP}}},
+            {"metadata": {"name": name}, "spec": {"transport": {"type": "http", "http": HTTP}}},
+            id=id_,
+        )
+        for name, id_ in (("m" * 41, "too long"), ("my.server", "dot"))
+    ),
+    Case(
+        InvestigationDefaults,
+        "self.metadata.name",
+        {"metadata": {"name": "default"}, "spec": {}},
+        {"metadata": {"name": "defaults"}, "spec": {}},
+        id="other name",
+    ),
+]

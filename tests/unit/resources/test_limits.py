@@ -1,0 +1,113 @@
+"""At a limit an object is good, one beyond it is not."""
+
+import pytest
+
+from tarsy.resources.parse import InvalidResource, parse
+
+REF = {"name": "x", "key": "k"}
+
+
+def document(kind, spec, name):
+    return {"apiVersion": "tarsy.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def alert(**spec):
+    return document("Alert", {"alertType": "a", "data": "x", **spec}, "a")
+
+
+def investigation(**spec):
+    return document("Investigation", {"alertRef": {"name": "a"}, **spec}, "i")
+
+
+def chain(agents=1, **stage):
+    names = [{"name": f"agent-{number}"} for number in range(agents)]
+    return document("Chain", {"stages": [{"name": "s", "agents": names, **stage}]}, "c")
+
+
+def stages(count):
+    return document(
+        "Chain", {"stages": [{"name": f"s-{number}", "agents": [{"name": "a"}]} for number in range(count)]}, "c"
+    )
+
+
+def agent(**spec):
+    return document("Agent", spec, "a")
+
+
+def server(name="m", **spec):
+    return document("MCPServer", {"transport": {"type": "http", "http": {"url": "http://x"}}, **spec}, name)
+
+
+def provider(**spec):
+    return document("LLMProvider", {"type": "openai", "model": "m", **spec}, "p")
+
+
+def question(text):
+    return document("ChatMessage", {"investigationRef": {"name": "i"}, "question": text}, "q")
+
+
+def selection(*names):
+    return [{"name": name} for name in names]
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        (alert(data="x" * 262_144), alert(data="x" * 262_145)),
+        (alert(data="é" * 131_072), alert(data="é" * 131_072 + "x")),
+        (alert(data="漢" * 87_381 + "x"), alert(data="漢" * 87_382)),
+        (alert(data="x"), alert(data="")),
+        (alert(alertType="a" * 253), alert(alertType="a" * 254)),
+        (alert(alertType="Kube Pod: crash/loop_1.2"), alert(alertType="crash\nloop")),
+        (alert(alertType="NodeDown"), alert(alertType=" NodeDown")),
+        (alert(ttlSecondsAfterFinished=0), alert(ttlSecondsAfterFinished=-1)),
+        (alert(ttlSecondsAfterFinished=31_536_000), alert(ttlSecondsAfterFinished=31_536_001)),
+        (alert(incidentKey="k" * 253), alert(incidentKey="k" * 254)),
+        (alert(chainRef={"name": "a" * 253}), alert(chainRef={"name": "a" * 254})),
+        (alert(runbook={"inline": "r" * 32_768}), alert(runbook={"inline": "r" * 32_769})),
+        (
+            alert(mcpServers=selection(*(f"m-{number}" for number in range(32)))),
+            alert(mcpServers=selection(*(f"m-{number}" for number in range(33)))),
+        ),
+        (alert(mcpServers=selection("m" * 40)), alert(mcpServers=selection("m" * 41))),
+        (alert(mcpServers=[{"name": "m", "tools": ["t"]}]), alert(mcpServers=[{"name": "m", "tools": []}])),
+        (investigation(ttlSecondsAfterFinished=0), investigation(ttlSecondsAfterFinished=-1)),
+        (stages(1), stages(0)),
+        (stages(20), stages(21)),
+        (chain(agents=1), chain(agents=0)),
+        (chain(agents=10), chain(agents=11)),
+        (chain(replicas=1), chain(replicas=0)),
+        (chain(replicas=10), chain(replicas=11)),
+        (chain(agents=2, replicas=1), chain(agents=2, replicas=2)),
+        (chain(maxIterations=200), chain(maxIterations=201)),
+        (chain(maxIterations=1), chain(maxIterations=0)),
+        (agent(instructions="i" * 32_768), agent(instructions="i" * 32_769)),
+        (agent(serviceAccountName="reader"), agent(serviceAccountName="Reader")),
+        (server("m" * 40), server("m" * 41)),
+        (server("kubernetes-server"), server("kubernetes.server")),
+        (server(timeouts={"callSeconds": 86_400}), server(timeouts={"callSeconds": 86_401})),
+        (server(timeouts={"initSeconds": 1}), server(timeouts={"initSeconds": 0})),
+        (provider(temperature=0), provider(temperature=-0.1)),
+        (provider(temperature=2), provider(temperature=2.01)),
+        (provider(apiKeySecretRef=REF), provider(apiKeySecretRef={"name": "x"})),
+        (provider(baseURL="http://localhost:11434/v1"), provider(baseURL="http://")),
+        (provider(contextWindow=1024), provider(contextWindow=1023)),
+        (question("q" * 100_000), question("q" * 100_001)),
+        (question("q"), question("")),
+    ],
+)
+def test_object_at_a_limit_is_good_and_beyond_it_is_not(good, bad):
+    parse(good)
+    with pytest.raises(InvalidResource):
+        parse(bad)
+
+
+def test_defaults_are_those_of_the_design():
+    week = 7 * 24 * 60 * 60
+    assert parse(alert()).spec.ttl_seconds_after_finished == week
+    run = parse(investigation()).spec
+    assert (run.desired_state, run.ttl_seconds_after_finished) == ("Running", week)
+    assert parse(chain()).spec.alert_tools == "Allowed"
+    assert parse(chain()).spec.stages[0].replicas == 1
+    timeouts = parse(server()).spec.timeouts
+    assert (timeouts.init_seconds, timeouts.call_seconds) == (30, 60)
