@@ -1,0 +1,60 @@
+"""Messages, tool definitions and tool calls: a conversation exactly as a model sees it.
+
+The same types travel from the engine to the provider and into Postgres, so what is stored is what was sent.
+`provider_state` carries what a provider needs back verbatim on the next call (thought signatures): opaque JSON
+that only the provider that wrote it reads.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """One tool as it is offered to a model: `name` is `server.tool`, `parameters_schema` a JSON schema."""
+
+    name: str
+    description: str
+    parameters_schema: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One tool call of an assistant message: `arguments` is the text the model wrote (JSON, or nearly)."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation.
+
+    `tool_calls` only on assistant messages; `tool_call_id` and `tool_name` only on tool messages.
+    """
+
+    role: Role
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    provider_state: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """A tool's answer as the model will see it; errors are answers too."""
+
+    content: str
+    is_error: bool = False

@@ -1,0 +1,302 @@
+"""Investigation, stage and agent execution: the upper three layers, and the trace's two.
+
+Rows that the engine starts are `...Start`, what closes them `...Outcome` or `...Result`, what is read back `...Record`.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from tarsy.record.finding import Finding
+from tarsy.record.messages import Message, ToolCall, ToolDefinition
+from tarsy.record.usage import Usage
+
+
+class LeaseLost(Exception):
+    """This attempt no longer owns the run: stop, write nothing, do nothing (DESIGN section 5, "Lease and fence")."""
+
+
+class State(StrEnum):
+    """Where an investigation, a stage or an execution is (seed 004: one vocabulary for the three)."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing more will happen."""
+        return self not in (State.PENDING, State.RUNNING)
+
+
+class DesiredState(StrEnum):
+    """What the investigation's owner asks for; it only ever moves down this list (DESIGN section 3)."""
+
+    RUNNING = "Running"
+    CONCLUDED = "Concluded"
+    CANCELLED = "Cancelled"
+
+
+class StageKind(StrEnum):
+    """Why a stage exists."""
+
+    INVESTIGATION = "investigation"
+    SYNTHESIS = "synthesis"
+    EXECUTIVE_SUMMARY = "executive_summary"
+
+
+class InteractionState(StrEnum):
+    """Where a model call or a tool call is; `started` rows of a dead attempt become `interrupted`."""
+
+    STARTED = "started"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+class ModelCallKind(StrEnum):
+    """What a model call was for."""
+
+    ITERATION = "iteration"
+    FORCED_CONCLUSION = "forced_conclusion"
+    SYNTHESIS = "synthesis"
+    EXECUTIVE_SUMMARY = "executive_summary"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why something ended badly: a CamelCase `reason` for programs, a sentence for people, no secret in either."""
+
+    reason: str
+    message: str
+
+
+class LoopState(BaseModel):
+    """What an agent loop must remember beyond its conversation to go on after a crash."""
+
+    model_config = ConfigDict(frozen=True)
+
+    iteration: int = 0
+    consecutive_timeouts: int = 0
+    empty_answers: int = 0
+    tool_calls: int = 0
+    concluding: bool = False
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class StageStart:
+    """A stage about to run."""
+
+    id: UUID
+    index: int
+    name: str
+    kind: StageKind
+    expected_agents: int
+    parallel: str | None = None
+    success_policy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageRecord:
+    """A stage as the record has it: new, or left by an earlier attempt."""
+
+    id: UUID
+    state: State
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionStart:
+    """An agent execution about to run."""
+
+    id: UUID
+    stage: UUID
+    index: int
+    agent: str
+    display_name: str
+    strategy: str
+    provider: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallRecord:
+    """A tool call that an earlier attempt began for a message that still waits for its answer."""
+
+    message_seq: int
+    index: int
+    attempt: int
+    state: InteractionState
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionRecord:
+    """An agent execution as the record has it.
+
+    `messages` is the conversation so far, in order; `model_calls` counts every model call ever started;
+    `unanswered` are tool calls with a row but no tool message yet.
+    """
+
+    id: UUID
+    state: State
+    messages: tuple[Message, ...] = ()
+    loop: LoopState = field(default_factory=LoopState)
+    model_calls: int = 0
+    unanswered: tuple[ToolCallRecord, ...] = ()
+    result: str | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallStart:
+    """Boundary (a): written before the request leaves.
+
+    `new_messages` are appended to the conversation first, `first_seq` being the sequence of the first of them;
+    the request consists of all messages below `message_count`.
+    """
+
+    id: UUID
+    execution: UUID
+    number: int
+    kind: ModelCallKind
+    provider: str
+    model: str
+    strategy: str
+    first_seq: int
+    new_messages: tuple[Message, ...]
+    message_count: int
+    tools: tuple[ToolDefinition, ...]
+    loop: LoopState
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallResult:
+    """Boundary (b): the answer, its usage, and the loop's state after it; with `failure`, no message."""
+
+    id: UUID
+    execution: UUID
+    loop: LoopState
+    message_seq: int | None = None
+    message: Message | None = None
+    thinking: str = ""
+    usage: Usage | None = None
+    failure: Failure | None = None
+    duration_ms: int = 0
+    response_metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStart:
+    """Boundary (c): written before the tool server hears of it."""
+
+    id: UUID
+    execution: UUID
+    message_seq: int
+    index: int
+    attempt: int
+    call: ToolCall
+    server: str
+    tool: str
+    idempotency_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallResult:
+    """Boundary (d): the result as stored, the tool message exactly as the model will see it, the loop's state."""
+
+    id: UUID
+    execution: UUID
+    message_seq: int
+    message: Message
+    result: str
+    is_error: bool
+    duration_ms: int
+    loop: LoopState
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionOutcome:
+    """How an execution ended; `result` is its final answer."""
+
+    execution: UUID
+    state: State
+    result: str | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageOutcome:
+    """How a stage ended."""
+
+    stage: UUID
+    state: State
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How an investigation ended.
+
+    `state` is terminal. `executive_summary_error` does not make a run fail (fail open, seed 004).
+    """
+
+    state: State
+    final_analysis: str | None = None
+    finding: Finding | None = None
+    executive_summary: str | None = None
+    executive_summary_error: str | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageView:
+    """A stage as status and CLI show it."""
+
+    index: int
+    name: str
+    kind: StageKind
+    state: State
+    agents: int
+    agents_finished: int
+    started_at: datetime | None
+    finished_at: datetime | None
+    failure: Failure | None
+
+
+@dataclass(frozen=True, slots=True)
+class InvestigationRecord:
+    """An investigation with its counters, as the projector and the CLI read it."""
+
+    id: UUID
+    namespace: str
+    name: str
+    alert_type: str
+    chain: str
+    chain_namespace: str
+    plan_hash: str
+    stages_planned: int
+    state: State
+    desired_state: DesiredState
+    attempt: int
+    revision: int
+    published_revision: int
+    accepted_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    deadline: datetime | None
+    usage: Usage
+    model_calls: int
+    interrupted_model_calls: int
+    tool_calls: int
+    stages: tuple[StageView, ...]
+    outcome: RunOutcome | None
+    evidence_missing: tuple[str, ...] = ()

@@ -1,0 +1,40 @@
+"""Tokens and calls, as counted by the providers themselves.
+
+A provider that reports nothing leaves the field None, and a sum with an unknown part says so by `complete=False`:
+unknown is never zero.
+"""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Usage(BaseModel):
+    """Tokens of one model call, or a sum of calls.
+
+    `output_tokens` includes `thinking_tokens`; `cached_tokens` are part of `input_tokens`. `complete` is False when
+    any summed call reported no usage.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    thinking_tokens: int = 0
+    cached_tokens: int = 0
+    complete: bool = True
+
+    @property
+    def total_tokens(self) -> int:
+        """Input plus output."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            thinking_tokens=self.thinking_tokens + other.thinking_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            complete=self.complete and other.complete,
+        )
+
+
+UNKNOWN_USAGE = Usage(complete=False)
