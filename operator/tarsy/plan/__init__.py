@@ -1,0 +1,1 @@
+"""References and overrides become one frozen plan."""

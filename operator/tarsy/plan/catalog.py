@@ -1,0 +1,61 @@
+"""The configuration objects there are, by kind, namespace and name.
+
+Decision: a protocol of three lookups, so that the controller's cache and the files of `tarsy plan` serve the same
+pure code; kinds are asked for by their class, so every lookup is typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from tarsy.resources.meta import AnyResource
+
+R = TypeVar("R", bound=AnyResource)
+
+
+class Catalog(Protocol):
+    """What is known of the cluster's configuration at one moment; answers come from memory."""
+
+    def get(self, kind: type[R], namespace: str, name: str) -> R | None:
+        """The object, or None."""
+        ...
+
+    def list(self, kind: type[R], namespace: str) -> Sequence[R]:
+        """The objects of a kind in a namespace, in any order."""
+        ...
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        """The labels of a namespace; none when it is not known."""
+        ...
+
+
+class ResourceCatalog:
+    """A catalog of given objects."""
+
+    def __init__(
+        self, resources: Iterable[AnyResource] = (), namespaces: Mapping[str, Mapping[str, str]] | None = None
+    ) -> None:
+        """Takes the objects (of two with one name the later counts) and the labels of namespaces by name."""
+        self._objects: dict[tuple[type[AnyResource], str], dict[str, AnyResource]] = {}
+        for resource in resources:
+            same = self._objects.setdefault((type(resource), resource.metadata.namespace), {})
+            same[resource.metadata.name] = resource
+        # The API server labels every namespace with its name; selectors are written against that.
+        self._labels = {
+            name: {"kubernetes.io/metadata.name": name, **labels} for name, labels in (namespaces or {}).items()
+        }
+
+    def get(self, kind: type[R], namespace: str, name: str) -> R | None:
+        """The object, or None."""
+        found = self._objects.get((kind, namespace), {}).get(name)
+        return found if isinstance(found, kind) else None
+
+    def list(self, kind: type[R], namespace: str) -> Sequence[R]:
+        """The objects of a kind in a namespace, by name."""
+        objects = self._objects.get((kind, namespace), {})
+        return [obj for _, obj in sorted(objects.items()) if isinstance(obj, kind)]
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        """The labels of a namespace; only its name when nothing was given."""
+        return self._labels.get(namespace, {"kubernetes.io/metadata.name": namespace})

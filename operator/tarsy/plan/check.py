@@ -1,0 +1,170 @@
+"""What makes a configuration object not Ready, and what it names.
+
+Decision: both come from one walk (`_named`), so an object is looked at again for exactly the names it was judged by.
+An object is judged by its own references only; what those objects lack is said on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tarsy.plan import builtin
+from tarsy.plan.catalog import Catalog
+from tarsy.plan.errors import At, PlanError
+from tarsy.plan.lookup import Lookup
+from tarsy.plan.model import SecretKey, Strategy
+from tarsy.plan.select import claimants
+from tarsy.resources.meta import AnyResource
+from tarsy.resources.v1alpha1.agent import Agent
+from tarsy.resources.v1alpha1.chain import Chain
+from tarsy.resources.v1alpha1.common import McpSelection, SecretKeyRef
+from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
+from tarsy.resources.v1alpha1.llm_provider import LLMProvider
+from tarsy.resources.v1alpha1.mcp_server import EnvVar, Header, MCPServer
+
+Nameable = type[Agent] | type[LLMProvider] | type[MCPServer]
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A field that names an object, with the tools it selects of it."""
+
+    kind: Nameable
+    name: str
+    at: At
+    selection: McpSelection | None = None
+
+
+def references(obj: AnyResource) -> set[tuple[str, str, str]]:
+    """Kind, namespace and name of all that `obj` names: when one of them changes, look at `obj` again."""
+    return {(named.kind.KIND, obj.metadata.namespace, named.name) for named in _named(obj)}
+
+
+def secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
+    """The Secret keys that `obj` names, each with its field; a Secret is only ever in the object's own namespace."""
+    at = At.of(obj)
+    found: list[tuple[SecretKeyRef, At]] = []
+    if isinstance(obj, LLMProvider) and obj.spec.api_key_secret_ref is not None:
+        found.append((obj.spec.api_key_secret_ref, at / "apiKeySecretRef"))
+    if isinstance(obj, MCPServer):
+        stdio, http = obj.spec.transport.stdio, obj.spec.transport.http
+        values: list[tuple[EnvVar | Header, At]] = []
+        if stdio is not None:
+            values += [(item, (at / "transport" / "stdio" / "env")[n]) for n, item in enumerate(stdio.env)]
+        if http is not None:
+            values += [(item, (at / "transport" / "http" / "headers")[n]) for n, item in enumerate(http.headers)]
+        for item, field in values:
+            if item.value_from is not None:
+                found.append((item.value_from.secret_key_ref, field / "valueFrom" / "secretKeyRef"))
+    return [(SecretKey(namespace=at.namespace, name=ref.name, key=ref.key), field) for ref, field in found]
+
+
+def check(obj: AnyResource, catalog: Catalog) -> list[PlanError]:
+    """All that makes `obj` not Ready, in the order of its fields' walk; nothing for kinds that are no configuration.
+
+    Secrets (see `secrets`) and whether a server answers are not looked at: that needs more than a catalog.
+    """
+    look = Lookup(catalog)
+    for named in _named(obj):
+        if named.selection is None:
+            look.named(named.kind, obj.metadata.namespace, named.name, named.at)
+            continue
+        server = look.named(MCPServer, obj.metadata.namespace, named.name, named.at / "name")
+        if server is not None:
+            look.tools_exist(server, named.selection, named.at)
+    for strategy, at, synthesis in _strategies(obj):
+        look.strategy_runs(Strategy(strategy), at, synthesis=synthesis)
+    match obj:
+        case Chain():
+            _check_chain(obj, look)
+        case MCPServer():
+            allow, deny = obj.spec.tools.allow, obj.spec.tools.deny
+            if allow is not None and set(allow) <= set(deny):
+                look.report(At.of(obj) / "tools" / "deny", "leaves none of spec.tools.allow; deny fewer tools")
+        case _:
+            pass
+    return list(look.errors)
+
+
+def _check_chain(chain: Chain, look: Lookup) -> None:
+    at = At.of(chain)
+    for index, stage in enumerate(chain.spec.stages):
+        look.stage_fits(stage, (at / "stages")[index])
+    for index, alert_type in enumerate(chain.spec.alert_types):
+        names = [other.metadata.name for other in claimants(look.catalog, at.namespace, alert_type)]
+        others = ", ".join(name for name in names if name != at.name)
+        if others:
+            look.report(
+                (at / "alertTypes")[index],
+                f"alert type {alert_type} is also claimed by Chain {others} of this namespace; leave it in one of them",
+            )
+
+
+def _named(obj: AnyResource) -> Iterator[_Named]:
+    at = At.of(obj)
+    match obj:
+        case Agent():
+            yield from _selected(obj.spec.mcp_servers, at)
+        case InvestigationDefaults():
+            yield from _provider(obj.spec.llm_provider, at)
+            if obj.spec.executive_summary is not None:
+                yield from _provider(obj.spec.executive_summary.llm_provider, at / "executiveSummary")
+        case Chain():
+            yield from _named_by_chain(obj, at)
+        case _:
+            return
+
+
+def _named_by_chain(chain: Chain, at: At) -> Iterator[_Named]:
+    spec = chain.spec
+    yield from _provider(spec.llm_provider, at)
+    yield from _selected(spec.mcp_servers, at)
+    for number, stage in enumerate(spec.stages):
+        at_stage = (at / "stages")[number]
+        for index, slot in enumerate(stage.agents):
+            at_slot = (at_stage / "agents")[index]
+            yield _Named(Agent, slot.name, at_slot / "name")
+            yield from _provider(slot.llm_provider, at_slot)
+            yield from _selected(slot.mcp_servers, at_slot)
+        yield from _selected(stage.mcp_servers, at_stage)
+        if stage.synthesis is not None:
+            # The name of the built-in agent never dangles.
+            if stage.synthesis.agent not in (None, builtin.SYNTHESIS_AGENT):
+                yield _Named(Agent, stage.synthesis.agent, at_stage / "synthesis" / "agent")
+            yield from _provider(stage.synthesis.llm_provider, at_stage / "synthesis")
+    if spec.executive_summary is not None:
+        yield from _provider(spec.executive_summary.llm_provider, at / "executiveSummary")
+    if spec.chat is not None:
+        if spec.chat.agent is not None:
+            yield _Named(Agent, spec.chat.agent, at / "chat" / "agent")
+        yield from _provider(spec.chat.llm_provider, at / "chat")
+        yield from _selected(spec.chat.mcp_servers, at / "chat")
+
+
+def _provider(name: str | None, at: At) -> Iterator[_Named]:
+    if name is not None:
+        yield _Named(LLMProvider, name, at / "llmProvider")
+
+
+def _selected(selections: Sequence[McpSelection] | None, at: At) -> Iterator[_Named]:
+    for index, selection in enumerate(selections or ()):
+        yield _Named(MCPServer, selection.name, (at / "mcpServers")[index], selection)
+
+
+def _strategies(obj: AnyResource) -> Iterator[tuple[str, At, bool]]:
+    """The strategies that `obj` sets, with their fields, and whether a synthesis shall be done with it."""
+    at = At.of(obj)
+    if isinstance(obj, Agent | Chain | InvestigationDefaults) and obj.spec.strategy is not None:
+        yield obj.spec.strategy, at / "strategy", False
+    if not isinstance(obj, Chain):
+        return
+    for number, stage in enumerate(obj.spec.stages):
+        at_stage = (at / "stages")[number]
+        for index, slot in enumerate(stage.agents):
+            if slot.strategy is not None:
+                yield slot.strategy, (at_stage / "agents")[index] / "strategy", False
+        if stage.synthesis is not None and stage.synthesis.strategy is not None:
+            yield stage.synthesis.strategy, at_stage / "synthesis" / "strategy", True
+    if obj.spec.chat is not None and obj.spec.chat.strategy is not None:
+        yield obj.spec.chat.strategy, at / "chat" / "strategy", False

@@ -1,0 +1,60 @@
+"""Where a plan is wrong: the object, the field, and a sentence with the remedy.
+
+Decision: a location is a value (`At`) that is handed down while objects are walked, so a check never builds a path
+out of text, and the same mistake found on two ways is one error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tarsy.resources.meta import AnyResource
+
+
+@dataclass(frozen=True, slots=True)
+class PlanError:
+    """One mistake in one field of one object (an empty `name`: an object that has no name yet)."""
+
+    kind: str
+    namespace: str
+    name: str
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        named = f"{self.kind} {self.namespace}/{self.name}" if self.name else f"{self.kind} in {self.namespace}"
+        return f"{named}: {self.field}: {self.message}"
+
+
+class PlanInvalid(ValueError):
+    """Raised with every mistake of a plan at once."""
+
+    def __init__(self, errors: Iterable[PlanError]) -> None:
+        self.errors: tuple[PlanError, ...] = tuple(dict.fromkeys(errors))
+        super().__init__("; ".join(str(error) for error in self.errors))
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A field of an object, in the JSON names of the API."""
+
+    kind: str
+    namespace: str
+    name: str
+    path: str = "spec"
+
+    @classmethod
+    def of(cls, obj: AnyResource) -> At:
+        """The spec of `obj`."""
+        return cls(obj.KIND, obj.metadata.namespace, obj.metadata.name)
+
+    def __getitem__(self, index: int) -> At:
+        return replace(self, path=f"{self.path}[{index}]")
+
+    def __truediv__(self, field: str) -> At:
+        return replace(self, path=f"{self.path}.{field}")
+
+    def error(self, message: str) -> PlanError:
+        """A mistake in this field."""
+        return PlanError(self.kind, self.namespace, self.name, self.path, message)

@@ -1,0 +1,121 @@
+"""Finding what a field names, and saying so where it is not there.
+
+Decision: one object gathers errors and the objects used while references are followed; a lookup that fails answers
+None and the walk goes on, which is how all errors come at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TypeVar
+
+from tarsy.plan.builtin import AVAILABLE_STRATEGIES, SYNTHESIS_STRATEGIES
+from tarsy.plan.catalog import Catalog
+from tarsy.plan.errors import At, PlanError
+from tarsy.plan.model import ObjectRef, Strategy
+from tarsy.plan.scope import Shareable, admits, refusal
+from tarsy.resources.meta import AnyResource
+from tarsy.resources.v1alpha1.chain import Stage
+from tarsy.resources.v1alpha1.common import McpSelection
+from tarsy.resources.v1alpha1.mcp_server import MCPServer
+
+R = TypeVar("R", bound=AnyResource)
+S = TypeVar("S", bound=Shareable)
+
+
+class Lookup:
+    """Follows references through a catalog."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.errors: dict[PlanError, None] = {}
+        self._used: dict[tuple[str, str, str], ObjectRef] = {}
+
+    def report(self, at: At, message: str) -> None:
+        """Notes a mistake; the same one twice is one."""
+        self.errors[at.error(message)] = None
+
+    def use(self, obj: AnyResource) -> ObjectRef:
+        """Notes an object that the plan comes from."""
+        meta = obj.metadata
+        ref = ObjectRef(
+            kind=obj.KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid, generation=meta.generation
+        )
+        return self._used.setdefault((ref.kind, ref.namespace, ref.name), ref)
+
+    @property
+    def used(self) -> tuple[ObjectRef, ...]:
+        """The objects used, by kind, namespace and name."""
+        return tuple(ref for _, ref in sorted(self._used.items()))
+
+    def named(self, kind: type[R], namespace: str, name: str, at: At) -> R | None:
+        """The object that field `at` names in `namespace`; reports when there is none."""
+        found = self.catalog.get(kind, namespace, name)
+        if found is None:
+            self._missing(kind, (namespace,), name, at)
+        return found
+
+    def shared(self, kind: type[S], namespaces: Sequence[str], name: str, at: At) -> S | None:
+        """The object that a run in `namespaces[0]` names, in the first of `namespaces` that has it.
+
+        Reports when none has it, or when it does not admit the run's namespace.
+        """
+        home = namespaces[0]
+        for namespace in namespaces:
+            found = self.catalog.get(kind, namespace, name)
+            if found is not None:
+                return found if self.admitted(found, home, at) else None
+        self._missing(kind, namespaces, name, at)
+        return None
+
+    def admitted(self, obj: Shareable, namespace: str, at: At) -> bool:
+        """Whether `obj` may be used from `namespace`; reports when it may not."""
+        if admits(obj, namespace, self.catalog.namespace_labels(namespace)):
+            return True
+        self.report(at, refusal(obj, namespace))
+        return False
+
+    def _missing(self, kind: type[AnyResource], namespaces: Sequence[str], name: str, at: At) -> None:
+        there = sorted({obj.metadata.name for space in namespaces for obj in self.catalog.list(kind, space)})
+        close = get_close_matches(name, there, n=1)
+        hint = f"did you mean {close[0]}? Else create it" if close else "create it"
+        where = " or ".join(namespaces)
+        self.report(at, f"there is no {kind.KIND} {name} in namespace {where}; {hint}, or name another")
+
+    def tools_exist(self, server: MCPServer, selection: McpSelection, at: At) -> None:
+        """Reports tools of a selection that the server's own lists leave out."""
+        chosen = selection.tools or ()
+        denied = [tool for tool in chosen if tool in server.spec.tools.deny]
+        if denied:
+            self.report(at / "tools", f"{server} denies {', '.join(denied)} (spec.tools.deny); leave them out")
+        allow = server.spec.tools.allow
+        unknown = [tool for tool in chosen if allow is not None and tool not in allow and tool not in denied]
+        if unknown:
+            self.report(
+                at / "tools", f"{server} does not allow {', '.join(unknown)} (spec.tools.allow); leave them out"
+            )
+
+    def strategy_runs(self, strategy: Strategy, at: At, *, synthesis: bool = False) -> None:
+        """Reports a strategy that this version lacks, or that cannot do a synthesis where one is wanted."""
+        fitting = SYNTHESIS_STRATEGIES if synthesis else frozenset(Strategy)
+        usable = ", ".join(sorted(AVAILABLE_STRATEGIES & fitting))
+        if strategy not in fitting:
+            self.report(at, f"strategy {strategy} cannot join the results of several agents; use {usable}")
+        elif strategy not in AVAILABLE_STRATEGIES:
+            self.report(at, f"strategy {strategy} is not available in this version; use {usable}")
+
+    def stage_fits(self, stage: Stage, at: At) -> None:
+        """Reports replicas of several agents, and agents of a stage that people could not tell apart."""
+        if stage.replicas > 1 and len(stage.agents) > 1:
+            self.report(at / "replicas", "replicas above 1 need exactly one agent; list agents, or repeat one of them")
+        seen: set[str] = set()
+        for index, agent in enumerate(stage.agents):
+            name = agent.display_name or agent.name
+            if name in seen:
+                field = "name" if agent.display_name is None else "displayName"
+                self.report(
+                    (at / "agents")[index] / field,
+                    f"another agent of stage {stage.name} is called {name} too; give this one a displayName of its own",
+                )
+            seen.add(name)

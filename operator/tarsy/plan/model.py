@@ -1,0 +1,171 @@
+"""The frozen plan: everything a run needs to know, resolved once at acceptance (DESIGN section 3).
+
+It is stored as JSON in Postgres and never looked up again: a Git push in the middle of a run changes the next run,
+not this one. It holds references to Secrets, never their values: a rotated key applies to the next call.
+"""
+
+import hashlib
+from enum import StrEnum
+from typing import Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Strategy(StrEnum):
+    """How an agent iterates; the strategy decides the backend (DESIGN section 6)."""
+
+    REACT = "react"
+    NATIVE_THINKING = "native-thinking"
+    LANGCHAIN = "langchain"
+    SYNTHESIS = "synthesis"
+    SYNTHESIS_NATIVE_THINKING = "synthesis-native-thinking"
+    SINGLE_CALL = "single-call"
+
+
+class SuccessPolicy(StrEnum):
+    """When a stage counts as done: any agent completed, or all of them."""
+
+    ANY = "Any"
+    ALL = "All"
+
+
+class ObjectRef(_Frozen):
+    """A configuration object as it was when the plan was made."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+    generation: int = 0
+
+
+class SecretKey(_Frozen):
+    """One key of one Secret: a reference, fetched on use."""
+
+    namespace: str
+    name: str
+    key: str
+
+
+class Value(_Frozen):
+    """A named value that stands in the object or in a Secret (an environment variable, an HTTP header)."""
+
+    name: str
+    value: str | None = None
+    secret: SecretKey | None = None
+
+
+class ProviderPlan(_Frozen):
+    """One model of one provider."""
+
+    ref: ObjectRef
+    type: str
+    model: str
+    base_url: str | None = None
+    api_key: SecretKey | None = None
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    context_window: int | None = None
+
+
+class StdioTransport(_Frozen):
+    """A tool server run as a child process (never in an operator or worker pod)."""
+
+    type: Literal["stdio"] = "stdio"
+    command: str
+    args: tuple[str, ...] = ()
+    env: tuple[Value, ...] = ()
+
+
+class HttpTransport(_Frozen):
+    """A tool server behind streamable HTTP."""
+
+    type: Literal["http"] = "http"
+    url: str
+    headers: tuple[Value, ...] = ()
+
+
+class ServerPlan(_Frozen):
+    """One MCP server with what of it this agent may use.
+
+    `selected` are the tools the agent, chain or alert chose (empty: all); `allow` and `deny` are the server's own.
+    """
+
+    ref: ObjectRef
+    name: str
+    transport: StdioTransport | HttpTransport = Field(discriminator="type")
+    instructions: str = ""
+    selected: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    repeatable: tuple[str, ...] = ()
+    init_seconds: float = 30.0
+    call_seconds: float = 60.0
+
+
+class Limits(_Frozen):
+    """Seconds and counts that bound a run (defaults: reference section 2, "Loop" and "Retries")."""
+
+    investigation_seconds: float = 2400.0
+    iteration_seconds: float = 360.0
+    model_call_seconds: float = 300.0
+    tool_call_seconds: float = 60.0
+    first_token_seconds: float = 120.0
+    stall_seconds: float = 60.0
+    consecutive_timeouts: int = 2
+    empty_answers: int = 2
+
+
+class AgentPlan(_Frozen):
+    """One agent of one stage. `name` is what people see (`triage-2` for a replica), `agent` the object."""
+
+    name: str
+    agent: str
+    strategy: Strategy
+    provider: ProviderPlan
+    max_iterations: int
+    instructions: str = ""
+    servers: tuple[ServerPlan, ...] = ()
+
+
+class StagePlan(_Frozen):
+    """One stage: its agents side by side, and the synthesis that follows when there is more than one."""
+
+    name: str
+    agents: tuple[AgentPlan, ...]
+    parallel: Literal["multi_agent", "replica"] | None = None
+    success_policy: SuccessPolicy = SuccessPolicy.ANY
+    synthesis: AgentPlan | None = None
+
+
+class Plan(_Frozen):
+    """A whole run, resolved.
+
+    `objects` are all objects the plan came from, with generations. `namespace_limit` and `chain_limit` bound how many
+    runs of the namespace and of the chain are in progress at once (None: only the installation's own limit).
+    """
+
+    version: Literal[1] = 1
+    namespace: str
+    alert_type: str
+    chain: ObjectRef
+    stages: tuple[StagePlan, ...]
+    executive_summary: AgentPlan | None
+    limits: Limits = Limits()
+    namespace_limit: int | None = None
+    chain_limit: int | None = None
+    objects: tuple[ObjectRef, ...] = ()
+
+    def dump(self) -> bytes:
+        """Canonical JSON: the same plan always gives the same bytes."""
+        return orjson.dumps(self.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON, as hex: what the status shows as `planHash`."""
+        return hashlib.sha256(self.dump()).hexdigest()

@@ -1,0 +1,71 @@
+"""Provider and server objects as the parts of a plan that stand for them.
+
+Decision: a Secret is named together with the namespace of the object that names it, because that is the only
+namespace it may come from, wherever the run is (DESIGN section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tarsy.plan.model import HttpTransport, ObjectRef, ProviderPlan, SecretKey, ServerPlan, StdioTransport, Value
+from tarsy.resources.v1alpha1.common import McpSelection, SecretKeyRef
+from tarsy.resources.v1alpha1.llm_provider import LLMProvider
+from tarsy.resources.v1alpha1.mcp_server import EnvVar, Header, MCPServer
+
+
+def provider_plan(provider: LLMProvider, ref: ObjectRef) -> ProviderPlan:
+    """The plan's part for a provider; `ref` is the provider as it is now."""
+    spec = provider.spec
+    return ProviderPlan(
+        ref=ref,
+        type=spec.type,
+        model=spec.model,
+        base_url=spec.base_url,
+        api_key=_secret(spec.api_key_secret_ref, ref.namespace) if spec.api_key_secret_ref else None,
+        temperature=spec.temperature,
+        max_output_tokens=spec.max_output_tokens,
+        context_window=spec.context_window,
+    )
+
+
+def server_plan(server: MCPServer, ref: ObjectRef, selection: McpSelection) -> ServerPlan:
+    """The plan's part for a server and what was selected of it; `ref` is the server as it is now."""
+    spec = server.spec
+    return ServerPlan(
+        ref=ref,
+        name=ref.name,
+        transport=_transport(server),
+        instructions=spec.instructions or "",
+        selected=selection.tools or (),
+        allow=spec.tools.allow or (),
+        deny=spec.tools.deny,
+        repeatable=spec.repeatable_tools,
+        init_seconds=spec.timeouts.init_seconds,
+        call_seconds=spec.timeouts.call_seconds,
+    )
+
+
+def _transport(server: MCPServer) -> StdioTransport | HttpTransport:
+    transport, namespace = server.spec.transport, server.metadata.namespace
+    if transport.stdio is not None:
+        stdio = transport.stdio
+        return StdioTransport(command=stdio.command, args=stdio.args, env=_values(stdio.env, namespace))
+    if transport.http is not None:
+        return HttpTransport(url=transport.http.url, headers=_values(transport.http.headers, namespace))
+    raise ValueError(f"{server}: spec.transport: neither stdio nor http")  # its own rule forbids it
+
+
+def _values(items: Iterable[EnvVar | Header], namespace: str) -> tuple[Value, ...]:
+    return tuple(
+        Value(
+            name=item.name,
+            value=item.value,
+            secret=_secret(item.value_from.secret_key_ref, namespace) if item.value_from else None,
+        )
+        for item in items
+    )
+
+
+def _secret(ref: SecretKeyRef, namespace: str) -> SecretKey:
+    return SecretKey(namespace=namespace, name=ref.name, key=ref.key)

@@ -1,0 +1,60 @@
+"""Who may use an object from another namespace.
+
+Decision: a grant is needed where a reference crosses namespaces, and only there. A library Chain that admits a
+namespace brings what it names in the library along, so its servers and keys need not be open to that namespace
+by themselves; the `use` check of DESIGN section 7 is made on the same objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tarsy.resources.v1alpha1.agent import Agent
+from tarsy.resources.v1alpha1.chain import Chain
+from tarsy.resources.v1alpha1.common import LabelRequirement, LabelSelector
+from tarsy.resources.v1alpha1.llm_provider import LLMProvider
+from tarsy.resources.v1alpha1.mcp_server import MCPServer
+
+Shareable = Agent | Chain | LLMProvider | MCPServer
+
+
+def admits(obj: Shareable, namespace: str, labels: Mapping[str, str]) -> bool:
+    """Whether `obj` may be used from `namespace`, whose labels are `labels`.
+
+    Its own namespace always may; of others, those that `allowedNamespaces` lets in: none when it is not set.
+    """
+    if obj.metadata.namespace == namespace:
+        return True
+    allowed = obj.spec.allowed_namespaces
+    if allowed is None or allowed.from_ == "None":
+        return False
+    if allowed.from_ == "All":
+        return True
+    return allowed.selector is not None and selects(allowed.selector, labels)
+
+
+def selects(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """Whether a selector matches labels, as Kubernetes matches them: an empty one matches everything."""
+    return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
+        _meets(requirement, labels) for requirement in selector.match_expressions
+    )
+
+
+def _meets(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
+    match requirement.operator:
+        case "In":
+            return labels.get(requirement.key) in requirement.values
+        case "NotIn":
+            return labels.get(requirement.key) not in requirement.values
+        case "Exists":
+            return requirement.key in labels
+        case "DoesNotExist":
+            return requirement.key not in labels
+
+
+def refusal(obj: Shareable, namespace: str) -> str:
+    """The sentence for an object that does not admit `namespace`."""
+    return (
+        f"{obj} may not be used from namespace {namespace}; let its spec.allowedNamespaces admit that namespace, "
+        "or name an object of your own"
+    )

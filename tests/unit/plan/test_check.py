@@ -1,0 +1,135 @@
+"""What makes a configuration object not Ready, and what it is looked at again for."""
+
+from __future__ import annotations
+
+import pytest
+
+from tarsy.plan.catalog import ResourceCatalog
+from tarsy.plan.check import check, references, secrets
+from tarsy.plan.model import SecretKey
+from tarsy.resources.meta import AnyResource
+from unit.plan.builders import LIBRARY, TEAM, agent, chain, defaults, provider, selected, server, stage
+
+
+def fields(obj: AnyResource, *others: AnyResource) -> list[str]:
+    return [error.field for error in check(obj, ResourceCatalog([obj, *others]))]
+
+
+BROKEN_CHAIN = chain(
+    llmProvider="p",
+    mcpServers=selected("s"),
+    strategy="native-thinking",
+    stages=[
+        stage("one", {"name": "two", "llmProvider": "p2", "mcpServers": selected("s2"), "strategy": "react"}),
+        stage(name="next", replicas=2, mcpServers=selected("s3"), synthesis={"agent": "j", "strategy": "langchain"}),
+    ],
+    executiveSummary={"llmProvider": "p3"},
+    chat={"agent": "c", "llmProvider": "p4", "mcpServers": selected("s4"), "strategy": "react"},
+)
+
+
+def test_a_chain_reports_all_that_dangles_at_once() -> None:
+    assert sorted(fields(BROKEN_CHAIN)) == sorted(
+        [
+            "spec.llmProvider",
+            "spec.mcpServers[0].name",
+            "spec.strategy",
+            "spec.stages[0].agents[0].name",
+            "spec.stages[0].agents[1].name",
+            "spec.stages[0].agents[1].llmProvider",
+            "spec.stages[0].agents[1].mcpServers[0].name",
+            "spec.stages[0].agents[1].strategy",
+            "spec.stages[1].agents[0].name",
+            "spec.stages[1].mcpServers[0].name",
+            "spec.stages[1].synthesis.agent",
+            "spec.stages[1].synthesis.strategy",
+            "spec.executiveSummary.llmProvider",
+            "spec.chat.agent",
+            "spec.chat.llmProvider",
+            "spec.chat.mcpServers[0].name",
+            "spec.chat.strategy",
+        ]
+    )
+
+
+def test_a_chain_is_looked_at_again_for_all_that_it_names() -> None:
+    expected = {("Agent", TEAM, name) for name in ("one", "two", "triage", "j", "c")}
+    expected |= {("LLMProvider", TEAM, name) for name in ("p", "p2", "p3", "p4")}
+    expected |= {("MCPServer", TEAM, name) for name in ("s", "s2", "s3", "s4")}
+    assert references(BROKEN_CHAIN) == expected
+
+
+def test_references_of_a_library_object_are_in_the_library() -> None:
+    assert references(agent(namespace=LIBRARY, mcpServers=selected("kube"))) == {("MCPServer", LIBRARY, "kube")}
+
+
+def test_a_whole_configuration_has_no_errors() -> None:
+    objects: list[AnyResource] = [
+        agent(mcpServers=selected("kube"), strategy="langchain"),
+        chain(stages=[stage(replicas=2, synthesis={"agent": "synthesis-agent"})]),
+        defaults(llmProvider="model", executiveSummary={"llmProvider": "model"}),
+        provider(),
+        server(tools={"allow": ["list", "get"], "deny": ["get"]}),
+    ]
+    assert [fields(obj, *objects) for obj in objects] == [[]] * len(objects)
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        (
+            agent(mcpServers=selected("a", "b"), strategy="react"),
+            ["spec.mcpServers[0].name", "spec.mcpServers[1].name", "spec.strategy"],
+        ),
+        (agent(mcpServers=[{"name": "kube", "tools": ["drop", "list"]}]), ["spec.mcpServers[0].tools"]),
+        (
+            defaults(llmProvider="x", executiveSummary={"llmProvider": "y"}, strategy="react"),
+            ["spec.llmProvider", "spec.executiveSummary.llmProvider", "spec.strategy"],
+        ),
+        (server("other", tools={"allow": ["a"], "deny": ["a", "b"]}), ["spec.tools.deny"]),
+        (provider(), []),
+    ],
+)
+def test_each_kind_reports_its_own_fields(obj: AnyResource, expected: list[str]) -> None:
+    assert fields(obj, server(tools={"deny": ["drop"]})) == expected
+
+
+def test_an_object_elsewhere_does_not_mend_a_reference() -> None:
+    assert fields(chain(), agent(namespace=LIBRARY), provider()) == ["spec.stages[0].agents[0].name"]
+
+
+def test_chains_that_claim_one_alert_type_are_both_told() -> None:
+    one, two = chain("one", alertTypes=["Other", "PodCrash"]), chain("two")
+    elsewhere = chain("three", LIBRARY)
+    for mine, other, field in ((one, "two", "spec.alertTypes[1]"), (two, "one", "spec.alertTypes[0]")):
+        (error,) = check(mine, ResourceCatalog([one, two, elsewhere, agent(), provider()]))
+        assert error.field == field
+        assert f"also claimed by Chain {other} of this namespace" in error.message
+
+
+def test_a_stage_in_which_two_agents_have_one_name_is_told_to_name_them() -> None:
+    found = check(chain(stages=[stage("triage", "triage")]), ResourceCatalog([agent(), provider()]))
+    assert [str(error) for error in found] == [
+        "Chain team-a/pods: spec.stages[0].agents[1].name: another agent of stage look is called triage too; "
+        "give this one a displayName of its own"
+    ]
+
+
+def test_secrets_are_named_with_their_fields_in_the_objects_own_namespace() -> None:
+    source = {"valueFrom": {"secretKeyRef": {"name": "tokens", "key": "t"}}}
+    stdio = {"type": "stdio", "stdio": {"command": "x", "env": [{"name": "A", "value": "1"}, {"name": "B", **source}]}}
+    http = {"type": "http", "http": {"url": "http://x", "headers": [{"name": "Authorization", **source}]}}
+    token = SecretKey(namespace=LIBRARY, name="tokens", key="t")
+
+    def found(obj: AnyResource) -> list[tuple[SecretKey, str]]:
+        return [(secret, at.path) for secret, at in secrets(obj)]
+
+    key = provider(namespace=LIBRARY, apiKeySecretRef={"name": "tokens", "key": "t"})
+    assert found(key) == [(token, "spec.apiKeySecretRef")]
+    assert found(server(namespace=LIBRARY, transport=stdio)) == [
+        (token, "spec.transport.stdio.env[1].valueFrom.secretKeyRef")
+    ]
+    assert found(server(namespace=LIBRARY, transport=http)) == [
+        (token, "spec.transport.http.headers[0].valueFrom.secretKeyRef")
+    ]
+    assert found(provider()) == found(server()) == found(agent()) == []

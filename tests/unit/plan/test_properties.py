@@ -1,0 +1,177 @@
+"""Whatever valid objects there are, resolving gives a plan or PlanInvalid, and checking never fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from tarsy.plan.catalog import ResourceCatalog
+from tarsy.plan.check import check, references
+from tarsy.plan.errors import PlanInvalid
+from tarsy.plan.model import Plan
+from tarsy.plan.resolve import resolve
+from tarsy.plan.select import NoChain, select
+from tarsy.resources.meta import AnyResource
+from tarsy.resources.v1alpha1 import Chain
+from unit.plan.builders import LIBRARY, TEAM, agent, alert, chain, defaults, provider, server
+
+names = st.sampled_from(["triage", "model", "kube", "synthesis-agent"])
+places = st.sampled_from([TEAM, LIBRARY])
+tools = st.lists(st.sampled_from(["list", "get", "drop"]), unique=True, max_size=3)
+some_tools = st.lists(st.sampled_from(["list", "get", "drop"]), unique=True, min_size=1, max_size=3)
+
+
+def _selections(at_least: int = 0) -> st.SearchStrategy[list[dict[str, Any]]]:
+    one = st.fixed_dictionaries({"name": names}, optional={"tools": some_tools})
+    return st.lists(one, min_size=at_least, max_size=2, unique_by=lambda item: str(item["name"]))
+
+
+selections = _selections()
+strategy = st.sampled_from(["langchain", "synthesis", "single-call", "react"])
+iterations = st.integers(1, 200)
+policy = st.sampled_from(["Any", "All"])
+timeouts = st.fixed_dictionaries({}, optional={"stallSeconds": iterations, "toolCallSeconds": iterations})
+allowed = st.sampled_from(
+    [
+        {"from": "None"},
+        {"from": "All"},
+        {"from": "Selector", "selector": {"matchLabels": {"env": "prod"}}},
+        {"from": "Selector", "selector": {"matchExpressions": [{"key": "env", "operator": "Exists"}]}},
+    ]
+)
+summary = st.fixed_dictionaries({"enabled": st.booleans()}, optional={"llmProvider": names})
+slot = st.fixed_dictionaries(
+    {"name": names},
+    optional={
+        "displayName": names,
+        "llmProvider": names,
+        "strategy": strategy,
+        "maxIterations": iterations,
+        "mcpServers": selections,
+    },
+)
+
+
+def _stage(name: str) -> st.SearchStrategy[dict[str, Any]]:
+    optional = {
+        "successPolicy": policy,
+        "maxIterations": iterations,
+        "mcpServers": selections,
+        "synthesis": st.fixed_dictionaries({}, optional={"agent": names, "strategy": strategy, "llmProvider": names}),
+    }
+    several = st.fixed_dictionaries(
+        {"name": st.just(name), "agents": st.lists(slot, min_size=1, max_size=3)}, optional=optional
+    )
+    repeated = st.fixed_dictionaries(
+        {"name": st.just(name), "agents": st.lists(slot, min_size=1, max_size=1), "replicas": st.integers(1, 4)},
+        optional=optional,
+    )
+    return several | repeated
+
+
+common: dict[str, st.SearchStrategy[Any]] = {
+    "llmProvider": names,
+    "strategy": strategy,
+    "maxIterations": iterations,
+    "successPolicy": policy,
+    "timeouts": timeouts,
+    "maxConcurrent": iterations,
+    "executiveSummary": summary,
+}
+
+
+def _specs(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=optional)
+
+
+agents = st.builds(
+    lambda name, place, spec: agent(name, place, **spec),
+    names,
+    places,
+    _specs(instructions=st.text(max_size=9), mcpServers=selections, strategy=strategy, allowedNamespaces=allowed),
+)
+providers = st.builds(
+    lambda name, place, spec: provider(name, place, **spec), names, places, _specs(allowedNamespaces=allowed)
+)
+servers = st.builds(
+    lambda name, place, spec: server(name, place, **spec),
+    names,
+    places,
+    _specs(
+        allowedNamespaces=allowed,
+        tools=st.fixed_dictionaries({"deny": tools}, optional={"allow": some_tools}),
+    ),
+)
+chains = st.builds(
+    lambda name, place, stages, spec: chain(name, place, **{"llmProvider": None, **spec, "stages": stages}),
+    names,
+    places,
+    st.tuples(_stage("first")) | st.tuples(_stage("first"), _stage("second")),
+    _specs(
+        **common,
+        alertTypes=st.sampled_from([["PodCrash"], ["Other"], []]),
+        mcpServers=selections,
+        alertTools=st.sampled_from(["Allowed", "Denied"]),
+        allowedNamespaces=allowed,
+        chat=_specs(agent=names, llmProvider=names, strategy=strategy, mcpServers=selections),
+    ),
+)
+all_defaults = st.builds(lambda place, spec: defaults(place, **spec), places, _specs(**common))
+alerts = st.builds(
+    lambda spec: alert(**spec),
+    _specs(
+        chainRef=st.fixed_dictionaries({"name": names}),
+        mcpServers=_selections(1),
+        nativeTools=_specs(googleSearch=st.booleans()),
+        runbook=st.sampled_from([{"inline": "x"}, {"inline": "y"}, {"url": "https://example.com/x"}]),
+    ),
+)
+# A world that works comes first, so that what is drawn mends or spoils it instead of meeting nothing at all.
+working: list[AnyResource] = [
+    *(make(name, TEAM) for make in (agent, provider, server) for name in ("triage", "model", "kube")),
+    chain(),
+]
+worlds = st.lists(agents | providers | servers | chains | all_defaults, max_size=14).flatmap(
+    lambda drawn: st.sampled_from([drawn, working + drawn])
+)
+
+
+def _holds(plan: Plan, known: set[tuple[str, str, str]]) -> None:
+    assert {(ref.kind, ref.namespace, ref.name) for ref in plan.objects} <= known
+    for each in plan.stages:
+        shown = [member.name for member in each.agents]
+        assert shown and len(set(shown)) == len(shown)
+        assert (each.synthesis is not None) == (each.parallel is not None) == (len(shown) > 1)
+    assert Plan.model_validate_json(plan.dump()).digest == plan.digest
+
+
+@settings(max_examples=150, deadline=None)
+@given(world=worlds, what=alerts, library=st.sampled_from([LIBRARY, None]))
+def test_resolving_gives_a_sound_plan_or_says_why_not(world: list[AnyResource], what: Any, library: str | None) -> None:
+    catalog = ResourceCatalog(world, {TEAM: {"env": "prod"}})
+    try:
+        found = select(namespace=TEAM, alert=what, catalog=catalog, library_namespace=library)
+        if isinstance(found, NoChain):
+            found = next((obj for obj in world if isinstance(obj, Chain)), chain())
+        plan = resolve(namespace=TEAM, alert=what, chain=found, catalog=catalog, library_namespace=library)
+    except PlanInvalid as invalid:
+        assert invalid.errors
+        assert all(error.field.startswith("spec.") and error.message for error in invalid.errors)
+        event("refused")
+    else:
+        event("planned")
+        _holds(plan, {(obj.KIND, obj.metadata.namespace, obj.metadata.name) for obj in [*world, found]})
+
+
+MAKE: dict[str, Any] = {"Agent": agent, "LLMProvider": provider, "MCPServer": server}
+
+
+@settings(max_examples=50, deadline=None)
+@given(world=worlds)
+def test_an_object_whose_references_all_exist_has_nothing_that_dangles(world: list[AnyResource]) -> None:
+    named = {reference for obj in world for reference in references(obj)}
+    catalog = ResourceCatalog([*world, *(MAKE[kind](name, place) for kind, place, name in sorted(named))])
+    errors = [error for obj in world for error in check(obj, catalog)]
+    assert not [error for error in errors if error.message.startswith("there is no ")]
