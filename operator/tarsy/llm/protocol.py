@@ -1,0 +1,127 @@
+"""The one protocol between the engine and any model: a request in, a stream of chunks out.
+
+A provider is a thin, stateless adapter (DESIGN section 6). It neither retries nor keeps time nor records: retries wrap
+it (`llm.retry`), time and the record belong to the engine. Chunks are a closed union; whoever matches on them ends
+with `assert_never`. Errors are raised as `ModelError`, never yielded, so a consumer cannot overlook one.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from tarsy.record.messages import Message, ToolCall, ToolDefinition
+from tarsy.record.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class TextChunk:
+    """Some text of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingChunk:
+    """Some of the model's reasoning, where the provider shows it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallChunk:
+    """One complete tool call (assembled by the provider from its pieces)."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class UsageChunk:
+    """The call's usage; at most one a call, last one wins."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class EndChunk:
+    """The provider closed the answer properly: why it stopped, and what it wants back next time.
+
+    A stream that ends without this chunk was cut: the consumer treats it as a partial stream.
+    """
+
+    finish_reason: str
+    provider_state: dict[str, Any] | None = None
+
+
+Chunk = TextChunk | ThinkingChunk | ToolCallChunk | UsageChunk | EndChunk
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateRequest:
+    """What a model is asked: the whole conversation and the tools it may call (none: it must answer in text).
+
+    `execution` identifies the agent execution to the provider's logs; `agent` names the agent.
+    """
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolDefinition] = field(default=())
+    execution: str = ""
+    agent: str = ""
+
+
+class LLMClient(Protocol):
+    """One model of one provider with one key."""
+
+    def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
+        """Streams the answer; cancelling the consumer closes the connection at once.
+
+        Raises ModelError: classified, without credentials in its text.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Closes connections; the client is not used afterwards."""
+        ...
+
+
+class ModelErrorCode(StrEnum):
+    """Why a model call failed (reference section 1.7; the CamelCase values are used as condition reasons)."""
+
+    CREDENTIALS = "CredentialsRejected"
+    CREDENTIALS_MISSING = "CredentialsMissing"
+    INVALID_REQUEST = "InvalidRequest"
+    NOT_FOUND = "ModelNotFound"
+    CONTEXT_TOO_LONG = "ContextTooLong"
+    CONTENT_FILTER = "ContentFiltered"
+    RATE_LIMIT = "RateLimited"
+    SERVER = "ModelServerError"
+    CONNECTION = "ModelUnreachable"
+    TIMEOUT = "ModelTimeout"
+    FIRST_TOKEN_TIMEOUT = "FirstTokenTimeout"
+    STALL = "StreamStalled"
+    EMPTY = "EmptyAnswer"
+    PARTIAL_STREAM = "PartialStream"
+
+
+class ModelError(Exception):
+    """A model call failed.
+
+    `retry_after` is the server's own word in seconds, where it gave one. `started` is True once a chunk was
+    received: such a call is never silently retried.
+    """
+
+    def __init__(
+        self,
+        code: ModelErrorCode,
+        message: str,
+        *,
+        retryable: bool,
+        retry_after: float | None = None,
+        started: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.started = started

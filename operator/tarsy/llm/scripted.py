@@ -1,0 +1,103 @@
+"""A model whose brain is a script: the same protocol as a provider, no network.
+
+It is part of the library (the idea of pydantic-ai's `TestModel`): the engine's tests and every other room's use this
+one instead of inventing doubles of their own. An answer may hang on an event, fail before or after its text, or be
+cut, which is all a real provider can do to its consumer.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+
+from tarsy.llm.protocol import (
+    Chunk,
+    EndChunk,
+    GenerateRequest,
+    ModelError,
+    TextChunk,
+    ThinkingChunk,
+    ToolCallChunk,
+    UsageChunk,
+)
+from tarsy.record.messages import ToolCall
+from tarsy.record.usage import Usage
+
+
+class ScriptExhausted(Exception):
+    """A script was asked for more answers than it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One scripted answer.
+
+    Args:
+        text: the answer, streamed word by word.
+        thinking: reasoning, streamed before the text as one chunk.
+        tool_calls: yielded after the text, in order.
+        usage: reported when given.
+        error: raised after whatever text, thinking and tool calls the answer has.
+        wait: awaited before the first chunk; never set, the model hangs.
+        cut: the stream ends without `EndChunk`, as a provider that breaks the protocol would.
+        finish_reason: default: `tool_calls` when there are any, else `stop`.
+    """
+
+    text: str = ""
+    thinking: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    error: ModelError | None = None
+    wait: asyncio.Event | None = None
+    cut: bool = False
+    finish_reason: str = ""
+
+
+class ScriptedClient:
+    """An `LLMClient` that answers from a list, in order of the calls, or from a function of the request.
+
+    `requests` are all requests seen, `closed` tells whether the client was closed.
+    """
+
+    def __init__(self, answers: Sequence[Answer] | Callable[[GenerateRequest], Answer]) -> None:
+        self._answers = answers
+        self.requests: list[GenerateRequest] = []
+        self.closed = False
+
+    async def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
+        """Streams the next answer; raises ScriptExhausted when a list has no answer left."""
+        index = len(self.requests)
+        self.requests.append(request)
+        answer = self._answer(index, request)
+        if answer.wait is not None:
+            await answer.wait.wait()
+        if answer.thinking:
+            yield ThinkingChunk(answer.thinking)
+        for word in _words(answer.text):
+            yield TextChunk(word)
+        for call in answer.tool_calls:
+            yield ToolCallChunk(call)
+        if answer.usage is not None:
+            yield UsageChunk(answer.usage)
+        if answer.error is not None:
+            raise answer.error
+        if not answer.cut:
+            yield EndChunk(answer.finish_reason or ("tool_calls" if answer.tool_calls else "stop"))
+
+    async def aclose(self) -> None:
+        """Notes that the client was closed."""
+        self.closed = True
+
+    def _answer(self, index: int, request: GenerateRequest) -> Answer:
+        if callable(self._answers):
+            return self._answers(request)
+        if index >= len(self._answers):
+            raise ScriptExhausted(
+                f"the script has {len(self._answers)} answers, this is request {index + 1} (agent {request.agent!r})"
+            )
+        return self._answers[index]
+
+
+def _words(text: str) -> list[str]:
+    """The text in pieces that end after a space, which joined are the text again."""
+    pieces = text.split(" ")
+    return [piece + " " for piece in pieces[:-1]] + [last for last in pieces[-1:] if last]
