@@ -1,0 +1,1 @@
+"""Runs a plan: investigation, stage, agent; its needs of the world are in `ports`."""

@@ -1,0 +1,136 @@
+"""One agent execution: opens its tools, runs its strategy, says how it ended.
+
+Failures of models and tools end an agent, never the process: they become its outcome and the stage's policy decides.
+What does leave this function as an exception is what nobody here can answer: a lost lease, a record that cannot be
+written, cancellation.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from tarsy.engine.call import ModelCallFailed
+from tarsy.engine.context import synthesis_context
+from tarsy.engine.conversation import Conversation
+from tarsy.engine.loop import run_loop
+from tarsy.engine.ports import Toolbox, World
+from tarsy.engine.prompts import builder
+from tarsy.engine.single import run_single_call
+from tarsy.engine.task import Task
+from tarsy.plan.model import AgentPlan, Limits, Strategy
+from tarsy.record.ids import event_id
+from tarsy.record.run import ExecutionOutcome, ExecutionStart, Failure, ModelCallKind, StageKind, State
+from tarsy.record.timeline import Event, EventStatus, EventType
+
+
+@dataclass(frozen=True, slots=True)
+class AgentResult:
+    """How an agent execution ended."""
+
+    execution: UUID
+    state: State
+    text: str = ""
+    failure: Failure | None = None
+
+
+async def run_agent(
+    identity: UUID,
+    stage: UUID,
+    index: int,
+    kind: StageKind,
+    agent: AgentPlan,
+    task: Task,
+    limits: Limits,
+    world: World,
+) -> AgentResult:
+    """Runs an agent to its end, or returns what the record has of it when it is finished already."""
+    record = await world.recorder.begin_execution(
+        ExecutionStart(
+            id=identity,
+            stage=stage,
+            index=index,
+            agent=agent.agent,
+            display_name=agent.name,
+            strategy=agent.strategy.value,
+            provider=agent.provider.ref.name,
+            model=agent.provider.model,
+        )
+    )
+    if record.state.finished:
+        return AgentResult(identity, record.state, record.result or "", record.failure)
+    conversation = Conversation.resume(stage, agent, limits, record)
+    try:
+        text = await _run_strategy(conversation, kind, task, world)
+    except ModelCallFailed as error:
+        return await _close(world, conversation, AgentResult(identity, error.state, failure=error.failure))
+    if not text.strip():
+        failure = Failure("EmptyAnswer", f"model {agent.provider.model} gave no answer")
+        return await _close(world, conversation, AgentResult(identity, State.FAILED, failure=failure))
+    return await _close(world, conversation, AgentResult(identity, State.COMPLETED, text))
+
+
+async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task, world: World) -> str:
+    agent = conversation.agent
+    match agent.strategy:
+        case Strategy.LANGCHAIN:
+            async with world.toolboxes.open(agent.servers) as toolbox:
+                await _report_missing(conversation, toolbox, world)
+                opening = builder.investigation_messages(
+                    agent, task, toolbox.unavailable, {s.name: s.instructions for s in agent.servers}
+                )
+                return await run_loop(conversation, opening, toolbox, world)
+        case Strategy.SYNTHESIS | Strategy.SINGLE_CALL:
+            if task.summarise is not None:
+                opening = builder.summary_messages(agent, task.summarise)
+                return await run_single_call(conversation, ModelCallKind.EXECUTIVE_SUMMARY, opening, world)
+            if task.synthesise is not None:
+                work = synthesis_context(task.agents, await world.recorder.stage_timeline(task.synthesise))
+                opening = builder.synthesis_messages(agent, task, work)
+                return await run_single_call(conversation, ModelCallKind.SYNTHESIS, opening, world)
+            opening = builder.investigation_messages(agent, task, {}, {})
+            return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world)
+        case Strategy.REACT | Strategy.NATIVE_THINKING | Strategy.SYNTHESIS_NATIVE_THINKING:
+            # The plan refuses these at acceptance; a plan stored by a newer version may hold them all the same.
+            raise ModelCallFailed(
+                State.FAILED,
+                Failure("StrategyUnavailable", f"strategy {agent.strategy.value} is not available in this version"),
+            )
+
+
+async def _report_missing(conversation: Conversation, toolbox: Toolbox, world: World) -> None:
+    """Says once which tool servers are missing: a degraded run must never look like a complete one."""
+    if not toolbox.unavailable:
+        return
+    await world.recorder.degrade_evidence(toolbox.unavailable)
+    await world.recorder.write_events(
+        [
+            Event(
+                id=event_id(conversation.execution, f"unavailable/{name}"),
+                type=EventType.ERROR,
+                status=EventStatus.COMPLETED,
+                content=f"Tool server {name} is not available: {reason}",
+                metadata={"server": name},
+                stage=conversation.stage,
+                execution=conversation.execution,
+            )
+            for name, reason in sorted(toolbox.unavailable.items())
+        ]
+    )
+
+
+async def _close(world: World, conversation: Conversation, result: AgentResult) -> AgentResult:
+    events = []
+    if result.failure:
+        events.append(
+            Event(
+                id=event_id(conversation.execution, "failure"),
+                type=EventType.ERROR,
+                status=EventStatus.COMPLETED,
+                content=result.failure.message,
+                metadata={"reason": result.failure.reason},
+                stage=conversation.stage,
+                execution=conversation.execution,
+            )
+        )
+    outcome = ExecutionOutcome(result.execution, result.state, result.text or None, result.failure)
+    await world.recorder.finish_execution(outcome, events)
+    return result

@@ -1,0 +1,104 @@
+"""The conversation of one agent execution, and what to do next with it.
+
+`next_turn` is the heart of crash safety: it looks only at what is on record (messages and loop state), so an attempt
+that resumes decides exactly what the attempt that died would have decided. Nothing about the position in the loop is
+kept anywhere else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from tarsy.engine.prompts import builder
+from tarsy.plan.model import AgentPlan, Limits
+from tarsy.record.messages import Message, Role, ToolCall
+from tarsy.record.run import ExecutionRecord, LoopState, ModelCallKind, ToolCallRecord
+
+
+@dataclass(slots=True)
+class Conversation:
+    """The mutable state of a running execution, always equal to its record at the last boundary."""
+
+    execution: UUID
+    stage: UUID
+    agent: AgentPlan
+    limits: Limits
+    messages: list[Message]
+    loop: LoopState
+    model_calls: int
+    unanswered: dict[tuple[int, int], ToolCallRecord] = field(default_factory=dict)
+
+    @classmethod
+    def resume(cls, stage: UUID, agent: AgentPlan, limits: Limits, record: ExecutionRecord) -> "Conversation":
+        """The conversation as the record has it: empty for a new execution."""
+        return cls(
+            execution=record.id,
+            stage=stage,
+            agent=agent,
+            limits=limits,
+            messages=list(record.messages),
+            loop=record.loop,
+            model_calls=record.model_calls,
+            unanswered={(t.message_seq, t.index): t for t in record.unanswered},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    """Ask the model, after appending `new_messages`."""
+
+    kind: ModelCallKind
+    new_messages: tuple[Message, ...] = ()
+    loop: LoopState = field(default_factory=LoopState)
+
+
+@dataclass(frozen=True, slots=True)
+class CallTool:
+    """Answer the tool call at `index` of the assistant message `message_seq`."""
+
+    message_seq: int
+    index: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The conversation has its final answer (blank: the model gave none)."""
+
+    text: str
+
+
+Turn = CallModel | CallTool | Finish
+
+
+def next_turn(conversation: Conversation, opening: Sequence[Message], *, concluding: bool) -> Turn:
+    """What to do next.
+
+    Args:
+        conversation: as on record.
+        opening: the messages a new conversation starts with.
+        concluding: whether somebody asked the run to conclude.
+    """
+    messages, loop = conversation.messages, conversation.loop
+    if not messages:
+        return _call(conversation, concluding, tuple(opening))
+    last_answer = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role is Role.ASSISTANT), None)
+    if last_answer is not None:
+        answer, answered = messages[last_answer], len(messages) - 1 - last_answer
+        if answered < len(answer.tool_calls):
+            return CallTool(last_answer, answered, answer.tool_calls[answered])
+        if not answer.tool_calls and not answered:
+            if answer.content.strip() or loop.concluding or loop.empty_answers > conversation.limits.empty_answers:
+                return Finish(answer.content)
+            return _call(conversation, concluding, (builder.nudge_message(),))
+    return _call(conversation, concluding, ())
+
+
+def _call(conversation: Conversation, concluding: bool, new: tuple[Message, ...]) -> CallModel:
+    loop = conversation.loop
+    if loop.concluding:
+        return CallModel(ModelCallKind.FORCED_CONCLUSION, new, loop)
+    if concluding or loop.iteration >= conversation.agent.max_iterations:
+        prompt = builder.conclusion_message(loop.iteration, requested=concluding)
+        return CallModel(ModelCallKind.FORCED_CONCLUSION, (*new, prompt), loop.model_copy(update={"concluding": True}))
+    return CallModel(ModelCallKind.ITERATION, new, loop)

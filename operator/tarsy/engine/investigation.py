@@ -1,0 +1,98 @@
+"""One investigation: the stages of a plan in order, then the executive summary.
+
+This is the whole of the product in one page. A stage that fails ends the chain (fail fast); a stage with more than one
+agent is followed by its synthesis, whose result replaces theirs; what a stage concluded is context for the next one
+(seed 004, "Session Execution Flow"). Nothing here knows whether it runs for the first time or resumes: every step asks
+the record first, and a step that is already there is not taken again. Cancellation and the investigation's deadline
+arrive as task cancellation; whoever runs the investigation closes the record then.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from tarsy.engine.conclusion import read_finding
+from tarsy.engine.context import StageConclusion
+from tarsy.engine.ports import World
+from tarsy.engine.stage import StageResult, run_stage
+from tarsy.engine.task import Task
+from tarsy.plan.model import AgentPlan, Plan, StagePlan
+from tarsy.record.ids import stage_id
+from tarsy.record.run import Failure, RunOutcome, StageKind, State
+
+
+@dataclass(frozen=True, slots=True)
+class Investigation:
+    """What a run starts from: its id, its frozen plan, and the alert with its runbook as text."""
+
+    id: UUID
+    plan: Plan
+    alert_data: str
+    runbook: str = ""
+
+
+async def investigate(investigation: Investigation, world: World) -> RunOutcome:
+    """Runs the plan to its end.
+
+    Returns the outcome; a failed stage is an outcome, not an exception.
+
+    Raises:
+        LeaseLost: another attempt owns the run.
+        StoreError (and others of the recorder): the record cannot be written.
+    """
+    plan = investigation.plan
+    conclusions: list[StageConclusion] = []
+    index = 0
+    for stage in plan.stages:
+        if world.control.concluding and conclusions:
+            break
+        task = Task(plan.alert_type, investigation.alert_data, investigation.runbook, tuple(conclusions), stage.name)
+        result = await _run(investigation, index, StageKind.INVESTIGATION, stage, task, world)
+        index += 1
+        if result.state is State.COMPLETED and len(stage.agents) > 1 and stage.synthesis:
+            synthesis = StagePlan(name=f"{stage.name}-synthesis", agents=(stage.synthesis,))
+            task = task.to_synthesise(result.stage, result.agents)
+            result = await _run(investigation, index, StageKind.SYNTHESIS, synthesis, task, world)
+            index += 1
+        if result.state is not State.COMPLETED:
+            return RunOutcome(state=result.state, failure=result.failure, final_analysis=_last(conclusions))
+        conclusions.append(StageConclusion(stage.name, result.text))
+
+    analysis = _last(conclusions)
+    if not analysis:
+        return RunOutcome(
+            state=State.FAILED, failure=Failure("NoAnalysis", "No stage of the chain produced a final analysis.")
+        )
+    finding, analysis = read_finding(analysis)
+    summary, error = None, None
+    if plan.executive_summary:
+        summary, error = await _summarise(investigation, index, plan.executive_summary, analysis, world)
+    return RunOutcome(
+        state=State.COMPLETED,
+        final_analysis=analysis,
+        finding=finding,
+        executive_summary=summary,
+        executive_summary_error=error,
+    )
+
+
+async def _run(
+    investigation: Investigation, index: int, kind: StageKind, stage: StagePlan, task: Task, world: World
+) -> StageResult:
+    identity = stage_id(investigation.id, index)
+    return await run_stage(identity, index, kind, stage, task, investigation.plan.limits, world)
+
+
+async def _summarise(
+    investigation: Investigation, index: int, agent: AgentPlan, analysis: str, world: World
+) -> tuple[str | None, str | None]:
+    """Fails open: the run has its analysis, so a missing summary is noted and nothing more (seed 004)."""
+    stage = StagePlan(name="executive-summary", agents=(agent,))
+    task = Task(investigation.plan.alert_type, "", "", (), stage.name).to_summarise(analysis)
+    result = await _run(investigation, index, StageKind.EXECUTIVE_SUMMARY, stage, task, world)
+    if result.state is State.COMPLETED:
+        return result.text, None
+    return None, result.failure.message if result.failure else "The executive summary did not complete."
+
+
+def _last(conclusions: list[StageConclusion]) -> str | None:
+    return next((c.text for c in reversed(conclusions) if c.text.strip()), None)

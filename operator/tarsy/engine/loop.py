@@ -1,0 +1,58 @@
+"""The tool loop of the function-calling strategies (seed 004, "FunctionCallingController").
+
+Ask the model with tools bound; answer its tool calls; an answer without tool calls is the final one; at the iteration
+limit, or when asked to conclude, one more call without tools. Each turn comes from `next_turn` and ends on a boundary.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import assert_never
+
+from tarsy.engine.call import ModelCallFailed, call_model
+from tarsy.engine.conversation import CallModel, CallTool, Conversation, Finish, next_turn
+from tarsy.engine.ports import Toolbox, World
+from tarsy.engine.tools import answer_tool_call
+from tarsy.record.messages import Message
+from tarsy.record.run import Failure, ModelCallKind, State
+
+
+async def run_loop(conversation: Conversation, opening: Sequence[Message], toolbox: Toolbox, world: World) -> str:
+    """Runs the loop to its final answer (blank when the model gave none).
+
+    Raises:
+        ModelCallFailed: the model failed for good, or an iteration took longer than its limit.
+    """
+    seconds = conversation.limits.iteration_seconds
+    while True:
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                text = await _iterate(conversation, opening, toolbox, world)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            message = f"an iteration took longer than its limit of {seconds:g} s"
+            raise ModelCallFailed(State.TIMED_OUT, Failure("IterationTimeout", message)) from None
+        if text is not None:
+            return text
+
+
+async def _iterate(
+    conversation: Conversation, opening: Sequence[Message], toolbox: Toolbox, world: World
+) -> str | None:
+    """One model call and the answers to its tool calls; the final text, or None to go on."""
+    asked = False
+    while True:
+        turn = next_turn(conversation, opening, concluding=world.control.concluding)
+        match turn:
+            case Finish(text):
+                return text
+            case CallTool():
+                await answer_tool_call(conversation, turn, toolbox, world)
+            case CallModel(kind):
+                if asked:
+                    return None
+                asked = True
+                tools = () if kind is ModelCallKind.FORCED_CONCLUSION else tuple(toolbox.tools)
+                await call_model(conversation, turn, tools, world)
+            case _:
+                assert_never(turn)

@@ -1,0 +1,151 @@
+"""What the engine needs of the world, as protocols.
+
+The engine knows no database, no Kubernetes and no SDK; the runtime binds these ports to store, stream, llm and mcp
+(DESIGN section 2). Every method of `Recorder` is one fenced transaction: it either is in the record when it returns,
+or it raised; `LeaseLost` means that another attempt owns the run and this one must stop without another effect.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from tarsy.llm.protocol import LLMClient
+from tarsy.plan.model import ProviderPlan, ServerPlan
+from tarsy.record.messages import ToolDefinition, ToolOutcome
+from tarsy.record.run import (
+    ExecutionOutcome,
+    ExecutionRecord,
+    ExecutionStart,
+    LeaseLost,
+    ModelCallResult,
+    ModelCallStart,
+    StageOutcome,
+    StageRecord,
+    StageStart,
+    ToolCallResult,
+    ToolCallStart,
+)
+from tarsy.record.timeline import Event, TimelineEvent
+
+__all__ = ["Control", "LeaseLost", "Models", "Recorder", "ToolOutcome", "Toolbox", "Toolboxes", "World"]
+
+
+class Recorder(Protocol):
+    """Where a run leaves its steps. Events given with a step are written in the step's own transaction."""
+
+    async def begin_stage(self, stage: StageStart) -> StageRecord:
+        """Creates the stage, or returns what an earlier attempt left."""
+        ...
+
+    async def finish_stage(self, outcome: StageOutcome, events: Sequence[Event] = ()) -> None:
+        """Closes the stage."""
+        ...
+
+    async def begin_execution(self, execution: ExecutionStart) -> ExecutionRecord:
+        """Creates the execution, or returns what an earlier attempt left.
+
+        Model calls an earlier attempt left open become `interrupted`, and so do their streaming events.
+        """
+        ...
+
+    async def finish_execution(self, outcome: ExecutionOutcome, events: Sequence[Event] = ()) -> None:
+        """Closes the execution."""
+        ...
+
+    async def model_call_started(self, call: ModelCallStart) -> None:
+        """Boundary (a)."""
+        ...
+
+    async def model_call_finished(self, result: ModelCallResult, events: Sequence[Event] = ()) -> None:
+        """Boundary (b)."""
+        ...
+
+    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
+        """Boundary (c)."""
+        ...
+
+    async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
+        """Boundary (d)."""
+        ...
+
+    async def write_events(self, events: Sequence[Event]) -> None:
+        """Creates or replaces timeline events outside of a step (a stream that began, a notice)."""
+        ...
+
+    async def stage_timeline(self, stage: UUID) -> Mapping[UUID, Sequence[TimelineEvent]]:
+        """The events of a stage by execution, in order: what synthesis reads."""
+        ...
+
+    async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
+        """Notes tool servers (name to reason) that were missing, for `EvidenceDegraded`."""
+        ...
+
+
+class Models(Protocol):
+    """Clients for the providers of a plan."""
+
+    def client(self, provider: ProviderPlan) -> AbstractAsyncContextManager[LLMClient]:
+        """A client for one call, with the key as it is now.
+
+        Raises ModelError(CREDENTIALS_MISSING) on entry when the Secret, its label or its key is missing.
+        """
+        ...
+
+
+class Toolbox(Protocol):
+    """The tools of one agent execution."""
+
+    @property
+    def tools(self) -> Sequence[ToolDefinition]:
+        """All tools that may be called, named `server.tool`, in a stable order."""
+        ...
+
+    @property
+    def unavailable(self) -> Mapping[str, str]:
+        """Servers that could not be opened, with a sentence each."""
+        ...
+
+    def split(self, name: str) -> tuple[str, str]:
+        """`server.tool` taken apart ("", name when there is no dot)."""
+        ...
+
+    def repeatable(self, name: str) -> bool:
+        """Whether the call may be made again when its outcome is unknown."""
+        ...
+
+    async def call(self, name: str, arguments: str, *, timeout: float, idempotency_key: str) -> ToolOutcome:
+        """Calls a tool; never raises but on cancellation: unknown tools, bad arguments, timeouts are answers."""
+        ...
+
+
+class Toolboxes(Protocol):
+    """Opens toolboxes."""
+
+    def open(self, servers: Sequence[ServerPlan]) -> AbstractAsyncContextManager[Toolbox]:
+        """Opens the servers side by side; those that fail are in `unavailable`, never an error."""
+        ...
+
+
+class Control(Protocol):
+    """What the world wants of a run while it runs."""
+
+    @property
+    def concluding(self) -> bool:
+        """Whether the run shall stop now and summarise what it has."""
+        ...
+
+    def check(self) -> None:
+        """Called before every outside effect: raises LeaseLost when the local lease deadline has passed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All ports of one run."""
+
+    recorder: Recorder
+    models: Models
+    toolboxes: Toolboxes
+    control: Control

@@ -1,0 +1,1 @@
+"""Prompts: text files and the few functions that fill them in."""

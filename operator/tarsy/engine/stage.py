@@ -1,0 +1,88 @@
+"""One stage: its agents side by side, all to their end; the success policy decides.
+
+One agent is not a special case, it is N = 1 (seed 004, "executeStage"). An agent that fails does not stop the others:
+under the policy `Any` their work is what counts, under `All` it is still on record for whoever reads why it failed.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from uuid import UUID
+
+from tarsy.engine.agent import AgentResult, run_agent
+from tarsy.engine.context import AgentWork
+from tarsy.engine.ports import World
+from tarsy.engine.task import Task
+from tarsy.plan.model import AgentPlan, Limits, StagePlan, SuccessPolicy
+from tarsy.record.ids import execution_id
+from tarsy.record.run import Failure, StageKind, StageOutcome, StageStart, State
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """How a stage ended. `text` is its conclusion where one agent ran; with several, the synthesis makes it."""
+
+    stage: UUID
+    state: State
+    text: str
+    agents: tuple[AgentWork, ...]
+    failure: Failure | None = None
+
+
+async def run_stage(
+    identity: UUID, index: int, kind: StageKind, stage: StagePlan, task: Task, limits: Limits, world: World
+) -> StageResult:
+    """Runs a stage, or returns what the record has of it when it is finished already."""
+    record = await world.recorder.begin_stage(
+        StageStart(
+            id=identity,
+            index=index,
+            name=stage.name,
+            kind=kind,
+            expected_agents=len(stage.agents),
+            parallel=stage.parallel,
+            success_policy=stage.success_policy.value,
+        )
+    )
+    results = await _run_agents(identity, kind, stage, task, limits, world)
+    state, failure = judge(stage, results)
+    if not record.state.finished:
+        await world.recorder.finish_stage(StageOutcome(identity, state, failure))
+    works = tuple(
+        AgentWork(r.execution, a.name, a.strategy.value, a.provider.model, r.state, r.failure)
+        for a, r in zip(stage.agents, results, strict=True)
+    )
+    text = next((r.text for r in results if r.state is State.COMPLETED), "")
+    return StageResult(identity, state, text, works, failure)
+
+
+async def _run_agents(
+    stage: UUID, kind: StageKind, plan: StagePlan, task: Task, limits: Limits, world: World
+) -> list[AgentResult]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(run_agent(execution_id(stage, i), stage, i, kind, agent, task, limits, world))
+            for i, agent in enumerate(plan.agents)
+        ]
+    return [t.result() for t in tasks]
+
+
+def judge(stage: StagePlan, results: list[AgentResult]) -> tuple[State, Failure | None]:
+    """What the agents' ends make of the stage (reference section 1.3, "Success policy").
+
+    A stage that failed carries the one state all its agents ended in, where that is timed out or cancelled; else it
+    is failed.
+    """
+    done = [r for r in results if r.state is State.COMPLETED]
+    if len(done) == len(results) or (done and stage.success_policy is SuccessPolicy.ANY):
+        return State.COMPLETED, None
+    bad = [(a, r) for a, r in zip(stage.agents, results, strict=True) if r.state is not State.COMPLETED]
+    states = {r.state for r in results}
+    state = states.pop() if len(states) == 1 else State.FAILED
+    return state, _failure(stage.name, bad)
+
+
+def _failure(stage: str, bad: list[tuple[AgentPlan, AgentResult]]) -> Failure:
+    parts = [f"agent {a.name}: {r.failure.message if r.failure else r.state.value}" for a, r in bad]
+    reasons = {r.failure.reason if r.failure else "StageFailed" for _, r in bad}
+    reason = reasons.pop() if len(reasons) == 1 else "StageFailed"
+    return Failure(reason, f"Stage {stage} failed: " + "; ".join(parts))

@@ -1,0 +1,32 @@
+"""What an agent is asked to do: the alert, the runbook, what earlier stages concluded, or what to synthesise."""
+
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from tarsy.engine.context import AgentWork, StageConclusion
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The job of a stage.
+
+    `synthesise` names the stage whose agents' work is to be combined, `agents` tell how each of them ended;
+    `summarise` is the analysis an executive summary is made of.
+    """
+
+    alert_type: str
+    alert_data: str
+    runbook: str
+    previous: tuple[StageConclusion, ...]
+    stage_name: str
+    synthesise: UUID | None = None
+    agents: tuple[AgentWork, ...] = ()
+    summarise: str | None = None
+
+    def to_synthesise(self, stage: UUID, agents: tuple[AgentWork, ...]) -> "Task":
+        """The task of combining what the agents of `stage` found."""
+        return replace(self, synthesise=stage, agents=agents)
+
+    def to_summarise(self, analysis: str) -> "Task":
+        """The task of saying `analysis` in a few lines."""
+        return replace(self, summarise=analysis)

@@ -1,0 +1,131 @@
+"""One tool call between its two boundaries.
+
+Before the server hears of a call, the record says so (c); its result and the message the model will see are one
+transaction (d). A call that a dead attempt left open was perhaps made: it is made again only when its tool is
+trusted to be repeatable, else the model is told that its outcome is unknown (DESIGN section 5, "Resume").
+"""
+
+import asyncio
+import time
+from uuid import UUID
+
+from tarsy.engine.conversation import CallTool, Conversation
+from tarsy.engine.ports import Toolbox, ToolOutcome, World
+from tarsy.record.ids import event_id, idempotency_key, tool_call_id
+from tarsy.record.messages import Message, Role
+from tarsy.record.run import InteractionState, ToolCallResult, ToolCallStart
+from tarsy.record.timeline import Event, EventStatus, EventType
+
+_UNKNOWN_OUTCOME = ToolOutcome(
+    "The outcome of this call is unknown: the connection to the investigator was lost while it ran, and the tool is "
+    "not known to be safe to call twice. Check its effect before you call it again.",
+    is_error=True,
+)
+
+
+async def answer_tool_call(conversation: Conversation, turn: CallTool, toolbox: Toolbox, world: World) -> None:
+    """Makes the call and appends its answer; every failure of the tool is an answer too."""
+    left = conversation.unanswered.pop((turn.message_seq, turn.index), None)
+    attempt = 0
+    if left is not None:
+        if left.state is InteractionState.STARTED and not toolbox.repeatable(turn.call.name):
+            call = tool_call_id(conversation.execution, turn.message_seq, turn.index, left.attempt)
+            await _record(conversation, turn, call, _UNKNOWN_OUTCOME, 0, toolbox, world, interrupted=True)
+            return
+        attempt = left.attempt + 1
+    call = tool_call_id(conversation.execution, turn.message_seq, turn.index, attempt)
+    server, tool = toolbox.split(turn.call.name)
+    key = idempotency_key(conversation.execution, turn.message_seq, turn.index)
+    world.control.check()
+    await world.recorder.tool_call_started(
+        ToolCallStart(
+            id=call,
+            execution=conversation.execution,
+            message_seq=turn.message_seq,
+            index=turn.index,
+            attempt=attempt,
+            call=turn.call,
+            server=server,
+            tool=tool,
+            idempotency_key=key,
+        ),
+        [_event(conversation, turn, call, "", EventStatus.STREAMING, toolbox)],
+    )
+    started = time.monotonic()
+    outcome = await _call(conversation, turn, key, toolbox)
+    elapsed = round((time.monotonic() - started) * 1000)
+    await _record(conversation, turn, call, outcome, elapsed, toolbox, world)
+
+
+async def _call(conversation: Conversation, turn: CallTool, key: str, toolbox: Toolbox) -> ToolOutcome:
+    seconds = conversation.limits.tool_call_seconds
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await toolbox.call(turn.call.name, turn.call.arguments, timeout=seconds, idempotency_key=key)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return ToolOutcome(f"{turn.call.name} did not answer within {seconds:g} s.", is_error=True)
+
+
+async def _record(
+    conversation: Conversation,
+    turn: CallTool,
+    call: UUID,
+    outcome: ToolOutcome,
+    elapsed: int,
+    toolbox: Toolbox,
+    world: World,
+    *,
+    interrupted: bool = False,
+) -> None:
+    message = Message(Role.TOOL, outcome.content, tool_call_id=turn.call.id or None, tool_name=turn.call.name or None)
+    loop = conversation.loop.model_copy(update={"tool_calls": conversation.loop.tool_calls + 1})
+    status = EventStatus.INTERRUPTED if interrupted else EventStatus.COMPLETED
+    event = _event(conversation, turn, call, outcome.content, status, toolbox, is_error=outcome.is_error)
+    await world.recorder.tool_call_finished(
+        ToolCallResult(
+            id=call,
+            execution=conversation.execution,
+            message_seq=turn.message_seq + 1 + turn.index,
+            message=message,
+            result=outcome.content,
+            is_error=outcome.is_error,
+            duration_ms=elapsed,
+            loop=loop,
+            interrupted=interrupted,
+        ),
+        [event],
+    )
+    conversation.messages.append(message)
+    conversation.loop = loop
+
+
+def _event(
+    conversation: Conversation,
+    turn: CallTool,
+    call: UUID,
+    content: str,
+    status: EventStatus,
+    toolbox: Toolbox,
+    *,
+    is_error: bool = False,
+) -> Event:
+    server, tool = toolbox.split(turn.call.name)
+    return Event(
+        id=event_id(call, "call"),
+        type=EventType.LLM_TOOL_CALL,
+        status=status,
+        content=content,
+        metadata={
+            "server": server,
+            "tool": tool,
+            "name": turn.call.name,
+            "arguments": turn.call.arguments,
+            "call_id": turn.call.id,
+            "is_error": is_error,
+        },
+        stage=conversation.stage,
+        execution=conversation.execution,
+        tool_call=call,
+    )
