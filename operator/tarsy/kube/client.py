@@ -1,0 +1,301 @@
+"""A small client for the Kubernetes API: dicts in, dicts out, one class of error.
+
+The official client loads the configuration (kubeconfig with exec plugins and OIDC, in-cluster tokens that rotate); the
+requests are ours, because a generated method a kind and a model class an answer cost more than they give when most
+objects are custom resources. Every request has a timeout; a conflict, a missing object or a refusal is told apart by
+`ApiError.reason`, the API's own word.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import orjson
+from kubernetes.aio import config as kube_config
+from kubernetes.aio.client import ApiClient, Configuration
+
+from tarsy.resources.meta import API_VERSION
+from tarsy.resources.v1alpha1 import KINDS
+
+REQUEST_SECONDS = 30.0
+PAGE_SIZE = 500
+_CORE = {
+    "Namespace": ("v1", "namespaces", False),
+    "Secret": ("v1", "secrets", True),
+    "ConfigMap": ("v1", "configmaps", True),
+    "ServiceAccount": ("v1", "serviceaccounts", True),
+    "Pod": ("v1", "pods", True),
+    "Event": ("v1", "events", True),
+    "Deployment": ("apps/v1", "deployments", True),
+    "ReplicaSet": ("apps/v1", "replicasets", True),
+    "Lease": ("coordination.k8s.io/v1", "leases", True),
+    "CustomResourceDefinition": ("apiextensions.k8s.io/v1", "customresourcedefinitions", False),
+    "SubjectAccessReview": ("authorization.k8s.io/v1", "subjectaccessreviews", False),
+    "ClusterRole": ("rbac.authorization.k8s.io/v1", "clusterroles", False),
+    "ClusterRoleBinding": ("rbac.authorization.k8s.io/v1", "clusterrolebindings", False),
+    "Role": ("rbac.authorization.k8s.io/v1", "roles", True),
+    "RoleBinding": ("rbac.authorization.k8s.io/v1", "rolebindings", True),
+}
+
+
+class ApiError(Exception):
+    """The Kubernetes API refused, failed, or could not be reached.
+
+    `status` is the HTTP status (0: no answer), `reason` the API's word for it (`NotFound`, `Conflict`, `Forbidden`,
+    ...; `Unreachable` when there was no answer).
+    """
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+
+    @property
+    def transient(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.status in (0, 408, 429) or self.status >= 500
+
+
+def path(kind: str, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+    """The URL path of a kind's collection, of an object, or of a subresource."""
+    if kind in KINDS:
+        version, plural, namespaced = API_VERSION, KINDS[kind].PLURAL, True
+    else:
+        version, plural, namespaced = _CORE[kind]
+    parts = ["/api" if "/" not in version else "/apis", version]
+    if namespaced and namespace is not None:
+        parts += ["namespaces", namespace]
+    parts.append(plural)
+    parts += [part for part in (name, subresource) if part]
+    return "/".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How to reach the API, for libraries that connect by themselves."""
+
+    server: str
+    ca_file: str | None
+    certificate_file: str | None
+    key_file: str | None
+    insecure: bool
+
+
+class KubeClient:
+    """A connection to one Kubernetes API as one identity. Use as an async context manager."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._session: aiohttp.ClientSession | None = None
+
+    @classmethod
+    async def load(cls, kubeconfig: str | Path | None = None, context: str | None = None) -> "KubeClient":
+        """A client from `kubeconfig`, else from the pod's ServiceAccount, else from the default kubeconfig.
+
+        Raises:
+            ApiError: no configuration could be loaded; the message says where was looked.
+        """
+        configuration = Configuration()
+        try:
+            if kubeconfig is None and context is None:
+                with contextlib.suppress(kube_config.ConfigException):
+                    kube_config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+                    return cls(configuration)
+            await kube_config.load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=str(kubeconfig) if kubeconfig else None,
+                context=context,
+                client_configuration=configuration,
+                persist_config=False,
+            )
+        except (kube_config.ConfigException, OSError) as error:
+            where = kubeconfig or "the pod's ServiceAccount and the default kubeconfig"
+            raise ApiError(0, "NoConfiguration", f"no usable configuration of a cluster in {where}: {error}") from error
+        return cls(configuration)
+
+    async def __aenter__(self) -> Self:
+        # The generated client knows how to make the TLS context of a configuration; it is asked for that only.
+        api = ApiClient(self._configuration)
+        try:
+            connector = aiohttp.TCPConnector(ssl=api.rest_client.ssl_context, limit=64)
+        finally:
+            await api.close()  # type: ignore[no-untyped-call]
+        self._session = aiohttp.ClientSession(
+            base_url=self._configuration.host,
+            connector=connector,
+            json_serialize=lambda value: orjson.dumps(value).decode(),
+            headers={"User-Agent": "tarsy"},
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session:
+            await self._session.close()
+
+    async def connection(self) -> Connection:
+        """How this client reaches the API."""
+        cfg = self._configuration
+        return Connection(cfg.host, cfg.ssl_ca_cert, cfg.cert_file, cfg.key_file, not cfg.verify_ssl)
+
+    async def token(self) -> str | None:
+        """The bearer token as it is now, refreshed where the configuration says how; None without one."""
+        settings: Any = await self._configuration.auth_settings()
+        if bearer := settings.get("BearerToken"):
+            return str(bearer["value"]).split(" ", 1)[-1]
+        return None
+
+    async def get(self, kind: str, namespace: str | None, name: str) -> dict[str, Any]:
+        """One object."""
+        return await self._request("GET", path(kind, namespace, name))
+
+    async def find(self, kind: str, namespace: str | None, name: str) -> dict[str, Any] | None:
+        """One object, or None when it does not exist."""
+        try:
+            return await self.get(kind, namespace, name)
+        except ApiError as error:
+            if error.reason == "NotFound":
+                return None
+            raise
+
+    async def list(self, kind: str, namespace: str | None = None, **query: str) -> list[dict[str, Any]]:
+        """All objects of a kind (in a namespace), page by page; query as the API names it (`labelSelector`)."""
+        items: list[dict[str, Any]] = []
+        token = ""
+        while True:
+            page = {"limit": str(PAGE_SIZE), **query} | ({"continue": token} if token else {})
+            answer = await self._request("GET", path(kind, namespace), query=page)
+            version, list_kind = answer.get("apiVersion"), str(answer.get("kind", "")).removesuffix("List")
+            items += [{"apiVersion": version, "kind": list_kind, **item} for item in answer.get("items") or ()]
+            token = answer.get("metadata", {}).get("continue") or ""
+            if not token:
+                return items
+
+    async def create(self, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """Creates an object; its namespace is that of its metadata."""
+        return await self._request("POST", path(obj["kind"], obj["metadata"].get("namespace")), body=obj)
+
+    async def patch(
+        self,
+        kind: str,
+        namespace: str | None,
+        name: str,
+        body: Mapping[str, Any],
+        *,
+        subresource: str | None = None,
+    ) -> dict[str, Any]:
+        """Merges `body` into an object or its subresource (JSON merge patch)."""
+        target = path(kind, namespace, name, subresource)
+        return await self._request("PATCH", target, body=body, content_type="application/merge-patch+json")
+
+    async def apply(self, obj: Mapping[str, Any], *, manager: str = "tarsy") -> dict[str, Any]:
+        """Server-side apply, taking ownership of the fields given."""
+        metadata = obj["metadata"]
+        target = path(obj["kind"], metadata.get("namespace"), metadata["name"])
+        query = {"fieldManager": manager, "force": "true"}
+        return await self._request("PATCH", target, body=obj, query=query, content_type="application/apply-patch+yaml")
+
+    async def replace(self, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """Replaces an object; with a resourceVersion in its metadata, only the version that was read."""
+        metadata = obj["metadata"]
+        return await self._request("PUT", path(obj["kind"], metadata.get("namespace"), metadata["name"]), body=obj)
+
+    async def delete(self, kind: str, namespace: str | None, name: str, *, uid: str | None = None) -> None:
+        """Deletes an object, only the one with `uid` where given; one that is gone already is fine."""
+        body: dict[str, Any] = {"propagationPolicy": "Background"}
+        if uid:
+            body["preconditions"] = {"uid": uid}
+        try:
+            await self._request("DELETE", path(kind, namespace, name), body=body)
+        except ApiError as error:
+            if error.reason not in ("NotFound", "Conflict"):
+                raise
+
+    async def create_token(self, namespace: str, service_account: str, *, seconds: int = 3600) -> str:
+        """A token of a ServiceAccount (TokenRequest) that is valid for `seconds`."""
+        target = path("ServiceAccount", namespace, service_account, "token")
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": seconds},
+        }
+        answer = await self._request("POST", target, body=body)
+        return str(answer["status"]["token"])
+
+    async def version(self) -> tuple[int, int]:
+        """The API server's version, such as (1, 30)."""
+        answer = await self._request("GET", "/version")
+        return int(answer["major"]), int("".join(c for c in answer["minor"] if c.isdigit()))
+
+    async def watch(
+        self, kind: str, namespace: str | None = None, *, resource_version: str = "", seconds: int = 60, **query: str
+    ) -> AsyncIterator[dict[str, Any]]:
+        """The events of one watch request, which the server ends after `seconds`."""
+        query |= {"watch": "true", "timeoutSeconds": str(seconds), "resourceVersion": resource_version}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_SECONDS, sock_read=seconds + 10)
+        async with self._send("GET", path(kind, namespace), query, None, "application/json", timeout) as answer:
+            await _raise_for_status(answer)
+            buffer = b""
+            async for piece in answer.content.iter_any():
+                *lines, buffer = (buffer + piece).split(b"\n")
+                for line in lines:
+                    yield orjson.loads(line)
+
+    async def _request(
+        self,
+        method: str,
+        target: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+    ) -> dict[str, Any]:
+        timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS)
+        async with self._send(method, target, query, body, content_type, timeout) as answer:
+            await _raise_for_status(answer)
+            data = orjson.loads(await answer.read())
+            return data if isinstance(data, dict) else {}
+
+    @contextlib.asynccontextmanager
+    async def _send(
+        self,
+        method: str,
+        target: str,
+        query: Mapping[str, str] | None,
+        body: Mapping[str, Any] | None,
+        content_type: str,
+        timeout: aiohttp.ClientTimeout,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        if self._session is None:
+            raise RuntimeError("KubeClient is an async context manager: enter it before a request")
+        headers = {"Accept": "application/json"}
+        if token := await self.token():
+            headers["Authorization"] = f"Bearer {token}"
+        data = None
+        if body is not None:
+            headers["Content-Type"] = content_type
+            data = orjson.dumps(body)
+        try:
+            async with self._session.request(
+                method, target, params=query, data=data, headers=headers, timeout=timeout
+            ) as answer:
+                yield answer
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            text = str(error) or type(error).__name__
+            raise ApiError(0, "Unreachable", f"the Kubernetes API could not be reached: {text}") from error
+
+
+async def _raise_for_status(answer: aiohttp.ClientResponse) -> None:
+    if answer.status < 400:
+        return
+    try:
+        status = orjson.loads(await answer.read())
+        reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
+    except (orjson.JSONDecodeError, AttributeError):
+        reason, message = "", ""
+    raise ApiError(answer.status, reason or (answer.reason or "Error"), message or f"HTTP status {answer.status}")

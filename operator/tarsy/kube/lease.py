@@ -1,0 +1,130 @@
+"""Which replica is the active controller: one `coordination.k8s.io` Lease.
+
+Time is judged by how long the Lease has not changed as seen here, never by comparing clocks of two machines (the way
+of client-go's leader election). Two replicas may both believe for some seconds that they are active, so everything an
+active controller does is idempotent; the Lease saves work, it is not the fence.
+"""
+
+import asyncio
+import logging
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from tarsy.kube.client import ApiError, KubeClient
+
+log = logging.getLogger(__name__)
+
+
+class LeaderElection:
+    """Holds, or waits for, one Lease.
+
+    Args:
+        seconds: how long a holder that is not heard of keeps the Lease.
+        renew_seconds: pause between renewals; must be well below `seconds`.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        namespace: str,
+        name: str,
+        identity: str,
+        *,
+        seconds: float = 15.0,
+        renew_seconds: float = 3.0,
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._identity = identity
+        self._seconds = seconds
+        self._renew_seconds = renew_seconds
+        self._seen: tuple[str, float] | None = None
+        self._renewed = 0.0
+        self.active = asyncio.Event()
+        self.passive = asyncio.Event()
+        self.passive.set()
+
+    async def run(self) -> None:
+        """Tries for the Lease until cancelled, and gives it back then."""
+        try:
+            while True:
+                await self._step()
+                await asyncio.sleep(self._renew_seconds)
+        finally:
+            if self.active.is_set():
+                self.active.clear()
+                await asyncio.shield(self._give_back())
+
+    async def _step(self) -> None:
+        try:
+            async with asyncio.timeout(self._seconds / 2):
+                held = await self._acquire_or_renew()
+        except (ApiError, TimeoutError) as error:
+            log.warning("lease %s/%s could not be renewed: %s", self._namespace, self._name, error)
+            held = self.active.is_set() and time.monotonic() - self._renewed < self._seconds
+        else:
+            if held:
+                self._renewed = time.monotonic()
+        if held and not self.active.is_set():
+            log.info("%s is the active controller", self._identity)
+            self.passive.clear()
+            self.active.set()
+        elif not held and self.active.is_set():
+            log.warning("%s is no longer the active controller", self._identity)
+            self.active.clear()
+            self.passive.set()
+
+    async def _acquire_or_renew(self) -> bool:
+        lease = await self._client.find("Lease", self._namespace, self._name)
+        if lease is None:
+            return await self._write(self._client.create, self._body({}, transitions=0))
+        spec: dict[str, Any] = lease.get("spec") or {}
+        holder = spec.get("holderIdentity") or ""
+        if holder not in ("", self._identity) and not self._abandoned(lease, spec):
+            return False
+        transitions = int(spec.get("leaseTransitions") or 0) + (holder != self._identity)
+        return await self._write(self._client.replace, self._body(lease["metadata"], transitions))
+
+    def _abandoned(self, lease: dict[str, Any], spec: dict[str, Any]) -> bool:
+        version, now = lease["metadata"]["resourceVersion"], time.monotonic()
+        if self._seen is None or self._seen[0] != version:
+            self._seen = (version, now)
+        return now - self._seen[1] > float(spec.get("leaseDurationSeconds") or self._seconds)
+
+    async def _write(self, write: Any, body: dict[str, Any]) -> bool:
+        try:
+            await write(body)
+        except ApiError as error:
+            if error.reason in ("Conflict", "AlreadyExists", "NotFound"):
+                return False
+            raise
+        return True
+
+    def _body(self, metadata: dict[str, Any], transitions: int) -> dict[str, Any]:
+        kept = {k: metadata[k] for k in ("resourceVersion", "uid") if k in metadata}
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self._name, "namespace": self._namespace, **kept},
+            "spec": {
+                "holderIdentity": self._identity,
+                "leaseDurationSeconds": max(1, round(self._seconds)),
+                "renewTime": now,
+                "acquireTime": now,
+                "leaseTransitions": transitions,
+            },
+        }
+
+    async def _give_back(self) -> None:
+        try:
+            async with asyncio.timeout(2):
+                lease = await self._client.find("Lease", self._namespace, self._name)
+                if lease and (lease.get("spec") or {}).get("holderIdentity") == self._identity:
+                    body = self._body(lease["metadata"], int(lease["spec"].get("leaseTransitions") or 0))
+                    body["spec"]["holderIdentity"] = ""
+                    await self._client.replace(body)
+        except (ApiError, TimeoutError) as error:
+            log.info("lease %s/%s was not given back and will lapse: %s", self._namespace, self._name, error)
