@@ -1,0 +1,97 @@
+"""A queue of keys: each key once, one at a time, later again after a failure.
+
+The semantics of client-go's workqueue: a key that is added while it is being worked on is worked on once more after;
+failures wait exponentially longer, up to a limit; success forgets them.
+"""
+
+import asyncio
+import heapq
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+
+
+class KeyedQueue(Generic[K]):
+    """Deduplicating, delaying queue for one event loop.
+
+    Args:
+        first_delay: seconds before the first retry of a failed key; doubled each time.
+        longest_delay: seconds a retry waits at the most.
+    """
+
+    def __init__(self, *, first_delay: float = 0.2, longest_delay: float = 30.0) -> None:
+        self._first = first_delay
+        self._longest = longest_delay
+        self._ready: dict[K, None] = {}
+        self._working: set[K] = set()
+        self._again: set[K] = set()
+        self._failures: dict[K, int] = {}
+        self._later: list[tuple[float, int, K]] = []
+        self._due: dict[K, float] = {}
+        self._order = 0
+        self._wake = asyncio.Event()
+
+    def add(self, key: K) -> None:
+        """Wants `key` worked on now."""
+        if key in self._working:
+            self._again.add(key)
+            return
+        self._ready[key] = None
+        self._wake.set()
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Wants `key` worked on in `seconds`; an earlier wish stands."""
+        due = asyncio.get_running_loop().time() + seconds
+        if self._due.get(key, due + 1) <= due:
+            return
+        self._due[key] = due
+        self._order += 1
+        heapq.heappush(self._later, (due, self._order, key))
+        self._wake.set()
+
+    async def get(self) -> K:
+        """The next key; `done` or `failed` must follow."""
+        while True:
+            now = asyncio.get_running_loop().time()
+            while self._later and self._later[0][0] <= now:
+                due, _, key = heapq.heappop(self._later)
+                if self._due.get(key) == due:
+                    del self._due[key]
+                    self.add(key)
+            if self._ready:
+                key = next(iter(self._ready))
+                del self._ready[key]
+                self._working.add(key)
+                return key
+            self._wake.clear()
+            wait = self._later[0][0] - now if self._later else None
+            try:
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    def done(self, key: K) -> None:
+        """The key was worked on with success."""
+        self._failures.pop(key, None)
+        self._finish(key)
+
+    def failed(self, key: K) -> float:
+        """The key could not be worked on; returns the seconds until it is tried again."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        delay = min(self._first * 2.0 ** min(failures, 30), self._longest)
+        self._finish(key)
+        self.add_after(key, delay)
+        return delay
+
+    def _finish(self, key: K) -> None:
+        self._working.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+        elif self._ready:
+            self._wake.set()
+
+    def __len__(self) -> int:
+        return len(self._ready) + len(self._working)
