@@ -1,0 +1,74 @@
+"""What the world wants of one run, and whether this process may still act for it."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from tarsy.record.run import DesiredState, LeaseLost
+
+
+class LocalLease:
+    """The lease as this process may believe in it: judged by the monotonic clock, counted from before the heartbeat.
+
+    Postgres' `now()` decides who owns a run; this is the earlier, local deadline before every outside effect
+    (DESIGN section 5). A process that was paused finds itself past it before it has asked anybody.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._deadline = clock() + seconds
+
+    def renewed(self, asked_at: float) -> None:
+        """A heartbeat that was sent at `asked_at` (this clock's) was answered."""
+        self._deadline = asked_at + self._seconds
+
+    def now(self) -> float:
+        """The clock that `renewed` expects."""
+        return self._clock()
+
+    def check(self) -> None:
+        """Raises LeaseLost when the lease may have ended."""
+        if self._clock() >= self._deadline:
+            raise LeaseLost("the lease was not renewed in time; another worker may own the run")
+
+
+class RunControl:
+    """Implements `engine.ports.Control` for one run; the worker tells it what the heartbeat brought."""
+
+    def __init__(self, lease: LocalLease, desired: DesiredState) -> None:
+        self._lease = lease
+        self.task: asyncio.Task[None] | None = None
+        self.desired = desired
+        self.lost = False
+
+    @property
+    def concluding(self) -> bool:
+        """Whether the run shall stop now and summarise what it has."""
+        return self.desired is DesiredState.CONCLUDED
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the run shall end at once."""
+        return self.desired is DesiredState.CANCELLED
+
+    def check(self) -> None:
+        """Called before every outside effect; raises LeaseLost when this process may not act any more."""
+        if self.lost:
+            raise LeaseLost("another attempt owns the run")
+        self._lease.check()
+
+    def want(self, desired: DesiredState) -> None:
+        """The owner's wish as of now; a cancellation stops the run wherever it is."""
+        self.desired = desired
+        if self.cancelled:
+            self._stop()
+
+    def lose(self) -> None:
+        """The run is another's: stops it wherever it is."""
+        self.lost = True
+        self._stop()
+
+    def _stop(self) -> None:
+        if self.task is not None:
+            self.task.cancel()

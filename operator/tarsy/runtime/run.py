@@ -1,0 +1,150 @@
+"""One claimed run: the engine with its ports bound, inside its time, with every way it can end.
+
+| what happens | what is written |
+|---|---|
+| the engine returns | its outcome |
+| the deadline passes | timed out |
+| the owner cancels | cancelled |
+| the lease is lost | nothing: another attempt owns the run |
+| the worker stops | nothing: the run is handed back and goes on elsewhere |
+| the record cannot be written | nothing: the run is handed back and tried again until its deadline |
+| an error of this program | failed, with the error's class; the traceback is in the log |
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+import asyncpg
+
+from tarsy.engine.investigation import Investigation, investigate
+from tarsy.engine.ports import LeaseLost, Models, Toolboxes, World
+from tarsy.record.run import Failure, RunOutcome, State
+from tarsy.runtime.control import RunControl
+from tarsy.store.claims import ClaimedRun
+from tarsy.store.errors import StoreError
+from tarsy.store.runs import Runs
+from tarsy.store.wakeups import Notify
+from tarsy.store.writer import RunWriter
+
+log = logging.getLogger(__name__)
+
+
+class Runner:
+    """Runs claimed investigations.
+
+    Args:
+        grace_seconds: how long after the deadline the end of a run is tried to be written while Postgres is away.
+    """
+
+    def __init__(
+        self,
+        pool: asyncpg.Pool,
+        runs: Runs,
+        models: Models,
+        toolboxes: Toolboxes,
+        notify: Notify,
+        *,
+        grace_seconds: float = 300.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._pool = pool
+        self._runs = runs
+        self._models = models
+        self._toolboxes = toolboxes
+        self._notify = notify
+        self._grace = grace_seconds
+        self._clock = clock
+
+    async def run(self, claimed: ClaimedRun, control: RunControl) -> None:
+        """Runs to an end and writes it, or leaves the run for another attempt; the worker hands back what it left."""
+        deadline = self._clock() + max(0.0, claimed.seconds_left)
+        try:
+            outcome = await self._outcome(claimed, control, deadline)
+            if outcome is not None:
+                await self._finish(claimed, outcome)
+        except LeaseLost as lost:
+            log.warning("run of %s/%s given up: %s", claimed.namespace, claimed.name, lost)
+        except StoreError as error:
+            log.warning("run of %s/%s stopped, to be resumed: %s", claimed.namespace, claimed.name, error)
+
+    async def _outcome(self, claimed: ClaimedRun, control: RunControl, deadline: float) -> RunOutcome | None:
+        """How the run ended; None when that is not for this attempt to say."""
+        if control.cancelled:
+            return _cancelled()
+        try:
+            async with asyncio.timeout(deadline - self._clock()) as limit:
+                return await self._investigate(claimed, control, deadline)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return _timed_out(claimed)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or not (control.lost or control.cancelled):
+                raise
+            task.uncancel()
+            return None if control.lost else _cancelled()
+
+    async def _investigate(self, claimed: ClaimedRun, control: RunControl, deadline: float) -> RunOutcome:
+        recorder = RunWriter(
+            self._pool,
+            claimed.id,
+            claimed.attempt,
+            remaining=lambda: deadline - self._clock(),
+            notify=self._notify,
+        )
+        world = World(recorder, self._models, self._toolboxes, control)
+        start = Investigation(claimed.id, claimed.plan, claimed.alert_data, claimed.runbook or "")
+        try:
+            return await investigate(start, world)
+        except BaseExceptionGroup as group:
+            # The agents of a stage run in task groups: what one of them could not answer stops the stage.
+            error = _first_leaf(group)
+            if isinstance(error, LeaseLost | StoreError | asyncio.CancelledError):
+                raise error from group
+            log.exception("run of %s/%s failed", claimed.namespace, claimed.name)
+            return _internal_error(error)
+        except (LeaseLost, StoreError):
+            raise
+        except Exception as error:
+            log.exception("run of %s/%s failed", claimed.namespace, claimed.name)
+            return _internal_error(error)
+
+    async def _finish(self, claimed: ClaimedRun, outcome: RunOutcome) -> None:
+        until = self._clock() + self._grace
+        await self._runs.finish(claimed.id, claimed.attempt, outcome, remaining=lambda: until - self._clock())
+        log.info("run of %s/%s ended: %s", claimed.namespace, claimed.name, outcome.state.value)
+
+
+def _first_leaf(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What weighs most in a group: a lost lease before a store error before anything else."""
+    leaves: list[BaseException] = []
+    todo: list[BaseException] = [group]
+    while todo:
+        error = todo.pop(0)
+        if isinstance(error, BaseExceptionGroup):
+            todo.extend(error.exceptions)
+        else:
+            leaves.append(error)
+    for kind in (LeaseLost, StoreError):
+        for leaf in leaves:
+            if isinstance(leaf, kind):
+                return leaf
+    return leaves[0]
+
+
+def _cancelled() -> RunOutcome:
+    return RunOutcome(state=State.CANCELLED, failure=Failure("Cancelled", "The investigation was cancelled."))
+
+
+def _timed_out(claimed: ClaimedRun) -> RunOutcome:
+    seconds = claimed.plan.limits.investigation_seconds
+    message = f"The investigation took longer than its limit of {seconds:g} s (timeouts.investigationSeconds)."
+    return RunOutcome(state=State.TIMED_OUT, failure=Failure("InvestigationTimeout", message))
+
+
+def _internal_error(error: BaseException) -> RunOutcome:
+    message = f"An error in TARSy itself ended the investigation ({type(error).__name__}); its log has the details."
+    return RunOutcome(state=State.FAILED, failure=Failure("InternalError", message))

@@ -1,0 +1,30 @@
+"""Figures of a worker, read once by the command line.
+
+The lease figures follow procrastinate's proportion (a worker counts as dead after three missed heartbeats); what the
+local deadline subtracts is the time one heartbeat may take.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """How a worker claims and holds runs.
+
+    `places` are the runs this process has at once, `global_limit` those of the whole installation.
+    `lease_seconds` after its last heartbeat a worker's runs may be claimed by others; `heartbeat_seconds` lie between
+    two heartbeats. `poll_seconds` bounds how long a lost wake-up can delay a claim.
+    """
+
+    places: int = 20
+    global_limit: int = 100
+    lease_seconds: float = 15.0
+    heartbeat_seconds: float = 5.0
+    poll_seconds: float = 2.0
+    finish_grace_seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        if self.places < 1 or self.global_limit < 1:
+            raise ValueError("places and global limit must be at least 1")
+        if self.lease_seconds < 2 * self.heartbeat_seconds:
+            raise ValueError("the lease must last at least two heartbeats")

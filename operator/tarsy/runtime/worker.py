@@ -1,0 +1,129 @@
+"""A worker: claims runs, runs them side by side, keeps their leases with one heartbeat, hands them back when it stops.
+
+The only state that counts is in Postgres. A worker that dies leaves leases that lapse; a worker that was paused finds
+its heartbeat refused (`WorkerLost`), stops its runs without a further write, and registers anew under a new id.
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from uuid import UUID
+
+from tarsy.record.ids import worker_id
+from tarsy.runtime.control import LocalLease, RunControl
+from tarsy.runtime.run import Runner
+from tarsy.runtime.settings import WorkerSettings
+from tarsy.store.claims import ClaimedRun, Claims
+from tarsy.store.errors import StoreError, WorkerLost
+
+log = logging.getLogger(__name__)
+
+
+class Worker:
+    """One worker.
+
+    Args:
+        wake: set by whoever hears that something may be claimable or that a desired state changed.
+    """
+
+    def __init__(self, claims: Claims, runner: Runner, settings: WorkerSettings, wake: asyncio.Event) -> None:
+        self._claims = claims
+        self._runner = runner
+        self._settings = settings
+        self._wake = wake
+        self._beat_now = asyncio.Event()
+        self._runs: dict[UUID, tuple[int, RunControl]] = {}
+        self._claiming = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Works until cancelled; then hands back what it holds."""
+        while True:
+            host = socket.gethostname()
+            identity = worker_id(host, os.getpid(), secrets.token_hex(8))
+            lease = LocalLease(self._settings.lease_seconds)
+            asked = lease.now()
+            try:
+                await self._claims.register(identity, host, self._settings.lease_seconds)
+                lease.renewed(asked)
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._heartbeat(identity, lease))
+                    group.create_task(self._claim(identity, lease, group))
+            except* WorkerLost as lost:
+                log.warning("worker %s lost its leases and starts anew: %s", identity, lost.exceptions[0])
+            except* StoreError as away:
+                log.warning("worker %s cannot work: %s", identity, away.exceptions[0])
+                await asyncio.sleep(1.0)
+            finally:
+                self._runs.clear()
+                await self._deregister(identity)
+
+    async def _deregister(self, identity: UUID) -> None:
+        try:
+            async with asyncio.timeout(5):
+                await asyncio.shield(self._claims.deregister(identity))
+        except (StoreError, TimeoutError) as error:
+            log.info("worker %s was not ended in the database and will lapse: %s", identity, error)
+
+    async def _heartbeat(self, identity: UUID, lease: LocalLease) -> None:
+        while True:
+            self._beat_now.clear()
+            try:
+                async with asyncio.timeout(self._settings.heartbeat_seconds):
+                    await self._beat_now.wait()
+            except TimeoutError:
+                pass
+            try:
+                async with self._claiming, asyncio.timeout(self._settings.lease_seconds):
+                    await self._beat(identity, lease)
+            except (StoreError, TimeoutError) as error:
+                log.warning("heartbeat of worker %s failed: %s", identity, error)
+
+    async def _beat(self, identity: UUID, lease: LocalLease) -> None:
+        asked = lease.now()
+        held = await self._claims.heartbeat(identity, self._settings.lease_seconds)
+        lease.renewed(asked)
+        for run, (attempt, control) in list(self._runs.items()):
+            current = held.get(run)
+            if current is None or current[0] != attempt:
+                control.lose()
+            elif current[1] is not control.desired:
+                control.want(current[1])
+        for run, (attempt, _) in held.items():
+            if run not in self._runs:
+                await self._claims.release(identity, run, attempt)
+
+    async def _claim(self, identity: UUID, lease: LocalLease, group: asyncio.TaskGroup) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                free = self._settings.places - len(self._runs)
+                async with self._claiming:
+                    for claimed in await self._claims.claim(identity, free, self._settings.global_limit):
+                        self._start(claimed, lease, group)
+            except StoreError as error:
+                log.warning("worker %s could not claim: %s", identity, error)
+            try:
+                async with asyncio.timeout(self._settings.poll_seconds):
+                    await self._wake.wait()
+                self._beat_now.set()
+            except TimeoutError:
+                continue
+
+    def _start(self, claimed: ClaimedRun, lease: LocalLease, group: asyncio.TaskGroup) -> None:
+        """Starts a claimed run as a task of the worker's group."""
+
+        async def run() -> None:
+            try:
+                await self._runner.run(claimed, control)
+            except Exception:
+                log.exception("run of %s/%s was left, to be resumed", claimed.namespace, claimed.name)
+            finally:
+                self._runs.pop(claimed.id, None)
+                self._wake.set()
+
+        log.info("run of %s/%s claimed (attempt %d)", claimed.namespace, claimed.name, claimed.attempt)
+        control = RunControl(lease, claimed.desired_state)
+        self._runs[claimed.id] = (claimed.attempt, control)
+        control.task = group.create_task(run(), name=f"run {claimed.id}")
