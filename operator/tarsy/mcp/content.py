@@ -1,0 +1,47 @@
+"""A tool's result as text: what the model reads, and what the record keeps.
+
+Text is joined; structured content stands in only when there is no text (servers send both for the same thing);
+what a model of text cannot see is described in words, so that it knows that something was there.
+"""
+
+import json
+from typing import assert_never
+
+import mcp_types as types
+
+
+def render(result: types.CallToolResult) -> str:
+    """The result as one text.
+
+    Args:
+        result: What the server answered.
+    """
+    parts = [_part(block) for block in result.content]
+    has_text = any(isinstance(block, types.TextContent) and block.text.strip() for block in result.content)
+    if result.structured_content is not None and not has_text:
+        parts.insert(0, json.dumps(result.structured_content, ensure_ascii=False, indent=2))
+    return "\n".join(part for part in parts if part) or "(the tool answered without content)"
+
+
+def _part(block: types.ContentBlock) -> str:
+    match block:
+        case types.TextContent():
+            return block.text
+        case types.ImageContent():
+            return f"[image, {block.mime_type}, about {_decoded(block.data)} bytes: not shown]"
+        case types.AudioContent():
+            return f"[audio, {block.mime_type}, about {_decoded(block.data)} bytes: not shown]"
+        case types.ResourceLink():
+            return f"[resource {block.name}: {block.uri}]" + (f" {block.description}" if block.description else "")
+        case types.EmbeddedResource():
+            resource = block.resource
+            if isinstance(resource, types.TextResourceContents):
+                return f"[resource {resource.uri}]\n{resource.text}"
+            kind = resource.mime_type or "binary"
+            return f"[resource {resource.uri}, {kind}, about {_decoded(resource.blob)} bytes: not shown]"
+        case _:
+            assert_never(block)
+
+
+def _decoded(base64: str) -> int:
+    return len(base64) * 3 // 4

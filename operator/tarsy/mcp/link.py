@@ -1,0 +1,139 @@
+"""The way to one tool server: a child process or an HTTP endpoint, with what is needed to explain its failures.
+
+A child gets exactly what its object declares, plus PATH and an empty HOME, which is also where it runs and is removed
+after it (DESIGN section 7). HTTP goes to the declared URL directly, never through a proxy of this process'
+environment.
+"""
+
+import os
+import re
+import shutil
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+from mcp.client import Transport
+from mcp.client.streamable_http import streamable_http_client
+
+from tarsy.mcp.child import Command, Tail, child
+from tarsy.mcp.errors import OpenFailed
+from tarsy.mcp.wire import LARGEST_ANSWER, Wire
+from tarsy.plan.model import HttpTransport, ServerPlan, StdioTransport, Value
+
+NO_STDIO = "stdio commands do not run in operator or worker pods; put the server behind streamable HTTP"
+_SHORTEST_SECRET = 4
+_SCHEMES = {"basic", "bearer", "token"}
+_TELLING = re.compile(r"auth|cookie|credential|key|pass|secret|token", re.IGNORECASE)
+
+Resolve = Callable[[Value], Awaitable[str]]
+UrlAllowed = Callable[[str], str | None]
+
+
+def any_url(_url: str) -> str | None:
+    """The URL policy that allows everything."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a tool server may be.
+
+    Args:
+        resolve: Gives a declared value, from its Secret where it stands in one.
+        tls: How HTTPS servers are verified.
+        allow_stdio: False in a cluster.
+        url_allowed: Why a URL may not be used, or None.
+    """
+
+    resolve: Resolve
+    tls: ssl.SSLContext
+    allow_stdio: bool = False
+    url_allowed: UrlAllowed = any_url
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A transport, not yet entered, and what to say of it."""
+
+    transport: Transport
+    secrets: Sequence[str]
+    last_words: Callable[[], str]
+
+    def redact(self, text: str) -> str:
+        """The text without the values from Secrets, and without those whose names tell that they are secret."""
+        for secret in self.secrets:
+            text = text.replace(secret, "[redacted]")
+        return text
+
+
+@asynccontextmanager
+async def link(server: ServerPlan, policy: Policy, on_end: Callable[[], None]) -> AsyncIterator[Link]:
+    """Prepares the way to a server.
+
+    Args:
+        server: The server, as planned.
+        policy: What it may be.
+        on_end: Called when the server's side of it has ended.
+
+    Raises:
+        OpenFailed: It may not be used, its command does not exist, or a value could not be resolved.
+    """
+    match server.transport:
+        case StdioTransport():
+            if not policy.allow_stdio:
+                raise OpenFailed(NO_STDIO)
+            async with _child(server.transport, policy, on_end) as made:
+                yield made
+        case HttpTransport():
+            if why := policy.url_allowed(server.transport.url):
+                raise OpenFailed(f"its URL is not allowed: {why}")
+            async with _endpoint(server, server.transport, policy) as made:
+                yield made
+
+
+@asynccontextmanager
+async def _endpoint(server: ServerPlan, transport: HttpTransport, policy: Policy) -> AsyncIterator[Link]:
+    headers, secrets = await _resolved(transport.headers, policy)
+    async with httpx2.AsyncClient(
+        headers={"accept-encoding": "identity"} | headers,
+        transport=Wire(policy.tls),
+        timeout=httpx2.Timeout(None, connect=min(10.0, server.init_seconds)),
+        trust_env=False,
+    ) as client:
+        way = streamable_http_client(transport.url, http_client=client, max_sse_event_size=LARGEST_ANSWER)
+        yield Link(way, secrets, str)
+
+
+@asynccontextmanager
+async def _child(transport: StdioTransport, policy: Policy, on_end: Callable[[], None]) -> AsyncIterator[Link]:
+    declared, secrets = await _resolved(transport.env, policy)
+    with tempfile.TemporaryDirectory(prefix="tarsy-home-", ignore_cleanup_errors=True) as home:
+        command = _command(transport, home, {"PATH": os.environ.get("PATH", os.defpath), "HOME": home} | declared)
+        tail = Tail()
+        yield Link(child(command, tail, on_end), secrets, tail.last_words)
+
+
+def _command(transport: StdioTransport, home: str, environment: dict[str, str]) -> Command:
+    found = shutil.which(transport.command, path=environment["PATH"])
+    if found is None:
+        raise OpenFailed(f"its command {transport.command!r} was not found on PATH")
+    return Command(str(Path(found).absolute()), transport.args, environment, home, LARGEST_ANSWER)
+
+
+async def _resolved(values: Sequence[Value], policy: Policy) -> tuple[dict[str, str], tuple[str, ...]]:
+    resolved: dict[str, str] = {}
+    secrets: set[str] = set()
+    for value in values:
+        try:
+            text = await policy.resolve(value)
+        except Exception as error:
+            raise OpenFailed(f"the value of {value.name!r} could not be resolved: {error}") from error
+        resolved[value.name] = text
+        if value.secret is not None or _TELLING.search(value.name):
+            scheme, _, credential = text.partition(" ")
+            secrets |= {text, credential if scheme.lower() in _SCHEMES else text}
+    return resolved, tuple(sorted((s for s in secrets if len(s) >= _SHORTEST_SECRET), key=len, reverse=True))

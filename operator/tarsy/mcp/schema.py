@@ -1,0 +1,80 @@
+"""Arguments against a tool's JSON schema, with errors that a model can act on.
+
+The schema comes from outside, so the validator is cut down to what cannot be turned against us: no reference leaves
+the document, the number of references followed is bounded, and keywords that carry regular expressions are left to
+the server (a hostile pattern takes exponential time). A schema that cannot be used checks nothing: the server has
+the last word anyway.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
+from jsonschema.validators import extend  # type: ignore[import-untyped]
+from referencing import Registry
+
+_REFERENCES = 500
+_SHOWN = 5
+_LONGEST = 300
+_LEFT_TO_THE_SERVER = (
+    "pattern",
+    "patternProperties",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+    "$dynamicRef",
+)
+
+
+class _TooComplex(Exception):
+    pass
+
+
+class ArgumentSchema:
+    """A tool's input schema, made ready once (making a validator takes milliseconds, using it microseconds).
+
+    Args:
+        schema: As the server gave it.
+    """
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self._followed = 0
+        changed: dict[str, Any] = dict.fromkeys(_LEFT_TO_THE_SERVER, _unchecked)
+        changed |= {"$ref": self._reference, "additionalProperties": _additional_properties}
+        self._validator = extend(Draft202012Validator, changed)(schema, registry=Registry())
+
+    def faults(self, arguments: dict[str, Any]) -> list[str]:
+        """What is wrong with the arguments, at most five sentences (none: they fit, or the schema cannot be used).
+
+        Args:
+            arguments: The parsed arguments.
+        """
+        found: dict[str, None] = {}
+        self._followed = 0
+        try:
+            for error in self._validator.iter_errors(arguments):
+                where = ".".join(str(part) for part in error.absolute_path)
+                text = error.message if len(error.message) <= _LONGEST else error.message[:_LONGEST] + "..."
+                found[f"{where}: {text}" if where else text] = None
+                if len(found) == _SHOWN:
+                    break
+        except Exception:  # whatever a schema from outside brings the library to raise: it cannot be used
+            return []
+        return list(found)
+
+    def _reference(self, validator: Any, ref: Any, instance: Any, within: Any) -> Iterator[ValidationError]:
+        self._followed += 1
+        if self._followed > _REFERENCES:
+            raise _TooComplex
+        yield from Draft202012Validator.VALIDATORS["$ref"](validator, ref, instance, within) or ()
+
+
+def _additional_properties(validator: Any, allowed: Any, instance: Any, within: Any) -> Iterator[ValidationError]:
+    if "patternProperties" not in within:
+        yield from Draft202012Validator.VALIDATORS["additionalProperties"](validator, allowed, instance, within) or ()
+
+
+def _unchecked(_validator: Any, _value: Any, _instance: Any, _schema: Any) -> tuple[ValidationError, ...]:
+    return ()

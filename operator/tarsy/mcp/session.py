@@ -1,0 +1,217 @@
+"""One session with one tool server, owned by one task.
+
+The SDK's client must be left by the task that entered it, so a task of its own enters it, waits, and leaves it; calls
+come from any task. The owner is stopped by an event or by its own cancel scope, never by cancelling the task: the
+SDK's shutdown of a child process is shielded from scopes, but not from task cancellation, and would leave the child
+behind. A session that has ended is not revived: the toolbox opens another.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp.client import Client, ClientSession
+from mcp.shared.exceptions import MCPError
+from pydantic import TypeAdapter, ValidationError
+
+from tarsy.mcp.errors import ConnectionLost, McpError, OpenFailed, Protocol, Timeout, readable
+from tarsy.mcp.link import Link, Policy, link
+from tarsy.plan.model import ServerPlan
+
+IDEMPOTENCY_KEY = "tarsy.dev/idempotency-key"
+_CLOSE_SECONDS = 8.0
+_PAGES = 100
+_LONGEST_REASON = 600
+_ANSWER: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+    types.CallToolResult | types.InputRequiredResult
+)
+
+
+class McpSession:
+    """A session from its first moment: it is being opened when it is made, and must be closed.
+
+    Args:
+        server: The server, as planned.
+        policy: What it may be.
+    """
+
+    def __init__(self, server: ServerPlan, policy: Policy) -> None:
+        self._server = server
+        self._policy = policy
+        self._scope = anyio.CancelScope()
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._end = asyncio.Event()
+        self._failure: McpError | None = None
+        self._session: ClientSession | None = None
+        self._link: Link | None = None
+        self._last_words = ""
+        self._calls = 0
+        self._retired = False
+        self.tools: Sequence[types.Tool] = ()
+        self.instructions = ""
+        self._owner = asyncio.create_task(self._own(), name=f"mcp {server.name}")
+
+    async def started(self, seconds: float) -> None:
+        """Waits until calls may be made; a session that failed to start is ending when this has raised.
+
+        Args:
+            seconds: How long the start may take, with the list of tools.
+
+        Raises:
+            OpenFailed: The server cannot be reached, or refused.
+            Timeout: It did not answer in time.
+        """
+        try:
+            await asyncio.wait({self._ready, self._owner}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if self.alive:
+                return
+            if self._ready.done() or self._owner.done():
+                raise self._failure or OpenFailed("it ended while it was being opened")
+            said = self._brief(self._link.last_words()) if self._link else ""
+            raise Timeout(f"it did not complete its start within {seconds:g} s{_quoted(said)}")
+        finally:
+            if not self.alive:
+                self._end.set()
+                self._scope.cancel()
+
+    @property
+    def alive(self) -> bool:
+        """Whether calls may be made."""
+        return self._ready.done() and not self._end.is_set() and not self._retired and not self._owner.done()
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it is left."""
+        return self._owner.done()
+
+    def redact(self, text: str) -> str:
+        """The text without the secrets that were declared for this server."""
+        return self._link.redact(text) if self._link else text
+
+    async def call(self, tool: str, arguments: dict[str, Any], *, idempotency_key: str) -> types.CallToolResult:
+        """Calls a tool; the caller bounds the time.
+
+        Args:
+            tool: Its name on the server.
+            arguments: Checked arguments.
+            idempotency_key: Sent as `_meta` for servers that know it.
+
+        Raises:
+            ConnectionLost: The session is over; `sent` says whether the request may have arrived.
+            Protocol: The server answered with an error, or with something else than a result.
+        """
+        if not self.alive or self._session is None:
+            raise ConnectionLost("the session has ended")
+        parameters = types.CallToolRequestParams(
+            name=tool, arguments=arguments, _meta={IDEMPOTENCY_KEY: idempotency_key}
+        )
+        self._calls += 1
+        try:
+            answer = await self._session.send_request(types.CallToolRequest(params=parameters), _ANSWER)
+        except MCPError as error:
+            raise await self._explained(error) from error
+        except ValidationError as error:
+            raise Protocol("its answer is not a tool result", sent=True) from error
+        finally:
+            self._calls -= 1
+            self._end_when_idle()
+        if isinstance(answer, types.InputRequiredResult):
+            raise Protocol("it asks for input from a person, which an agent cannot give", sent=True)
+        return answer
+
+    def retire(self) -> None:
+        """Takes no more calls and ends when the last one has come back."""
+        self._retired = True
+        self._end_when_idle()
+
+    async def close(self) -> None:
+        """Ends the session and waits until nothing of it is left, also when the waiting task is cancelled."""
+        self._end.set()
+        if not self._ready.done():
+            self._scope.cancel()
+        cancelled: asyncio.CancelledError | None = None
+        loop = asyncio.get_running_loop()
+        graceful_until = loop.time() + _CLOSE_SECONDS
+        give_up_at = graceful_until + _CLOSE_SECONDS
+        while not self._owner.done() and (now := loop.time()) < give_up_at:
+            if now >= graceful_until:
+                self._scope.cancel()
+            try:
+                await asyncio.wait(
+                    {self._owner}, timeout=(graceful_until if now < graceful_until else give_up_at) - now
+                )
+            except asyncio.CancelledError as error:
+                cancelled = error
+                graceful_until = now
+        if cancelled:
+            raise cancelled
+
+    def _end_when_idle(self) -> None:
+        if self._retired and not self._calls:
+            self._end.set()
+
+    async def _explained(self, error: MCPError) -> McpError:
+        if error.code != types.CONNECTION_CLOSED:
+            return Protocol(self._brief(f"it answered with an error: {error.message}"), sent=True)
+        if self._end.is_set():
+            await asyncio.wait({self._owner}, timeout=1.0)
+        sent = not (isinstance(error.data, dict) and error.data.get("sent") is False)
+        return ConnectionLost(self._brief(error.message) + _quoted(self._last_words), sent=sent)
+
+    def _brief(self, text: str) -> str:
+        text = " ".join(self.redact(text).split())
+        return text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + "..."
+
+    async def _own(self) -> None:
+        with self._scope:
+            try:
+                async with link(self._server, self._policy, self._end.set) as way:
+                    self._link = way
+                    try:
+                        await self._live(way)
+                    except Exception as error:
+                        self._failure = OpenFailed(self._brief(readable(error)))
+                    finally:
+                        self._end.set()
+                        self._last_words = self._brief(way.last_words())
+                    if self._failure:
+                        self._failure = OpenFailed(self._failure.sentence + _quoted(self._last_words))
+            except McpError as error:
+                self._failure = error
+            except Exception as error:
+                self._failure = OpenFailed(self._brief(readable(error)))
+            finally:
+                self._end.set()
+
+    async def _live(self, way: Link) -> None:
+        async with Client(way.transport, cache=None, client_info=_ourselves()) as client:
+            self.tools = await _all_tools(client)
+            self.instructions = client.instructions or ""
+            self._session = client.session
+            self._ready.set_result(None)
+            await self._end.wait()
+
+
+def _ourselves() -> types.Implementation:
+    return types.Implementation(name="tarsy-operator", version=version("tarsy-operator"))
+
+
+def _quoted(said: str) -> str:
+    return f" (it said: {said})" if said else ""
+
+
+async def _all_tools(client: Client) -> list[types.Tool]:
+    if client.server_capabilities.tools is None:
+        return []
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    for _ in range(_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            return tools
+    raise Protocol(f"its list of tools has more than {_PAGES} pages")

@@ -1,0 +1,202 @@
+"""The tools of one agent execution: names, arguments, calls, recovery; every failure is an answer to the model.
+
+A call that may have reached the server is made again only when its tool is listed as repeatable; otherwise the model
+is told that the outcome is unknown. Everything that came from a server passes `_answer` on its way out, the one
+place where results are masked.
+"""
+
+import asyncio
+import random
+import re
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import MappingProxyType
+from typing import Any
+
+from tarsy.mcp.arguments import is_sendable, parse_arguments
+from tarsy.mcp.content import render
+from tarsy.mcp.errors import ConnectionLost, McpError
+from tarsy.mcp.link import Policy, Resolve, UrlAllowed, any_url
+from tarsy.mcp.schema import ArgumentSchema
+from tarsy.mcp.server import ToolServer
+from tarsy.plan.model import ServerPlan
+from tarsy.record.messages import ToolDefinition, ToolOutcome
+
+_LISTED = 40
+_BACKOFF = (0.25, 0.75)
+_SEPARATOR = re.compile(r"\.|__")  # the name of a server has neither
+
+
+class McpToolbox:
+    """The tools that one agent may call (`tarsy.engine.ports.Toolbox`).
+
+    Args:
+        servers: The opened servers by name.
+        unavailable: A sentence for each server that could not be opened.
+    """
+
+    def __init__(self, servers: Mapping[str, ToolServer], unavailable: Mapping[str, str]) -> None:
+        self._servers = servers
+        self._unavailable = dict(unavailable)
+        definitions = [definition for name in sorted(servers) for definition in servers[name].definitions]
+        self._tools = {definition.name: definition for definition in definitions}
+        self._schemas: dict[str, ArgumentSchema] = {}
+
+    @property
+    def tools(self) -> Sequence[ToolDefinition]:
+        """All tools that may be called, ordered by name of server, then of tool."""
+        return tuple(self._tools.values())
+
+    @property
+    def unavailable(self) -> Mapping[str, str]:
+        """Servers that could not be opened, with a sentence each."""
+        return MappingProxyType(self._unavailable)
+
+    @property
+    def instructions(self) -> Mapping[str, str]:
+        """What servers themselves say about their use, by name of server."""
+        return {name: server.instructions for name, server in self._servers.items() if server.instructions}
+
+    def split(self, name: str) -> tuple[str, str]:
+        """`server.tool` (or `server__tool`) taken apart; ("", name) when it is neither."""
+        found = _SEPARATOR.search(name)
+        return (name[: found.start()], name[found.end() :]) if found else ("", name)
+
+    def repeatable(self, name: str) -> bool:
+        """Whether the call may be made again when its outcome is unknown."""
+        server, tool = self.split(name)
+        return server in self._servers and tool in self._servers[server].plan.repeatable
+
+    async def call(self, name: str, arguments: str, *, timeout: float, idempotency_key: str) -> ToolOutcome:
+        """Calls a tool; whatever goes wrong is an answer, only cancellation is raised.
+
+        Args:
+            name: `server.tool` or `server__tool`.
+            arguments: What the model wrote.
+            timeout: Seconds for all of it, a new session included; the server's own limit when that is shorter.
+            idempotency_key: The same for each attempt at this call.
+        """
+        server_name, tool = self.split(name)
+        definition = self._tools.get(f"{server_name}.{tool}")
+        if definition is None:
+            return ToolOutcome(self._no_such_tool(name), is_error=True)
+        parsed = parse_arguments(arguments)
+        if not is_sendable(parsed):
+            return ToolOutcome("The arguments hold characters or numbers that JSON cannot carry.", is_error=True)
+        if wrong := self._schema(definition).faults(parsed):
+            return ToolOutcome(_how_to_call(definition, wrong), is_error=True)
+        server = self._servers[server_name]
+        limit = min(timeout, server.plan.call_seconds or timeout)
+        try:
+            async with asyncio.timeout(limit) as clock:
+                return await self._attempts(server, tool, parsed, idempotency_key)
+        except TimeoutError:
+            if not clock.expired():
+                return _failure(server, tool, "TimeoutError inside the call")
+            unknown = "" if self.repeatable(name) else "; it may have taken effect or not"
+            return _failure(server, tool, f"no answer within {limit:g} s{unknown}")
+        except McpError as error:
+            return _failure(server, tool, error.sentence)
+        except Exception as error:
+            return _failure(server, tool, f"{type(error).__name__}: {error}")
+
+    async def _attempts(self, server: ToolServer, tool: str, arguments: dict[str, Any], key: str) -> ToolOutcome:
+        for last in (False, True):
+            session = await server.live()
+            try:
+                result = await session.call(tool, arguments, idempotency_key=key)
+            except ConnectionLost as error:
+                session.retire()
+                if error.sent and tool not in server.plan.repeatable:
+                    reason = f"{error.sentence}. The outcome is unknown: the call may have taken effect or not"
+                    return _failure(server, tool, reason)
+                if last:
+                    raise
+                await asyncio.sleep(random.uniform(*_BACKOFF))
+            else:
+                return _answer(server, render(result), is_error=result.is_error)
+        raise AssertionError("the second attempt returns or raises")
+
+    def _schema(self, definition: ToolDefinition) -> ArgumentSchema:
+        if definition.name not in self._schemas:
+            self._schemas[definition.name] = ArgumentSchema(definition.parameters_schema)
+        return self._schemas[definition.name]
+
+    def _no_such_tool(self, name: str) -> str:
+        server, tool = self.split(name)
+        if server in self._unavailable:
+            return f"Server {server!r} is not available: {self._unavailable[server]}"
+        if server in self._servers and self._servers[server].has(tool):
+            what = f"The tool {tool!r} of server {server!r} is not allowed for this agent."
+        elif server in self._servers:
+            what = f"Server {server!r} has no tool {tool!r}."
+        else:
+            what = f"There is no tool {name[:100]!r}."
+        near = [known for known in self._tools if known.startswith(f"{server}.")] or list(self._tools)
+        if not near:
+            return f"{what} No tools are available."
+        more = f" and {len(near) - _LISTED} more" if len(near) > _LISTED else ""
+        return f"{what} Available: {', '.join(near[:_LISTED])}{more}."
+
+
+class McpToolboxes:
+    """Opens toolboxes (`tarsy.engine.ports.Toolboxes`).
+
+    Args:
+        resolve: Gives a declared environment variable or header its value, from its Secret where it stands in one.
+        allow_stdio: Whether tool servers may run as child processes: on one machine, not in a cluster.
+        url_allowed: Why a URL may not be used, or None.
+    """
+
+    def __init__(self, resolve: Resolve, *, allow_stdio: bool = False, url_allowed: UrlAllowed = any_url) -> None:
+        self._policy = Policy(resolve, ssl.create_default_context(), allow_stdio, url_allowed)
+
+    @asynccontextmanager
+    async def open(self, servers: Sequence[ServerPlan]) -> AsyncIterator[McpToolbox]:
+        """Opens the servers side by side; those that fail are in `unavailable`.
+
+        Args:
+            servers: The servers of one agent execution.
+        """
+        made = [ToolServer(plan, self._policy) for plan in servers]
+        try:
+            unavailable: dict[str, str] = {}
+            async with asyncio.TaskGroup() as group:
+                for server in made:
+                    group.create_task(_open(server, unavailable))
+            yield McpToolbox({s.plan.name: s for s in made if s.plan.name not in unavailable}, unavailable)
+        finally:
+            await _close(made)
+
+
+async def _open(server: ToolServer, unavailable: dict[str, str]) -> None:
+    try:
+        await server.live()
+    except McpError as error:
+        unavailable[server.plan.name] = error.sentence
+    except Exception as error:
+        unavailable[server.plan.name] = server.redact(f"{type(error).__name__}: {error}")
+
+
+async def _close(servers: Sequence[ToolServer]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for server in servers:
+            group.create_task(server.close())
+
+
+def _answer(server: ToolServer, text: str, *, is_error: bool) -> ToolOutcome:
+    return ToolOutcome(server.redact(text), is_error=is_error)
+
+
+def _failure(server: ToolServer, tool: str, reason: str) -> ToolOutcome:
+    return _answer(server, f"{server.plan.name}.{tool} failed: {reason}.", is_error=True)
+
+
+def _how_to_call(definition: ToolDefinition, wrong: Sequence[str]) -> str:
+    known = definition.parameters_schema.get("properties")
+    names = ", ".join(sorted(known)) if isinstance(known, dict) and known else "none"
+    listed = "\n".join(f"- {fault}" for fault in wrong)
+    return (
+        f"The arguments do not fit {definition.name}:\n{listed}\nIts parameters: {names}. Give them as a JSON object."
+    )

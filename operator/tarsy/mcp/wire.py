@@ -1,0 +1,106 @@
+"""HTTP as the SDK should see it: a failed request is an answer to that request, never the end of the session.
+
+Left alone, the SDK lets one refused connection tear down the session with every other call on it, and reports a 401
+as "Server returned an error response". This transport turns both into JSON-RPC errors whose data says what happened
+and whether the request may have reached the server, which is what recovery needs to know. Bodies of error pages are
+never passed on, and no answer may be larger than 64 MiB.
+"""
+
+import json
+import ssl
+from http import HTTPStatus
+from typing import Any
+
+import httpx2
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
+
+LARGEST_ANSWER = 64 * 1024 * 1024
+_NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+_REFUSED_BEFORE_DOING = {401, 404}
+_ON_THE_WAY = {502, 503, 504}
+_KEPT_HEADERS = {"content-type", "mcp-session-id"}
+
+
+class Wire(httpx2.AsyncBaseTransport):
+    """An HTTP transport that answers failed POSTs with JSON-RPC errors.
+
+    Args:
+        tls: How to verify the server.
+    """
+
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        self._inner = httpx2.AsyncHTTPTransport(verify=tls, trust_env=False)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Sends one request (`httpx2.AsyncBaseTransport`)."""
+        if request.method != "POST":
+            return await self._inner.handle_async_request(request)
+        try:
+            response = await self._inner.handle_async_request(request)
+            json_body = response.headers.get("content-type", "").lower().startswith("application/json")
+            if response.has_redirect_location or (response.is_success and not json_body):
+                return response
+            try:
+                body = await _read(response) if json_body else b""
+            finally:
+                await response.aclose()
+        except _NEVER_SENT as error:
+            return _failed(f"no connection to the server: {_told(error)}", sent=False)
+        except httpx2.TransportError as error:
+            return _failed(f"the connection broke: {_told(error)}", sent=True)
+        except _TooLarge:
+            return _failed(
+                f"the answer is larger than {LARGEST_ANSWER // 1024**2} MiB; ask for less", sent=True, lost=False
+            )
+        session_is_over = response.status_code == 404 and "mcp-session-id" in request.headers
+        answers = response.status_code != 401 and not session_is_over and _is_json_rpc_error(body)
+        if response.is_success or answers:
+            headers = {name: value for name, value in response.headers.items() if name in _KEPT_HEADERS}
+            return httpx2.Response(response.status_code, headers=headers, content=body)
+        return _refused(response.status_code)
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._inner.aclose()
+
+
+class _TooLarge(Exception):
+    pass
+
+
+async def _read(response: httpx2.Response) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.aiter_bytes():
+        size += len(part)
+        if size > LARGEST_ANSWER:
+            raise _TooLarge
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _told(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _is_json_rpc_error(body: bytes) -> bool:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.get("jsonrpc") == "2.0" and "error" in document
+
+
+def _refused(status: int) -> httpx2.Response:
+    phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
+    text = f"HTTP {status} {phrase}".strip()
+    if status in {401, 403}:
+        text += " (check the headers and Secrets of this server)"
+    lost = status in _REFUSED_BEFORE_DOING | _ON_THE_WAY
+    return _failed(text, sent=status not in _REFUSED_BEFORE_DOING, lost=lost, status=max(status, 400))
+
+
+def _failed(text: str, *, sent: bool, lost: bool = True, status: int = 502) -> httpx2.Response:
+    code = CONNECTION_CLOSED if lost else INTERNAL_ERROR
+    error: dict[str, Any] = {"code": code, "message": text, "data": {"sent": sent}}
+    return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error})

@@ -1,0 +1,114 @@
+"""Tool servers that speak the real protocol: child processes, and one under uvicorn on loopback."""
+
+import asyncio
+import json
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from integration.mcp.tool_server import make_server
+from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan, StdioTransport, Value
+
+SMALL = Path(__file__).with_name("small_server.py")
+SDK_SERVER = Path(__file__).with_name("tool_server.py")
+SECRET = "token-of-the-test"
+
+
+async def resolve(value: Value) -> str:
+    return SECRET if value.value is None else value.value
+
+
+def stdio(
+    *args: str, script: Path = SMALL, env: tuple[Value, ...] = (), name: str = "small", **rest: Any
+) -> ServerPlan:
+    transport = StdioTransport(command=sys.executable, args=("-S", str(script), *args), env=env)
+    return plan(name, transport, **rest)
+
+
+def http(url: str, *, headers: tuple[Value, ...] = (), name: str = "web", **rest: Any) -> ServerPlan:
+    return plan(name, HttpTransport(url=url, headers=headers), **rest)
+
+
+def plan(name: str, transport: Any, **rest: Any) -> ServerPlan:
+    return ServerPlan(
+        ref=ObjectRef(kind="MCPServer", namespace="tests", name=name), name=name, transport=transport, **rest
+    )
+
+
+@dataclass
+class Web:
+    """A tool server under uvicorn, and the gate in front of it."""
+
+    url: str
+    refuse: int | None = None
+    refuse_calls: list[int] = field(default_factory=list)
+    accepted: str | None = None
+    legacy: bool = False
+    methods: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def served(port: int = 0) -> AsyncIterator[Web]:
+    web = Web("")
+    inner = make_server().streamable_http_app()
+
+    async def gate(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await inner(scope, receive, send)
+            return
+        body = await _body(receive)
+        method = json.loads(body)["method"]
+        web.methods.append(method)
+        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        web.headers.append(headers)
+        status = _status(web, method, headers)
+        if status is not None:
+            await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/html")]})
+            await send({"type": "http.response.body", "body": f"<p>page that quotes {SECRET}".encode()})
+            return
+        sent = False
+
+        async def replay() -> Any:
+            nonlocal sent
+            if sent:
+                return await receive()
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await inner(scope, replay, send)
+
+    listening = socket.create_server(("127.0.0.1", port))
+    web.url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+    server = uvicorn.Server(uvicorn.Config(gate, log_level="error", timeout_graceful_shutdown=1))
+    task = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        yield web
+    finally:
+        server.should_exit = True
+        await task
+
+
+def _status(web: Web, method: str, headers: dict[str, str]) -> int | None:
+    if web.legacy and method == "server/discover":
+        return 404
+    if web.accepted is not None and headers.get("authorization") != web.accepted:
+        return 401
+    if method == "tools/call" and web.refuse_calls:
+        return web.refuse_calls.pop()
+    return web.refuse
+
+
+async def _body(receive: Callable[[], Awaitable[Any]]) -> bytes:
+    body = b""
+    while True:
+        event = await receive()
+        body += event.get("body", b"")
+        if not event.get("more_body"):
+            return body

@@ -1,0 +1,14 @@
+"""One readable reason out of what an SDK raises."""
+
+import asyncio
+
+from tarsy.mcp.errors import readable
+
+
+def test_the_first_reason_inside_nested_groups_is_told() -> None:
+    error = BaseExceptionGroup("a", [asyncio.CancelledError(), ExceptionGroup("b", [ConnectionError("refused")])])
+    assert readable(error) == "refused"
+
+
+def test_an_error_without_words_is_told_by_its_name() -> None:
+    assert readable(ExceptionGroup("a", [TimeoutError()])) == "TimeoutError"
