@@ -131,8 +131,8 @@ class Agents:
         """
         scope = self._scope
         ours, theirs = scope.chain.executive_summary, scope.defaults.executive_summary
-        settings = ours or theirs
-        if settings is not None and not settings.enabled:
+        wishes = [settings.enabled for settings in (ours, theirs) if settings is not None]
+        if next((wish for wish in wishes if wish is not None), True) is False:
             return None
         provider = self._provider(
             (ours.llm_provider if ours else None, scope.at_chain / "executiveSummary" / "llmProvider"),

@@ -105,7 +105,7 @@ class ServerPlan(_Frozen):
     deny: tuple[str, ...] = ()
     repeatable: tuple[str, ...] = ()
     init_seconds: float = 30.0
-    call_seconds: float = 60.0
+    call_seconds: float | None = None
 
 
 class Limits(_Frozen):

@@ -1,6 +1,6 @@
 """Agent: instructions, tools and a strategy.
 
-Decision: `serviceAccountName` is on the Agent, so its author decides whose rights its tools use, not who runs it.
+Decision: it names no provider. Which model pays for an investigation is the chain's to say (reference section 1.5).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource
-from tarsy.resources.schema import Model, ObjectName
+from tarsy.resources.schema import Model
 from tarsy.resources.v1alpha1.common import (
     MESSAGE_COLUMN,
     READY_COLUMNS,
@@ -34,9 +34,6 @@ class AgentSpec(Model):
     mcp_servers: McpSelections | None = Field(default=None, description="The MCP servers whose tools it has.")
     strategy: Strategy | None = Field(default=None, description="How it works with the model.")
     max_iterations: Iterations | None = Field(default=None, description="After so many iterations it must conclude.")
-    service_account_name: ObjectName | None = Field(
-        default=None, description="Name of the ServiceAccount that its tools act as."
-    )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Which other namespaces may use it; none when not set."
     )

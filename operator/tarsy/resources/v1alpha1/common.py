@@ -156,7 +156,7 @@ class Timeouts(Model):
 class ExecutiveSummarySettings(Model):
     """The short summary that is made of a finished investigation."""
 
-    enabled: bool = Field(default=True, description="Whether one is made.")
+    enabled: bool | None = Field(default=None, description="Whether one is made; it is, when nothing says otherwise.")
     llm_provider: ObjectName | None = Field(
         default=None, description="Name of the LLMProvider that writes it; the chain's when not set."
     )

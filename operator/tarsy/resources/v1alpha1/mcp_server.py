@@ -109,7 +109,9 @@ class McpTimeouts(Model):
     """Time limits of the server, in seconds."""
 
     init_seconds: Seconds = Field(default=30, description="From the start to its list of tools.")
-    call_seconds: Seconds = Field(default=60, description="One call of a tool.")
+    call_seconds: Seconds | None = Field(
+        default=None, description="One call of a tool; the run's own limit (timeouts.toolCallSeconds) holds as well."
+    )
 
 
 class MCPServerSpec(Model):
