@@ -1,0 +1,55 @@
+"""What a request tells: who asks, how far the conversation is, which tools there are. Pure functions.
+
+The agent is named by the line `Agent: NAME` of the system message, because the wire protocol has no field for it that
+every SDK passes on.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+AGENT = re.compile(r"^Agent: (\S+)[ \t]*\r?$", re.MULTILINE)
+
+
+def agent_name(messages: Sequence[Mapping[str, Any]]) -> str | None:
+    """The agent that asks, None when no system message names one."""
+    for message in messages:
+        if message.get("role") in ("system", "developer") and (found := AGENT.search(text_of(message))):
+            return found.group(1)
+    return None
+
+
+def turn(messages: Sequence[Mapping[str, Any]]) -> int:
+    """How many answers the conversation already has."""
+    return sum(message.get("role") == "assistant" for message in messages)
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """A message's text, whether it is a string or a list of parts."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return content if isinstance(content, str) else ""
+
+
+def tool_names(tools: Iterable[Any]) -> list[str]:
+    """The names of the functions a request offers."""
+    functions = (tool.get("function") for tool in tools if isinstance(tool, Mapping))
+    return [str(function["name"]) for function in functions if isinstance(function, Mapping) and "name" in function]
+
+
+def wire_name(name: str, offered: Sequence[str]) -> str:
+    """`server.tool` in the words of the request: providers allow no dot, so it is usually `server__tool`.
+
+    A tool that is not offered is called all the same, for models do that too.
+    """
+    translated = name.replace(".", "__", 1)
+    return next((candidate for candidate in (name, translated) if candidate in offered), translated)
+
+
+def count_tokens(messages: Sequence[Mapping[str, Any]], tools: str = "") -> int:
+    """Roughly the tokens of a prompt: four characters each."""
+    characters = len(tools)
+    for message in messages:
+        characters += len(text_of(message)) + len(str(message.get("tool_calls") or ""))
+    return max(1, characters // 4)

@@ -1,0 +1,31 @@
+"""`python -m tarsy.local.sample_server`: over stdio, or with `--http` over streamable HTTP on 127.0.0.1."""
+
+import argparse
+import socket
+
+from tarsy.local.sample_server.cluster import Cluster
+from tarsy.local.sample_server.tools import sample_server
+
+
+def main() -> None:
+    """Serves until its input ends (stdio) or a signal comes (HTTP, whose URL is printed on one line)."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tarsy.local.sample_server", description="Read-only Kubernetes, as MCP."
+    )
+    parser.add_argument("--http", action="store_true", help="streamable HTTP instead of stdio")
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 with --http (default: a free one)")
+    options = parser.parse_args()
+    server = sample_server(Cluster())
+    if not options.http:
+        server.run("stdio")
+        return
+    import uvicorn
+
+    with socket.create_server(("127.0.0.1", options.port)) as listening:
+        print(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp", flush=True)
+        config = uvicorn.Config(server.streamable_http_app(), log_level="warning")
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""Everything on one machine: a Kubernetes API, Postgres, a model, the shipped library, and the operator beside them.
+
+A stack lives in one folder, temporary unless one is given, and leaves nothing behind when it is left. The model is the
+scripted one unless a real one is configured; its provider is then called `scripted`, so that whoever looks at a chain,
+an investigation or a timeline sees that no model was asked.
+"""
+
+import asyncio
+import base64
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tarsy.kube.client import KubeClient
+from tarsy.kube.credentials import LABEL
+from tarsy.local.apiserver.server import ApiServer
+from tarsy.local.model import Script, ScriptedModel, demo_script
+from tarsy.local.objects import install_crds, manifest, put, put_all
+from tarsy.local.operator_process import OperatorProcess
+from tarsy.local.postgres import LocalPostgres
+from tarsy.resources.meta import API_VERSION
+
+LIBRARY = "tarsy-library"
+SYSTEM = "tarsy-system"
+SCRIPTED = "scripted"
+TOOLS = "kubernetes-tools"
+READ_ONLY = [
+    {"apiGroups": [""], "resources": ["pods", "pods/log", "events", "services", "configmaps", "namespaces"]},
+    {"apiGroups": ["apps"], "resources": ["deployments", "replicasets", "statefulsets", "daemonsets"]},
+    {"apiGroups": ["batch"], "resources": ["jobs", "cronjobs"]},
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RealModel:
+    """A model to use instead of the scripted one; `api_key` may be empty for servers that ask for none."""
+
+    model: str
+    base_url: str | None = None
+    api_key: str = ""
+
+
+class Stack:
+    """A running stack. Make one with `running_stack`."""
+
+    def __init__(self, folder: Path, api: ApiServer, database_url: str, client: KubeClient) -> None:
+        self.folder = folder
+        self.api = api
+        self.database_url = database_url
+        self.client = client
+        self.model: ScriptedModel | None = None
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.api.kubeconfig
+
+    @property
+    def operator_log(self) -> Path:
+        """Where the operator's output goes."""
+        return self.folder / "operator.log"
+
+    def operator(self, *arguments: str, **environment: str) -> OperatorProcess:
+        """Starts an operator for this stack."""
+        defaults = ["--kubeconfig", str(self.kubeconfig), "--stdio-tools", "--health-port", "0"]
+        settings = {"TARSY_DATABASE_URL": self.database_url, **environment}
+        return OperatorProcess([*defaults, *arguments], settings, self.operator_log)
+
+    async def install(self) -> None:
+        """Installs CRDs, namespaces, the tools' identity and the shipped library."""
+        await install_crds(self.client)
+        for name in (SYSTEM, LIBRARY):
+            await put(self.client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        kubeconfig = await self._tools_kubeconfig()
+        for obj in _library():
+            await put(self.client, _local_server(obj, kubeconfig) if obj["kind"] == "MCPServer" else obj)
+
+    async def use_model(self, model: RealModel | Script | None) -> str:
+        """Makes the library's provider `default` this model (None: the demo's script); a sentence that says which."""
+        if isinstance(model, RealModel):
+            await self._provider(model, real=True)
+            return f"model {model.model}" + (f" at {model.base_url}" if model.base_url else "")
+        self.model = ScriptedModel(model or demo_script())
+        base_url = await self.model.start()
+        await self._provider(RealModel("scripted-demo", base_url), real=False)
+        return "SCRIPTED model (no API key is configured: the answers are a script's, no model is asked)"
+
+    async def _provider(self, model: RealModel, *, real: bool) -> None:
+        spec: dict[str, Any] = {"type": "openai", "model": model.model, "allowedNamespaces": {"from": "All"}}
+        if model.base_url:
+            spec["baseURL"] = model.base_url
+        if model.api_key:
+            secret = {"name": "model-credentials", "namespace": LIBRARY, "labels": {LABEL: "true"}}
+            data = {"api-key": base64.b64encode(model.api_key.encode()).decode()}
+            await put(self.client, {"apiVersion": "v1", "kind": "Secret", "metadata": secret, "data": data})
+            spec["apiKeySecretRef"] = {"name": "model-credentials", "key": "api-key"}
+        name = "default" if real else SCRIPTED
+        await put(self.client, _object("LLMProvider", name, spec))
+        if not real:
+            # The library names its provider `default`; here that name must not hide that there is no model.
+            for obj in _library():
+                if obj["kind"] in ("Chain", "InvestigationDefaults") and "llmProvider" in obj["spec"]:
+                    await put(self.client, {**obj, "spec": {**obj["spec"], "llmProvider": SCRIPTED}})
+
+    async def _tools_kubeconfig(self) -> Path:
+        """A kubeconfig for the sample tool server: a ServiceAccount that may read, and no Secrets."""
+        rules = [{**rule, "verbs": ["get", "list"]} for rule in READ_ONLY]
+        rbac = "rbac.authorization.k8s.io"
+        role = {"apiGroup": rbac, "kind": "ClusterRole", "name": TOOLS}
+        account = {"kind": "ServiceAccount", "name": TOOLS, "namespace": LIBRARY}
+        await put_all(
+            self.client,
+            [
+                {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": TOOLS, "namespace": LIBRARY}},
+                {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": TOOLS}, "rules": rules},
+                {
+                    "apiVersion": f"{rbac}/v1",
+                    "kind": "ClusterRoleBinding",
+                    "metadata": {"name": TOOLS},
+                    "roleRef": role,
+                    "subjects": [account],
+                },
+            ],
+        )
+        token = await self.client.create_token(LIBRARY, TOOLS, seconds=86_400)
+        ca = base64.b64encode(self.api.ca_file.read_bytes()).decode()
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "tools",
+            "clusters": [{"name": "tools", "cluster": {"server": self.api.url, "certificate-authority-data": ca}}],
+            "users": [{"name": "tools", "user": {"token": token}}],
+            "contexts": [{"name": "tools", "context": {"cluster": "tools", "user": "tools"}}],
+        }
+        path = self.folder / "tools.kubeconfig"
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+
+@contextlib.asynccontextmanager
+async def running_stack(folder: Path | None = None, *, durable: bool = True) -> AsyncIterator[Stack]:
+    """Starts Kubernetes API and Postgres; stops them, and removes a temporary folder, at the end.
+
+    Args:
+        folder: where all state goes and stays; None for a temporary one.
+        durable: False for tests: Postgres does not wait for the disk.
+
+    Raises:
+        LocalKubernetesError, PostgresError: one of them cannot be started; the message says what to do.
+    """
+    temporary = folder is None
+    folder = folder or Path(tempfile.mkdtemp(prefix="tarsy-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    if temporary and os.geteuid() == 0:
+        folder.chmod(0o711)  # Postgres runs as another user then, and must reach its own folder below
+    api = ApiServer(folder / "kubernetes")
+    postgres = LocalPostgres(folder / "postgres", fsync=durable)
+    stack: Stack | None = None
+    try:
+        _, database_url = await asyncio.gather(asyncio.to_thread(api.start), asyncio.to_thread(postgres.start))
+        async with await KubeClient.load(api.kubeconfig) as client:
+            stack = Stack(folder, api, database_url, client)
+            yield stack
+    finally:
+        if stack and stack.model:
+            await stack.model.stop()
+        await asyncio.gather(asyncio.to_thread(api.stop), asyncio.to_thread(postgres.stop))
+        if temporary:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _library() -> list[dict[str, Any]]:
+    """The shipped library's own kinds; its workloads are for clusters."""
+    names = [d for d in manifest("library/kustomization.yaml")[0]["resources"] if d.endswith(".yaml")]
+    return [obj for name in names for obj in manifest(f"library/{name}") if obj["apiVersion"] == API_VERSION]
+
+
+def _local_server(obj: dict[str, Any], kubeconfig: Path) -> dict[str, Any]:
+    """The library's tool server, run as a command of this machine instead of as a workload."""
+    env = [{"name": "KUBECONFIG", "value": str(kubeconfig)}]
+    command = {"command": sys.executable, "args": ["-m", "tarsy.local.sample_server"], "env": env}
+    return {**obj, "spec": {**obj["spec"], "transport": {"type": "stdio", "stdio": command}}}
+
+
+def _object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name, "namespace": LIBRARY}, "spec": spec}

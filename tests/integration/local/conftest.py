@@ -1,0 +1,46 @@
+"""One Kubernetes API server for all tests of a session, and kubectl to use it."""
+
+import json
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tarsy.local.apiserver.server import ApiServer
+
+Kubectl = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def kube_api() -> Iterator[ApiServer]:
+    with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def kubectl(kube_api: ApiServer) -> Kubectl:
+    """Run kubectl as the administrator, or with another kubeconfig; `stdin` is an object to write as JSON."""
+    program = kube_api.binaries.kubectl
+    if program is None:
+        pytest.skip("no kubectl on PATH")
+
+    def run(*arguments: str, stdin: object = None, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [program, "--kubeconfig", kubeconfig or kube_api.kubeconfig, *arguments],
+            input=None if stdin is None else json.dumps(stdin),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    return run
+
+
+@pytest.fixture
+def namespace(kubectl: Kubectl) -> str:
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    created = kubectl("create", "namespace", name)
+    assert created.returncode == 0, created.stderr
+    return name

@@ -1,0 +1,71 @@
+"""The demo's objects on a real Kubernetes API, seen through the sample tool server, as the demo's agents see them."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from mcp.client import Client
+
+from tarsy.local.apiserver.server import ApiServer
+from tarsy.local.model import demo_script
+from tarsy.local.sample_server.cluster import Cluster
+from tarsy.local.sample_server.tools import sample_server
+
+pytestmark = pytest.mark.kubernetes
+
+SAMPLES = Path(__file__).parents[3] / "manifests" / "samples"
+Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def shop(kubectl: Kubectl) -> Iterator[None]:
+    """The objects of crashloop.yaml, with the status of those that have one."""
+    for item in yaml.safe_load_all((SAMPLES / "crashloop.yaml").read_text()):
+        made = kubectl("apply", "-f", "-", stdin=item)
+        assert made.returncode == 0, made.stderr
+        if "status" in item:
+            meta = item["metadata"]
+            patch = json.dumps({"status": item["status"]})
+            where = ("-n", meta["namespace"], item["kind"].lower(), meta["name"])
+            patched = kubectl("patch", *where, "--subresource=status", "--type=merge", "-p", patch)
+            assert patched.returncode == 0, patched.stderr
+    yield
+    kubectl("delete", "-n", "shop", "pod,event,deployment,replicaset,configmap", "--all", "--force", "--grace-period=0")
+
+
+async def result(server: Any, tool: str, arguments: dict[str, Any]) -> tuple[bool, str]:
+    async with Client(server) as client:
+        answer = await client.call_tool(tool, arguments)
+    return bool(answer.is_error), str(answer.content[0].text)
+
+
+@pytest.mark.usefixtures("shop")
+async def test_every_quote_of_the_demo_is_what_a_real_cluster_says(kube_api: ApiServer) -> None:
+    server = sample_server(Cluster({"KUBECONFIG": str(kube_api.kubeconfig)}))
+    said: dict[str, str] = {}
+    quotes: list[tuple[str, str]] = []
+    for agent in demo_script().agents.values():
+        for entry in agent.entries:
+            for call in entry.calls:
+                assert isinstance(call.arguments, dict)
+                failed, text = await result(server, call.name.removeprefix("kubernetes."), call.arguments)
+                assert not failed, text
+                said[call.name] = said.get(call.name, "") + text
+            for block in re.findall(r"```finding\n(.*?)\n```", entry.text or "", re.DOTALL):
+                claims = json.loads(block)["claims"]
+                quotes += [(c["callId"], c["quote"]) for claim in claims for c in claim["citations"]]
+    assert [(tool, quote) for tool, quote in quotes if quote not in said.get(tool, "")] == []
+
+
+@pytest.mark.usefixtures("shop")
+async def test_a_permission_the_account_lacks_is_named_to_the_model(kube_api: ApiServer) -> None:
+    server = sample_server(Cluster({"KUBECONFIG": str(kube_api.kubeconfig_for("stranger"))}))
+    failed, text = await result(server, "list_resources", {"kind": "Pod", "namespace": "shop"})
+    assert failed and "may not list pods in namespace shop" in text and "stranger" in text
+    failed, text = await result(server, "get_logs", {"namespace": "shop", "pod": "checkout-6f7d9c8b54-k8x2p"})
+    assert failed and "may not get pods/log" in text
