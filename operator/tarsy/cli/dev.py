@@ -1,0 +1,57 @@
+"""`tarsy dev`: everything on this machine until Ctrl-C."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+from rich.console import Console
+
+from tarsy.local.model import Script
+from tarsy.local.stack import RealModel, Stack, running_stack
+
+
+def configured_model(model: str | None, base_url: str | None) -> RealModel | None:
+    """The real model that is configured, if one is: by key, or by the address of a server that asks for none."""
+    key = os.environ.get("TARSY_MODEL_API_KEY") or os.environ.get("OPENAI_API_KEY") or ""
+    if not key and not base_url:
+        return None
+    return RealModel(model=model or "gpt-5.2", base_url=base_url, api_key=key)
+
+
+async def prepare(stack: Stack, model: RealModel | Script | None) -> str:
+    """Installs everything into a started stack; a sentence that says which model answers."""
+    await stack.install()
+    return await stack.use_model(model)
+
+
+async def develop(state: Path | None, model: str | None, base_url: str | None) -> int:
+    """Runs the stack and an operator until SIGINT or SIGTERM."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    console = Console()
+    console.print("Starting a Kubernetes API, Postgres and the operator …")
+    async with running_stack(state) as stack:
+        which = await prepare(stack, configured_model(model, base_url))
+        operator = stack.operator()
+
+        def restarted(status: int) -> None:
+            console.print(f"The operator ended with status {status}; it is started again.")
+
+        operator.on_restart = restarted
+        version = ".".join(map(str, stack.api.version))
+        console.print(f"Kubernetes API {version} at {stack.api.url}; {which}.", highlight=False)
+        console.print(f"Operator: pid {operator.pid}, log {stack.operator_log}", highlight=False)
+        console.print(f"\n    export KUBECONFIG={stack.kubeconfig}", highlight=False, soft_wrap=True)
+        console.print(f"    export TARSY_DATABASE_URL='{stack.database_url}'\n", highlight=False, soft_wrap=True)
+        console.print("    kubectl apply -f manifests/samples/alert-kubepodcrashlooping.yaml")
+        console.print("    kubectl get talert,inv -A -w\n\nCtrl-C stops everything.", highlight=False)
+        keeper = asyncio.create_task(operator.keep_running())
+        try:
+            await stop.wait()
+        finally:
+            keeper.cancel()
+            await asyncio.wait([keeper])
+            await operator.stop()
+    return 0

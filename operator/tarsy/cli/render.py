@@ -1,0 +1,82 @@
+"""A timeline on a terminal: one block an event, in the order of things, never a control character.
+
+Text of models, tools and alerts is printed as rich `Text`, which interprets nothing; the record has had its control
+characters stripped when it was written.
+"""
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from tarsy.engine.conclusion import read_finding
+from tarsy.record.run import InvestigationRecord, State
+from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
+
+_MARKS = {
+    EventType.LLM_THINKING: ("thinking", "magenta"),
+    EventType.LLM_RESPONSE: ("response", "cyan"),
+    EventType.LLM_TOOL_CALL: ("tool", "yellow"),
+    EventType.ERROR: ("error", "red"),
+    EventType.NOTICE: ("notice", "blue"),
+    EventType.FINAL_ANALYSIS: ("analysis", "green"),
+    EventType.EXECUTIVE_SUMMARY: ("summary", "green"),
+}
+_BODY_LINES = 14
+
+
+def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
+    """One closed event: who, what, and its text, cut to some lines unless `full`."""
+    mark, colour = _MARKS[event.type]
+    head = Text()
+    head.append(event.created_at.strftime("%H:%M:%S "), style="dim")
+    where = "/".join(part for part in (event.stage_name, event.agent_name) if part)
+    head.append(f"{where}  ", style="bold")
+    head.append(mark, style=colour)
+    if event.type is EventType.LLM_TOOL_CALL:
+        head.append(f"  {event.metadata.get('name', '')} {event.metadata.get('arguments', '')}", style=colour)
+        if event.metadata.get("is_error"):
+            head.append("  failed", style="bold red")
+    if event.status not in (EventStatus.COMPLETED, EventStatus.STREAMING):
+        head.append(f"  {event.status.value}", style="bold red")
+    text = event.content.strip()
+    if event.type is EventType.FINAL_ANALYSIS:
+        _, text = read_finding(text)  # the structured block is for programs; its summary ends the timeline
+    return Group(head, Padding(Text(_cut(text, full)), (0, 0, 0, 9)))
+
+
+def outcome_block(record: InvestigationRecord) -> RenderableType:
+    """How an investigation ended."""
+    outcome = record.outcome
+    good = record.state is State.COMPLETED
+    lines = [
+        Text(f"{record.namespace}/{record.name}: {record.state.value}", style="bold green" if good else "bold red")
+    ]
+    if outcome and outcome.finding:
+        lines.append(Text(f"Finding ({outcome.finding.confidence.value}): {outcome.finding.summary}"))
+    if outcome and outcome.executive_summary:
+        lines.append(Text(f"Summary: {outcome.executive_summary.strip()}"))
+    if outcome and outcome.failure:
+        lines.append(Text(f"{outcome.failure.reason}: {outcome.failure.message}", style="red"))
+    if record.evidence_missing:
+        lines.append(Text(f"Tool servers were missing: {', '.join(record.evidence_missing)}", style="yellow"))
+    lines.append(Text(_figures(record), style="dim"))
+    return Group(*lines)
+
+
+def status_line(record: InvestigationRecord) -> Text:
+    """Where an investigation is, in one line."""
+    running = [s.name for s in record.stages if s.state is State.RUNNING]
+    return Text(f"{record.state.value}  {', '.join(running)}  {_figures(record)}", style="dim")
+
+
+def _figures(record: InvestigationRecord) -> str:
+    tokens = f"{record.usage.total_tokens:,}" + ("" if record.usage.complete else " or more")
+    figures = f"{record.model_calls} model calls, {record.tool_calls} tool calls, {tokens} tokens"
+    return f"{figures}, attempt {record.attempt}" if record.attempt > 1 else figures
+
+
+def _cut(text: str, full: bool) -> str:
+    lines = text.splitlines()
+    if full or len(lines) <= _BODY_LINES:
+        return text
+    return "\n".join([*lines[:_BODY_LINES], f"… {len(lines) - _BODY_LINES} more lines"])
