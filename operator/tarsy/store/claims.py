@@ -1,0 +1,222 @@
+"""Which worker runs which investigation: claims, leases and heartbeats.
+
+A claim is one transaction that first takes one advisory lock, so counting what runs and taking what fits are one
+step and limits are exact (DESIGN section 5). Which runs fit is decided by `choose`, a pure function. A run whose
+worker died holds no place until it is claimed again.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from tarsy.plan.model import Plan
+from tarsy.record.run import DesiredState, Failure, RunOutcome, State
+from tarsy.store.closing import close_run
+from tarsy.store.database import call
+from tarsy.store.errors import WorkerLost
+from tarsy.store.queries import load
+from tarsy.store.text import clean
+from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, Notify, silent
+
+CLAIM_LOCK = 7_261_979_002
+"""The advisory lock under which runs are counted and change hands."""
+
+_UNREADABLE = RunOutcome(
+    State.FAILED,
+    failure=Failure(
+        "PlanUnreadable",
+        "The stored plan is not one that this version of the operator can read. "
+        "Run the version that accepted it, or create the investigation again.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedRun:
+    """A run that this worker may now write, as `attempt`. `seconds_left` counts to its deadline."""
+
+    id: UUID
+    attempt: int
+    namespace: str
+    name: str
+    plan: Plan
+    alert_data: str
+    runbook: str | None
+    author: Mapping[str, Any]
+    desired_state: DesiredState
+    seconds_left: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A run that waits for a worker. `leased`: a dead worker's lease is still on it."""
+
+    id: UUID
+    namespace: str
+    chain_namespace: str
+    chain: str
+    priority: int
+    accepted_at: datetime
+    namespace_limit: int | None
+    chain_limit: int | None
+    leased: bool = False
+
+
+Running = Mapping[tuple[str, str, str], int]
+"""Runs in progress by namespace, chain namespace and chain."""
+
+
+def choose(candidates: Iterable[Candidate], running: Running, *, free: int, global_limit: int) -> list[Candidate]:
+    """Picks who goes next: by priority, then from the namespace with the fewest runs, then by age; within all limits.
+
+    Args:
+        candidates: who waits.
+        running: who runs.
+        free: places this worker has.
+        global_limit: runs in progress at most, in the whole installation.
+    """
+    namespaces: Counter[str] = Counter()
+    chains: Counter[tuple[str, str]] = Counter()
+    for (namespace, chain_namespace, chain), runs in running.items():
+        namespaces[namespace] += runs
+        chains[chain_namespace, chain] += runs
+    places = min(free, global_limit - namespaces.total())
+    waiting = sorted(candidates, key=lambda c: (-c.priority, c.accepted_at, c.id))
+    chosen: list[Candidate] = []
+    while len(chosen) < places:
+        fitting = [
+            c
+            for c in waiting
+            if (c.namespace_limit is None or namespaces[c.namespace] < c.namespace_limit)
+            and (c.chain_limit is None or chains[c.chain_namespace, c.chain] < c.chain_limit)
+        ]
+        if not fitting:
+            break
+        best = min(fitting, key=lambda c: (-c.priority, namespaces[c.namespace]))  # the first of equals is the oldest
+        waiting.remove(best)
+        chosen.append(best)
+        namespaces[best.namespace] += 1
+        chains[best.chain_namespace, best.chain] += 1
+    return chosen
+
+
+class Claims:
+    """The workers' side of the queue."""
+
+    def __init__(self, pool: asyncpg.Pool, notify: Notify = silent) -> None:
+        self._pool = pool
+        self._notify = notify
+        self._sql = load("claims")
+        self._close = load("runs")["close"]
+
+    async def register(self, worker: UUID, host: str, ttl_seconds: float) -> None:
+        """Makes `worker` one that may claim, for `ttl_seconds` from now; leases of its earlier life are void."""
+
+        async def insert(connection: asyncpg.Connection) -> None:
+            await connection.execute(self._sql["register"], worker, clean(host), ttl_seconds)
+
+        await call(self._pool, f"register worker {worker}", insert)
+
+    async def heartbeat(self, worker: UUID, ttl_seconds: float) -> Mapping[UUID, tuple[int, DesiredState]]:
+        """Prolongs the worker's leases, and returns those it still holds: attempt and desired state of each run.
+
+        Raises:
+            WorkerLost: the worker had expired before this heartbeat; its runs may be another's already.
+            StoreError: Postgres is away or refused.
+        """
+
+        async def beat(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
+            rows: Sequence[asyncpg.Record] = await connection.fetch(self._sql["heartbeat"], worker, ttl_seconds)
+            return rows
+
+        rows = await call(self._pool, f"prolong the leases of worker {worker}", beat)
+        if not rows:
+            raise WorkerLost(f"Worker {worker} has expired. Stop its runs and register again.")
+        return {
+            row["investigation"]: (row["attempt"], DesiredState(row["desired_state"]))
+            for row in rows
+            if row["investigation"] is not None
+        }
+
+    async def claim(self, worker: UUID, free: int, global_limit: int) -> list[ClaimedRun]:
+        """Claims up to `free` runs, pending or orphaned, within the global, namespace and chain limits.
+
+        Raises:
+            WorkerLost: the worker is not registered, or has expired.
+            StoreError: Postgres is away or refused.
+        """
+
+        async def take(connection: asyncpg.Connection) -> list[ClaimedRun]:
+            async with connection.transaction():
+                await connection.execute(self._sql["lock"], CLAIM_LOCK)
+                await connection.execute(self._sql["reap_workers"])
+                if not await connection.fetchval(self._sql["is_worker"], worker):
+                    raise WorkerLost(f"Worker {worker} is not registered, or has expired. Register it again.")
+                ids = await self._choose(connection, free, global_limit)
+                claimed = []
+                for row in await connection.fetch(self._sql["take"], ids, worker) if ids else []:
+                    try:
+                        claimed.append(_claimed(row))
+                    except ValueError:
+                        await close_run(connection, self._close, row["id"], _UNREADABLE)
+                return claimed
+
+        if free <= 0:
+            return []
+        claimed = await call(self._pool, "claim investigations", take)
+        for run in claimed:
+            self._notify(RUN_CHANNEL, str(run.id))
+        return claimed
+
+    async def _choose(self, connection: asyncpg.Connection, free: int, global_limit: int) -> list[UUID]:
+        running = {
+            (row["namespace"], row["chain_namespace"], row["chain"]): row["runs"]
+            for row in await connection.fetch(self._sql["in_progress"])
+        }
+        if sum(running.values()) >= global_limit:
+            return []
+        waiting = [Candidate(**row) for row in await connection.fetch(self._sql["candidates"], free)]
+        chosen = choose(waiting, running, free=free, global_limit=global_limit)
+        leased = [run.id for run in chosen if run.leased]
+        locked = {row["investigation"] for row in await connection.fetch(self._sql["lock_leases"], leased)}
+        return [run.id for run in chosen if not run.leased or run.id in locked]
+
+    async def release(self, worker: UUID, run: UUID, attempt: int) -> bool:
+        """Hands a run back: claimable at once, by anybody. False when this attempt no longer held it."""
+
+        async def delete(connection: asyncpg.Connection) -> bool:
+            return await connection.fetchval(self._sql["release"], run, attempt, worker) is not None
+
+        released = await call(self._pool, f"hand back investigation {run}", delete)
+        if released:
+            self._notify(QUEUE_CHANNEL, "")
+        return released
+
+    async def deregister(self, worker: UUID) -> None:
+        """Ends the worker; what it still held is claimable at once."""
+
+        async def delete(connection: asyncpg.Connection) -> None:
+            await connection.execute(self._sql["deregister"], worker)
+
+        await call(self._pool, f"end worker {worker}", delete)
+        self._notify(QUEUE_CHANNEL, "")
+
+
+def _claimed(row: asyncpg.Record) -> ClaimedRun:
+    return ClaimedRun(
+        id=row["id"],
+        attempt=row["attempt"],
+        namespace=row["namespace"],
+        name=row["name"],
+        plan=Plan.model_validate_json(row["plan"]),
+        alert_data=row["alert_data"],
+        runbook=row["runbook"],
+        author=row["author"],
+        desired_state=DesiredState(row["desired_state"]),
+        seconds_left=row["seconds_left"],
+    )

@@ -1,0 +1,41 @@
+"""The end of a run, in one statement, whoever ends it: its worker, the sweep, or a claim that cannot read its plan.
+
+What the run left open is closed with it. The lease is removed in the same transaction; the caller holds it, or the
+claim lock, so that no step is written between.
+"""
+
+from uuid import UUID
+
+import asyncpg
+
+from tarsy.record.run import RunOutcome, State
+from tarsy.store.text import clean, clean_or_none
+
+
+async def close_run(connection: asyncpg.Connection, statement: str, run: UUID, outcome: RunOutcome) -> bool:
+    """Writes the outcome and closes stages, executions, interactions and events left open.
+
+    Args:
+        connection: in a transaction that holds the run's lease, or the claim lock.
+        statement: `close` of `runs.sql`.
+        run: the investigation.
+        outcome: how it ended; what it left open when it completed counts as cancelled.
+
+    Returns:
+        False when it had ended before.
+    """
+    left_open = State.CANCELLED if outcome.state is State.COMPLETED else outcome.state
+    failure = outcome.failure
+    closed = await connection.fetchval(
+        statement,
+        run,
+        outcome.state.value,
+        left_open.value,
+        clean_or_none(outcome.final_analysis),
+        None if outcome.finding is None else outcome.finding.model_dump(mode="json", by_alias=True),
+        clean_or_none(outcome.executive_summary),
+        clean_or_none(outcome.executive_summary_error),
+        None if failure is None else failure.reason,
+        None if failure is None else clean(failure.message),
+    )
+    return closed is not None

@@ -1,0 +1,164 @@
+"""The pool of connections, and the one place that tells an error that passes from one that stays.
+
+A step of a run must survive a restart of Postgres, so `call` tries again until its caller's time is up; every
+statement of the store may be made twice. Returned connections are not reset by a query of their own (a round trip a
+step): no session state is ever set on them, and asyncpg itself rolls back what a cancelled task left open.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import asyncpg
+import orjson
+
+from tarsy.store.errors import StoreError, StoreUnavailable
+from tarsy.store.text import dump_json
+
+T = TypeVar("T")
+
+SCHEMA = "tarsy"
+_CONNECT_SECONDS = 10.0
+_COMMAND_SECONDS = 60.0
+_STATEMENT_MILLISECONDS = 30_000
+_IDLE_IN_TRANSACTION_MILLISECONDS = 15_000
+_FIRST_DELAY = 0.05
+_LONGEST_DELAY = 2.0
+
+_PASSING = (
+    asyncpg.PostgresConnectionError,  # class 08
+    asyncpg.TransactionRollbackError,  # class 40: serialization, deadlock
+    asyncpg.InsufficientResourcesError,  # class 53: too many connections, disk full
+    asyncpg.OperatorInterventionError,  # class 57: shutdown, starting up, statement timeout
+    asyncpg.ReadOnlySQLTransactionError,  # a standby, or a primary that was demoted
+    asyncpg.LockNotAvailableError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.InvalidCachedStatementError,
+    asyncpg.OutdatedSchemaCacheError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+
+
+async def open_pool(dsn: str, *, min_size: int = 1, max_size: int = 10, application: str = "tarsy") -> asyncpg.Pool:
+    """Opens the pool; every connection works in the schema `tarsy` and reads jsonb as Python values.
+
+    Args:
+        dsn: `postgresql://` address; its password never appears in an error.
+        min_size: connections opened at once.
+        max_size: connections at most.
+        application: what `pg_stat_activity` shows as application_name.
+
+    Raises:
+        StoreUnavailable: nobody answers at the address, or not yet.
+        StoreError: the address is malformed, or the server refuses the user, the password or the database.
+    """
+    where = describe(dsn)
+    try:
+        return await asyncpg.create_pool(
+            dsn,
+            min_size=min_size,
+            max_size=max_size,
+            timeout=_CONNECT_SECONDS,
+            command_timeout=_COMMAND_SECONDS,
+            init=_init,
+            reset=_no_reset,
+            server_settings={
+                "application_name": application,
+                "search_path": SCHEMA,
+                "statement_timeout": str(_STATEMENT_MILLISECONDS),
+                "idle_in_transaction_session_timeout": str(_IDLE_IN_TRANSACTION_MILLISECONDS),
+            },
+        )
+    except ValueError:
+        raise StoreError(
+            "The database address is malformed. Give it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE."
+        ) from None
+    except _PASSING as error:
+        raise StoreUnavailable(
+            f"Postgres at {where} does not answer ({reason(error)}). Check that it runs and that the address is right."
+        ) from error
+    except asyncpg.PostgresError as error:
+        raise StoreError(
+            f"Postgres at {where} refuses the connection ({reason(error)}). Check user, password and database."
+        ) from error
+
+
+def describe(dsn: str) -> str:
+    """Host, port and database of an address, without its user and password."""
+    try:
+        parts = urlsplit(dsn)
+        host = f"{parts.hostname or 'localhost'}:{parts.port or 5432}"
+    except ValueError:
+        return "the given address"
+    return f"{host}/{unquote(parts.path.lstrip('/'))}"
+
+
+def reason(error: BaseException) -> str:
+    """What an error says, in one line; its class where it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def passing(error: BaseException) -> bool:
+    """Whether the same statement may succeed later."""
+    if isinstance(error, asyncpg.InterfaceError):  # "connection is closed", and only that, is not the caller's fault
+        return "connection" in str(error) and not isinstance(error, asyncpg.exceptions.DataError)
+    return isinstance(error, _PASSING)
+
+
+async def call(
+    pool: asyncpg.Pool,
+    what: str,
+    action: Callable[[asyncpg.pool.PoolConnectionProxy], Awaitable[T]],
+    *,
+    remaining: Callable[[], float] | None = None,
+) -> T:
+    """Runs `action` on a connection, again after errors that pass.
+
+    Args:
+        pool: from `open_pool`.
+        what: what is being done, for the error ("write the result of tool call ...").
+        action: what to do; it may be done more than once.
+        remaining: seconds left for it, asked again before each try; without it there is one try.
+
+    Raises:
+        StoreUnavailable: the error may pass, the time is up.
+        StoreError: Postgres refused.
+    """
+    delay = _FIRST_DELAY
+    while True:
+        try:
+            async with asyncio.timeout(None if remaining is None else max(0.0, remaining())):
+                async with pool.acquire(timeout=_CONNECT_SECONDS) as connection:
+                    return await action(connection)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
+            if not passing(error) or pool.is_closing():
+                raise StoreError(f"Cannot {what}: {reason(error)}") from error
+            if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+                await pool.expire_connections()  # a new connection may find the new primary
+            pause = delay * random.uniform(0.5, 1.0)
+            if remaining is None or remaining() <= pause:
+                raise StoreUnavailable(f"Cannot {what}: Postgres is away or too slow ({reason(error)}).") from error
+        await asyncio.sleep(pause)
+        delay = min(delay * 2, _LONGEST_DELAY)
+
+
+async def _init(connection: asyncpg.Connection) -> None:
+    await connection.set_type_codec(
+        "jsonb", schema="pg_catalog", format="binary", encoder=_encode_jsonb, decoder=_decode_jsonb
+    )
+
+
+async def _no_reset(connection: asyncpg.Connection) -> None:
+    """Nothing to reset: see the module's docstring."""
+
+
+def _encode_jsonb(value: Any) -> bytes:
+    return b"\x01" + dump_json(value)  # the wire format's version
+
+
+def _decode_jsonb(data: bytes) -> Any:
+    return orjson.loads(data[1:])

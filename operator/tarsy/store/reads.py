@@ -1,0 +1,100 @@
+"""The record, read back: for the projector, the HTTP interface, the CLI and the metrics.
+
+Readers hold no lock and no transaction: an investigation and its stages are two statements, and what changes between
+them has a newer revision, so it is read again.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from tarsy.record.run import InvestigationRecord, StageView
+from tarsy.record.timeline import TimelineEvent
+from tarsy.store import rows
+from tarsy.store.database import call
+from tarsy.store.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """Unfinished runs: waiting, in progress, and without a living worker."""
+
+    pending: int
+    running: int
+    orphaned: int
+
+
+class Reads:
+    """Reads the record; every method raises StoreError when Postgres is away or refuses."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+        self._sql = load("reads")
+
+    async def record(self, run: UUID) -> InvestigationRecord | None:
+        """The investigation, None when its record is not here."""
+        found = await self._records("record", run)
+        return found[0] if found else None
+
+    async def find(self, namespace: str, name: str) -> InvestigationRecord | None:
+        """The latest investigation that had this name."""
+        found = await self._records("find", namespace, name)
+        return found[0] if found else None
+
+    async def unpublished(self, limit: int) -> list[InvestigationRecord]:
+        """Investigations whose objects' status is behind, oldest first."""
+        return await self._records("unpublished", limit)
+
+    async def mark_published(self, run: UUID, revision: int) -> None:
+        """Notes that the object's status shows `revision`; an older one changes nothing."""
+
+        async def update(connection: asyncpg.Connection) -> None:
+            await connection.execute(self._sql["mark_published"], run, revision)
+
+        await call(self._pool, f"mark investigation {run} as published", update)
+
+    async def timeline(self, run: UUID, after_revision: int = 0, limit: int = 1000) -> list[TimelineEvent]:
+        """Events changed after a revision, in order; the highest revision among them is the next `after_revision`.
+
+        Args:
+            run: the investigation.
+            after_revision: 0 for all.
+            limit: events; more come when they changed in one transaction.
+        """
+        return [
+            rows.timeline_event(row)
+            for row in await self._fetch("timeline", f"timeline of {run}", run, after_revision, limit)
+        ]
+
+    async def queue_depth(self) -> QueueDepth:
+        """How many runs wait, run, and lack a worker."""
+        (row,) = await self._fetch("queue_depth", "queue")
+        return QueueDepth(**row)
+
+    async def unfinished(self) -> set[UUID]:
+        """Runs that are waiting or in progress."""
+        return {row["id"] for row in await self._fetch("unfinished", "unfinished investigations")}
+
+    async def known(self, ids: Iterable[UUID]) -> set[UUID]:
+        """Those of `ids` that have a record."""
+        return {row["id"] for row in await self._fetch("known", "known investigations", list(ids))}
+
+    async def _records(self, query: str, *args: Any) -> list[InvestigationRecord]:
+        found = await self._fetch(query, "investigations", *args)
+        if not found:
+            return []
+        stages: defaultdict[UUID, list[StageView]] = defaultdict(list)
+        for row in await self._fetch("stages", "stages", [row["id"] for row in found]):
+            stages[row["investigation"]].append(rows.stage_view(row))
+        return [rows.investigation(row, stages[row["id"]]) for row in found]
+
+    async def _fetch(self, query: str, what: str, *args: Any) -> Sequence[asyncpg.Record]:
+        async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
+            found: Sequence[asyncpg.Record] = await connection.fetch(self._sql[query], *args)
+            return found
+
+        return await call(self._pool, f"read {what}", fetch)

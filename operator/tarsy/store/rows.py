@@ -1,0 +1,123 @@
+"""Rows of Postgres as types of the record."""
+
+from collections.abc import Iterable
+
+import asyncpg
+
+from tarsy.record.finding import Finding
+from tarsy.record.messages import Message, Role, ToolCall
+from tarsy.record.run import (
+    DesiredState,
+    Failure,
+    InvestigationRecord,
+    RunOutcome,
+    StageKind,
+    StageView,
+    State,
+)
+from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
+from tarsy.record.usage import Usage
+
+
+def failure(row: asyncpg.Record) -> Failure | None:
+    """The failure of a row, if it has one."""
+    if row["failure_reason"] is None:
+        return None
+    return Failure(row["failure_reason"], row["failure_message"])
+
+
+def message(row: asyncpg.Record) -> Message:
+    """A message, exactly as it was stored."""
+    return Message(
+        role=Role(row["role"]),
+        content=row["content"],
+        tool_calls=tuple(ToolCall(**call) for call in row["tool_calls"] or ()),
+        tool_call_id=row["tool_call_id"],
+        tool_name=row["tool_name"],
+        provider_state=row["provider_state"],
+    )
+
+
+def timeline_event(row: asyncpg.Record) -> TimelineEvent:
+    """A timeline event with the names of its stage and agent."""
+    return TimelineEvent(
+        id=row["id"],
+        type=EventType(row["type"]),
+        status=EventStatus(row["status"]),
+        content=row["content"],
+        metadata=row["metadata"],
+        stage=row["stage"],
+        execution=row["execution"],
+        model_call=row["model_call"],
+        tool_call=row["tool_call"],
+        seq=row["seq"],
+        revision=row["revision"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        stage_name=row["stage_name"],
+        agent_name=row["agent_name"],
+    )
+
+
+def stage_view(row: asyncpg.Record) -> StageView:
+    """A stage as status and CLI show it."""
+    return StageView(
+        index=row["index"],
+        name=row["name"],
+        kind=StageKind(row["kind"]),
+        state=State(row["state"]),
+        agents=row["expected_agents"],
+        agents_finished=row["agents_finished"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        failure=failure(row),
+    )
+
+
+def investigation(row: asyncpg.Record, stages: Iterable[StageView]) -> InvestigationRecord:
+    """An investigation with its stages."""
+    state = State(row["state"])
+    return InvestigationRecord(
+        id=row["id"],
+        namespace=row["namespace"],
+        name=row["name"],
+        alert_type=row["alert_type"],
+        chain=row["chain"],
+        chain_namespace=row["chain_namespace"],
+        plan_hash=row["plan_hash"],
+        stages_planned=row["stages_planned"],
+        state=state,
+        desired_state=DesiredState(row["desired_state"]),
+        attempt=row["attempt"],
+        revision=row["revision"],
+        published_revision=row["published_revision"],
+        accepted_at=row["accepted_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        deadline=row["deadline"],
+        usage=Usage(
+            input_tokens=row["input_tokens"],
+            output_tokens=row["output_tokens"],
+            thinking_tokens=row["thinking_tokens"],
+            cached_tokens=row["cached_tokens"],
+            complete=row["usage_complete"],
+        ),
+        model_calls=row["model_calls"],
+        interrupted_model_calls=row["interrupted_model_calls"],
+        tool_calls=row["tool_calls"],
+        stages=tuple(stages),
+        outcome=_outcome(row, state) if state.finished else None,
+        evidence_missing=tuple(f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items())),
+    )
+
+
+def _outcome(row: asyncpg.Record, state: State) -> RunOutcome:
+    finding = row["finding"]
+    return RunOutcome(
+        state=state,
+        final_analysis=row["final_analysis"],
+        finding=None if finding is None else Finding.model_validate(finding),
+        executive_summary=row["executive_summary"],
+        executive_summary_error=row["executive_summary_error"],
+        failure=failure(row),
+    )

@@ -1,0 +1,181 @@
+"""How investigations enter the record, and how they leave the queue.
+
+`accept` and `set_desired_state` are the controller's, `finish` is the runner's, `expire_overdue` is the sweep that
+makes sure that every run ends although its worker, or Postgres, did not live to see it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from tarsy.plan.model import Plan
+from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, State
+from tarsy.store.claims import CLAIM_LOCK
+from tarsy.store.closing import close_run
+from tarsy.store.database import call
+from tarsy.store.queries import load
+from tarsy.store.text import clean, clean_or_none
+from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, Notify, silent
+
+_BEFORE_START = {
+    DesiredState.CONCLUDED: Failure("ConcludedBeforeStart", "Concluded before it had started: there was nothing yet."),
+    DesiredState.CANCELLED: Failure("CancelledBeforeStart", "Cancelled before it had started."),
+}
+_CANCELLED = RunOutcome(State.CANCELLED, failure=Failure("Cancelled", "Cancelled while no worker was running it."))
+_OVERDUE = RunOutcome(
+    State.TIMED_OUT,
+    failure=Failure("DeadlineExceeded", "The deadline passed while no worker was running the investigation."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """An accepted investigation. `id` is its object's uid; alert data and runbook are masked already."""
+
+    id: UUID
+    namespace: str
+    namespace_uid: str
+    name: str
+    plan: Plan
+    alert_data: str
+    runbook: str | None = None
+    author: Mapping[str, Any] = field(default_factory=dict)
+    priority: int = 0
+
+    @property
+    def stages_planned(self) -> int:
+        """Stages the plan leads to when none fails, syntheses and the executive summary counted."""
+        syntheses = sum(stage.synthesis is not None for stage in self.plan.stages)
+        return len(self.plan.stages) + syntheses + (self.plan.executive_summary is not None)
+
+
+class Runs:
+    """Beginning and end of investigations."""
+
+    def __init__(self, pool: asyncpg.Pool, notify: Notify = silent) -> None:
+        self._pool = pool
+        self._notify = notify
+        self._sql = load("runs")
+        self._lock = load("claims")
+
+    async def accept(self, run: NewRun) -> bool:
+        """Puts the run in the queue. False when it had been accepted before: then nothing is changed."""
+        plan = run.plan
+
+        async def insert(connection: asyncpg.Connection) -> bool:
+            accepted = await connection.fetchval(
+                self._sql["accept"],
+                run.id,
+                run.namespace,
+                run.namespace_uid,
+                run.name,
+                plan.alert_type,
+                plan.chain.name,
+                plan.chain.namespace,
+                plan.digest,
+                run.stages_planned,
+                plan.limits.investigation_seconds,
+                plan.namespace_limit,
+                plan.chain_limit,
+                run.priority,
+                dict(run.author),
+                clean(run.alert_data),
+                clean_or_none(run.runbook),
+                plan.dump().decode(),
+            )
+            return accepted is not None
+
+        accepted = await call(self._pool, f"accept investigation {run.namespace}/{run.name}", insert)
+        if accepted:
+            self._notify(QUEUE_CHANNEL, "")
+            self._notify(RUN_CHANNEL, str(run.id))
+        return accepted
+
+    async def set_desired_state(self, run: UUID, desired: DesiredState) -> bool:
+        """Moves the desired state further, never back; a pending run ends at once. False when nothing changed."""
+        early = _BEFORE_START.get(desired)
+
+        async def update(connection: asyncpg.Connection) -> bool:
+            state = await connection.fetchval(
+                self._sql["set_desired_state"],
+                run,
+                desired.value,
+                None if early is None else early.reason,
+                None if early is None else early.message,
+            )
+            return state is not None
+
+        changed = await call(self._pool, f"set the desired state of investigation {run}", update)
+        if changed:
+            self._notify(QUEUE_CHANNEL, "")
+            self._notify(RUN_CHANNEL, str(run))
+        return changed
+
+    async def object_deleted(self, run: UUID) -> None:
+        """Cancels a run whose object is gone; the record stays, and is not published any more."""
+
+        async def update(connection: asyncpg.Connection) -> None:
+            await connection.execute(self._sql["forget_object"], run)
+
+        await call(self._pool, f"note that the object of investigation {run} is gone", update)
+        await self.set_desired_state(run, DesiredState.CANCELLED)
+
+    async def finish(
+        self, run: UUID, attempt: int, outcome: RunOutcome, *, remaining: Callable[[], float] | None = None
+    ) -> None:
+        """Ends the run and gives its lease up; the last write of an attempt.
+
+        Args:
+            run: the investigation.
+            attempt: the one that holds the lease.
+            outcome: in a terminal state.
+            remaining: seconds left for it; see `tarsy.store.database.call`.
+
+        Raises:
+            LeaseLost: another attempt owns the run, or it was ended by the sweep.
+            StoreError: Postgres is away or refused.
+        """
+        if not outcome.state.finished:
+            raise ValueError(f"An outcome must be terminal, not {outcome.state}.")
+
+        async def close(connection: asyncpg.Connection) -> bool:
+            async with connection.transaction():
+                if await connection.fetchval(self._sql["lock_own_lease"], run, attempt) is not None:
+                    return await close_run(connection, self._sql["close"], run, outcome)
+                # Written by a try of this very call whose answer was lost on the way?
+                return bool(await connection.fetchval(self._sql["was_finished"], run, attempt, outcome.state.value))
+
+        if not await call(self._pool, f"finish investigation {run}", close, remaining=remaining):
+            raise LeaseLost(f"Attempt {attempt} of investigation {run} no longer holds the lease.")
+        self._notify(RUN_CHANNEL, str(run))
+        self._notify(QUEUE_CHANNEL, "")
+
+    async def expire_overdue(self, grace_seconds: float) -> list[UUID]:
+        """Ends runs that no living worker holds and nobody will take up again, and returns them.
+
+        They are timed out when deadline and grace have passed, and cancelled when that is what was asked for.
+        """
+
+        async def sweep(connection: asyncpg.Connection) -> list[UUID]:
+            async with connection.transaction():
+                await connection.execute(self._lock["lock"], CLAIM_LOCK)
+                await connection.execute(self._lock["reap_workers"])
+                rows = await connection.fetch(self._sql["overdue"], grace_seconds)
+                leased = [row["id"] for row in rows if row["leased"]]
+                locked = {row["investigation"] for row in await connection.fetch(self._lock["lock_leases"], leased)}
+                ended = []
+                for row in rows:
+                    if row["leased"] and row["id"] not in locked:
+                        continue  # a zombie writes a step just now; the next sweep comes
+                    outcome = _CANCELLED if row["desired_state"] == DesiredState.CANCELLED else _OVERDUE
+                    if await close_run(connection, self._sql["close"], row["id"], outcome):
+                        ended.append(row["id"])
+                return ended
+
+        ended = await call(self._pool, "end overdue investigations", sweep)
+        for run in ended:
+            self._notify(RUN_CHANNEL, str(run))
+        return ended

@@ -1,0 +1,75 @@
+-- Claiming, leases and workers. Claims and the sweep of overdue runs take one advisory lock first, so that counting
+-- and taking are one step. A lease row is locked before its investigation, as the writers do.
+
+-- name: lock
+SELECT pg_advisory_xact_lock($1)
+
+-- A worker that let its time pass is no worker any more; its heartbeat will find that out.
+-- name: reap_workers
+DELETE FROM worker WHERE expires_at <= clock_timestamp()
+
+-- name: is_worker
+SELECT EXISTS (SELECT FROM worker WHERE id = $1)
+
+-- Runs in progress: those whose worker is alive.
+-- name: in_progress
+SELECT i.namespace, i.chain_namespace, i.chain, count(*) AS runs
+FROM lease l JOIN worker w ON w.id = l.worker JOIN investigation i ON i.id = l.investigation
+GROUP BY i.namespace, i.chain_namespace, i.chain
+
+-- What may be claimed: pending, handed back or orphaned; at most $1 of each namespace and chain, the first in line.
+-- Those past their deadline are the sweep's.
+-- name: candidates
+SELECT id, namespace, chain_namespace, chain, priority, accepted_at, namespace_limit, chain_limit, leased FROM (
+    SELECT i.*, l.investigation IS NOT NULL AS leased, row_number() OVER (
+        PARTITION BY i.namespace, i.chain_namespace, i.chain ORDER BY i.priority DESC, i.accepted_at, i.id
+    ) AS place
+    FROM investigation i LEFT JOIN lease l ON l.investigation = i.id LEFT JOIN worker w ON w.id = l.worker
+    WHERE i.state IN ('pending', 'running') AND w.id IS NULL
+        AND (i.deadline IS NULL OR i.deadline > clock_timestamp())
+) waiting WHERE place <= $1
+
+-- Leases of the dead; one that a dead worker is writing under this very moment is left for the next time.
+-- name: lock_leases
+SELECT investigation FROM lease WHERE investigation = ANY($1::uuid[]) FOR UPDATE SKIP LOCKED
+
+-- name: take
+WITH taken AS (
+    UPDATE investigation i SET
+        state = 'running', attempt = attempt + 1, revision = revision + 1,
+        started_at = coalesce(started_at, clock_timestamp()),
+        deadline = coalesce(deadline, clock_timestamp() + limit_seconds * interval '1 second')
+    WHERE id = ANY($1::uuid[]) AND state IN ('pending', 'running')
+    RETURNING id, attempt, namespace, name, desired_state, deadline
+), leased AS (
+    INSERT INTO lease (investigation, attempt, worker) SELECT id, attempt, $2 FROM taken
+    ON CONFLICT (investigation) DO UPDATE SET attempt = excluded.attempt, worker = excluded.worker
+)
+SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, n.plan, n.alert_data, n.runbook, n.author,
+    extract(epoch FROM t.deadline - clock_timestamp())::double precision AS seconds_left
+FROM taken t JOIN investigation_input n ON n.investigation = t.id
+
+-- A worker that registers holds no lease, whatever it held in an earlier life.
+-- name: register
+WITH old AS (
+    DELETE FROM lease WHERE worker = $1
+)
+INSERT INTO worker (id, host, expires_at) VALUES ($1, $2, now() + $3 * interval '1 second')
+ON CONFLICT (id) DO UPDATE SET host = excluded.host, started_at = now(), expires_at = excluded.expires_at
+
+-- No row: the worker is lost. One row without an investigation: it holds nothing.
+-- name: heartbeat
+WITH beat AS (
+    UPDATE worker SET expires_at = now() + $2 * interval '1 second' WHERE id = $1 AND expires_at > now() RETURNING id
+)
+SELECT l.investigation, l.attempt, i.desired_state
+FROM beat LEFT JOIN lease l ON l.worker = beat.id LEFT JOIN investigation i ON i.id = l.investigation
+
+-- name: release
+DELETE FROM lease WHERE investigation = $1 AND attempt = $2 AND worker = $3 RETURNING investigation
+
+-- name: deregister
+WITH held AS (
+    DELETE FROM lease WHERE worker = $1
+)
+DELETE FROM worker WHERE id = $1

@@ -1,0 +1,55 @@
+-- The record as the projector, the HTTP interface and the CLI read it.
+
+-- name: _columns
+id, namespace, name, alert_type, chain, chain_namespace, plan_hash, stages_planned, state, desired_state, attempt,
+    revision, published_revision, accepted_at, started_at, finished_at, deadline, input_tokens, output_tokens,
+    thinking_tokens, cached_tokens, usage_complete, model_calls, interrupted_model_calls, tool_calls,
+    evidence_missing, final_analysis, finding, executive_summary, executive_summary_error, failure_reason,
+    failure_message
+
+-- name: record
+SELECT {_columns} FROM investigation WHERE id = $1
+
+-- name: find
+SELECT {_columns} FROM investigation WHERE namespace = $1 AND name = $2 ORDER BY accepted_at DESC LIMIT 1
+
+-- name: unpublished
+SELECT {_columns} FROM investigation WHERE NOT settled AND revision > published_revision ORDER BY accepted_at LIMIT $1
+
+-- name: stages
+SELECT s.investigation, s.index, s.name, s.kind, s.state, s.expected_agents, s.started_at, s.finished_at,
+    s.failure_reason, s.failure_message,
+    (SELECT count(*) FROM execution e WHERE e.stage = s.id AND e.state NOT IN ('pending', 'running')) AS agents_finished
+FROM stage s WHERE s.investigation = ANY($1::uuid[]) ORDER BY s.investigation, s.index
+
+-- name: mark_published
+UPDATE investigation SET
+    published_revision = $2,
+    settled = settled OR (state NOT IN ('pending', 'running') AND $2 >= revision)
+WHERE id = $1 AND $2 > published_revision
+
+-- What changed since revision $2, whole revisions at a time, at least $3 events when there are so many.
+-- name: timeline
+SELECT changed.*, s.name AS stage_name, e.display_name AS agent_name
+FROM (
+    SELECT * FROM timeline_event WHERE investigation = $1 AND revision > $2
+    ORDER BY revision FETCH FIRST $3 ROWS WITH TIES
+) changed
+LEFT JOIN stage s ON s.id = changed.stage
+LEFT JOIN execution e ON e.id = changed.execution
+ORDER BY changed.seq
+
+-- name: queue_depth
+SELECT count(*) FILTER (WHERE i.state = 'pending') AS pending,
+    count(*) FILTER (WHERE i.state = 'running' AND w.id IS NOT NULL) AS running,
+    count(*) FILTER (WHERE i.state = 'running' AND w.id IS NULL) AS orphaned
+FROM investigation i LEFT JOIN lease l ON l.investigation = i.id
+LEFT JOIN worker w ON w.id = l.worker AND w.expires_at > now()
+WHERE i.state IN ('pending', 'running')
+
+-- name: known
+SELECT id FROM investigation WHERE id = ANY($1::uuid[])
+
+-- Every run that is waiting or in progress: a relist looks whether its object is still there.
+-- name: unfinished
+SELECT id FROM investigation WHERE state IN ('pending', 'running')

@@ -1,0 +1,20 @@
+"""The names of the wake-ups, and who is told of them.
+
+A wake-up carries no data: it says that the database is worth a look. It is passed on after the commit it is about,
+and may be lost; every reader also polls (DESIGN section 5, "Events").
+"""
+
+from collections.abc import Callable
+
+QUEUE_CHANNEL = "tarsy_queue"
+"""Something may be claimable, or a desired state changed. No payload."""
+
+RUN_CHANNEL = "tarsy_run"
+"""A run changed; the payload is the investigation's id."""
+
+Notify = Callable[[str, str], None]
+"""Told the channel and the payload. Must neither block nor raise."""
+
+
+def silent(channel: str, payload: str) -> None:
+    """Tells nobody."""

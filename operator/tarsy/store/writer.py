@@ -1,0 +1,317 @@
+"""Writes the steps of one attempt of a run, each in one fenced statement.
+
+This is what the engine's `Recorder` port asks for, without knowing the port. A statement begins with the lease row of
+this attempt; when it is not there, nothing is written and `LeaseLost` is raised. Rows are named by their place in the
+run, so a step that is written twice, because an answer was lost or a worker died, is still one row.
+
+`model_calls` of an investigation counts calls that came back (answered or failed); those that never did are
+`interrupted_model_calls`. What is billed is their sum.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import orjson
+
+from tarsy.record.messages import Message, ToolDefinition
+from tarsy.record.run import (
+    ExecutionOutcome,
+    ExecutionRecord,
+    ExecutionStart,
+    Failure,
+    InteractionState,
+    LeaseLost,
+    LoopState,
+    ModelCallResult,
+    ModelCallStart,
+    StageOutcome,
+    StageRecord,
+    StageStart,
+    State,
+    ToolCallRecord,
+    ToolCallResult,
+    ToolCallStart,
+)
+from tarsy.record.timeline import Event, TimelineEvent
+from tarsy.store import database, rows
+from tarsy.store.errors import StoreError
+from tarsy.store.queries import load
+from tarsy.store.text import clean, clean_or_none
+from tarsy.store.wakeups import RUN_CHANNEL, Notify, silent
+
+
+class RunWriter:
+    """Recorder of one attempt of one investigation; safe for the parallel agents of the run."""
+
+    def __init__(
+        self,
+        pool: asyncpg.Pool,
+        investigation: UUID,
+        attempt: int,
+        *,
+        remaining: Callable[[], float],
+        notify: Notify = silent,
+    ) -> None:
+        """
+        Args:
+            pool: from `open_pool`.
+            investigation: the run.
+            attempt: as claimed; the fencing token.
+            remaining: seconds for which a step may wait for Postgres to come back, asked again before each try.
+            notify: told of each change, after its commit.
+        """
+        self._pool = pool
+        self._investigation = investigation
+        self._attempt = attempt
+        self._remaining = remaining
+        self._notify = notify
+        self._sql = load("writer")
+        self._tool_sets: set[str] = set()
+
+    async def begin_stage(self, stage: StageStart) -> StageRecord:
+        """Creates the stage, or returns what an earlier attempt left."""
+        row = await self._step(
+            "begin_stage",
+            f"begin stage {stage.name}",
+            (),
+            stage.id,
+            stage.index,
+            stage.name,
+            stage.kind.value,
+            stage.expected_agents,
+            stage.parallel,
+            stage.success_policy,
+        )
+        return StageRecord(stage.id, State(row["state"]), rows.failure(row))
+
+    async def finish_stage(self, outcome: StageOutcome, events: Sequence[Event] = ()) -> None:
+        """Closes the stage; one that is closed stays as it is."""
+        await self._step(
+            "finish_stage",
+            f"finish stage {outcome.stage}",
+            events,
+            outcome.stage,
+            outcome.state.value,
+            *_failure(outcome.failure),
+        )
+
+    async def begin_execution(self, execution: ExecutionStart) -> ExecutionRecord:
+        """Creates the execution, or returns what an earlier attempt left, its open model calls and events closed."""
+        row = await self._step(
+            "begin_execution",
+            f"begin execution of agent {execution.display_name}",
+            (),
+            execution.id,
+            execution.stage,
+            execution.index,
+            execution.agent,
+            execution.display_name,
+            execution.strategy,
+            execution.provider,
+            execution.model,
+        )
+        messages: Sequence[asyncpg.Record] = ()
+        unanswered: Sequence[asyncpg.Record] = ()
+        if row["existed"]:
+            messages = await self._fetch("messages", "load the conversation", execution.id)
+            unanswered = await self._fetch("unanswered", "load unanswered tool calls", execution.id)
+        return ExecutionRecord(
+            id=execution.id,
+            state=State(row["state"]),
+            messages=tuple(rows.message(message) for message in messages),
+            loop=LoopState.model_validate(row["loop"]),
+            model_calls=row["model_calls"],
+            unanswered=tuple(
+                ToolCallRecord(left["message_seq"], left["index"], left["attempt"], InteractionState(left["state"]))
+                for left in unanswered
+            ),
+            result=row["result"],
+            failure=rows.failure(row),
+        )
+
+    async def finish_execution(self, outcome: ExecutionOutcome, events: Sequence[Event] = ()) -> None:
+        """Closes the execution; one that is closed stays as it is."""
+        await self._step(
+            "finish_execution",
+            f"finish execution {outcome.execution}",
+            events,
+            outcome.execution,
+            outcome.state.value,
+            clean_or_none(outcome.result),
+            *_failure(outcome.failure),
+        )
+
+    async def model_call_started(self, call: ModelCallStart) -> None:
+        """Boundary (a): the messages about to be sent, and that they are."""
+        tool_set, definitions = self._tool_set(call.tools)
+        messages = call.new_messages
+        await self._step(
+            "model_call_started",
+            f"write the start of model call {call.number}",
+            (),
+            call.id,
+            call.execution,
+            call.number,
+            call.kind.value,
+            call.provider,
+            call.model,
+            call.strategy,
+            call.message_count,
+            call.loop.model_dump(mode="json"),
+            tool_set,
+            definitions,
+            call.first_seq,
+            [message.role.value for message in messages],
+            [clean(message.content) for message in messages],
+            [_tool_calls(message) for message in messages],
+            [clean_or_none(message.tool_call_id) for message in messages],
+            [clean_or_none(message.tool_name) for message in messages],
+            [message.provider_state for message in messages],
+        )
+        if tool_set is not None:
+            self._tool_sets.add(tool_set)
+
+    async def model_call_finished(self, result: ModelCallResult, events: Sequence[Event] = ()) -> None:
+        """Boundary (b): the answer, what it cost, and the loop's state after it."""
+        message, usage = result.message, result.usage
+        await self._step(
+            "model_call_finished",
+            f"write the end of model call {result.id}",
+            events,
+            result.id,
+            result.execution,
+            (InteractionState.COMPLETED if result.failure is None else InteractionState.FAILED).value,
+            result.duration_ms,
+            None if message is None else result.message_seq,
+            clean(result.thinking),
+            dict(result.response_metadata),
+            None if usage is None else usage.input_tokens,
+            None if usage is None else usage.output_tokens,
+            None if usage is None else usage.thinking_tokens,
+            None if usage is None else usage.cached_tokens,
+            *_failure(result.failure),
+            usage is not None and usage.complete,
+            None if message is None else clean(message.content),
+            None if message is None else _tool_calls(message),
+            None if message is None else message.provider_state,
+            result.loop.model_dump(mode="json"),
+        )
+
+    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
+        """Boundary (c): that the call is about to be made."""
+        await self._step(
+            "tool_call_started",
+            f"write the start of tool call {call.server}.{call.tool}",
+            events,
+            call.id,
+            call.execution,
+            call.message_seq,
+            call.index,
+            call.attempt,
+            clean(call.call.id),
+            clean(call.server),
+            clean(call.tool),
+            clean(call.call.arguments),
+            call.idempotency_key,
+        )
+
+    async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
+        """Boundary (d): the result in full, and the message the model will see."""
+        state = InteractionState.FAILED if result.is_error else InteractionState.COMPLETED
+        await self._step(
+            "tool_call_finished",
+            f"write the result of tool call {result.id}",
+            events,
+            result.id,
+            result.execution,
+            (InteractionState.INTERRUPTED if result.interrupted else state).value,
+            result.duration_ms,
+            clean(result.result),
+            result.message_seq,
+            clean(result.message.content),
+            clean_or_none(result.message.tool_call_id),
+            clean_or_none(result.message.tool_name),
+            result.loop.model_dump(mode="json"),
+        )
+
+    async def write_events(self, events: Sequence[Event]) -> None:
+        """Creates or replaces timeline events outside of a step."""
+        if events:
+            await self._step("write_events", "write timeline events", events)
+
+    async def stage_timeline(self, stage: UUID) -> Mapping[UUID, Sequence[TimelineEvent]]:
+        """The events of a stage by execution, in order."""
+        by_execution: dict[UUID, list[TimelineEvent]] = {}
+        for row in await self._fetch(
+            "stage_timeline", f"read the timeline of stage {stage}", self._investigation, stage
+        ):
+            if row["execution"] is not None:
+                by_execution.setdefault(row["execution"], []).append(rows.timeline_event(row))
+        return by_execution
+
+    async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
+        """Notes tool servers (name to reason) that were missing."""
+        if missing:
+            await self._step("degrade_evidence", "note missing tool servers", (), dict(missing))
+
+    def _tool_set(self, tools: Sequence[ToolDefinition]) -> tuple[str | None, list[dict[str, Any]] | None]:
+        """The hash of the definitions, and they themselves when this writer has not stored them yet."""
+        if not tools:
+            return None, None
+        definitions = [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema} for tool in tools
+        ]
+        digest = hashlib.sha256(orjson.dumps(definitions, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return digest, None if digest in self._tool_sets else definitions
+
+    async def _step(self, query: str, what: str, events: Sequence[Event], *args: Any) -> asyncpg.Record:
+        columns = _events(events)
+
+        async def write(connection: asyncpg.Connection) -> asyncpg.Record | None:
+            return await connection.fetchrow(self._sql[query], self._investigation, self._attempt, *columns, *args)
+
+        where = f"{what} of investigation {self._investigation}"
+        row = await database.call(self._pool, where, write, remaining=self._remaining)
+        if row is None:
+            raise LeaseLost(f"Attempt {self._attempt} of investigation {self._investigation} does not hold the lease.")
+        if not row["found"]:
+            raise StoreError(f"Cannot {where}: what it belongs to was never begun.")
+        self._notify(RUN_CHANNEL, str(self._investigation))
+        return row
+
+    async def _fetch(self, query: str, what: str, *args: Any) -> Sequence[asyncpg.Record]:
+        async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
+            found: Sequence[asyncpg.Record] = await connection.fetch(self._sql[query], *args)
+            return found
+
+        return await database.call(
+            self._pool, f"{what} of investigation {self._investigation}", fetch, remaining=self._remaining
+        )
+
+
+def _events(events: Sequence[Event]) -> tuple[list[Any], ...]:
+    last = list({event.id: event for event in events}.values())  # one statement may not touch a row twice
+    return (
+        [event.id for event in last],
+        [event.type.value for event in last],
+        [event.status.value for event in last],
+        [clean(event.content) for event in last],
+        [event.metadata for event in last],
+        [event.stage for event in last],
+        [event.execution for event in last],
+        [event.model_call for event in last],
+        [event.tool_call for event in last],
+    )
+
+
+def _failure(failure: Failure | None) -> tuple[str | None, str | None]:
+    return (None, None) if failure is None else (failure.reason, clean(failure.message))
+
+
+def _tool_calls(message: Message) -> list[dict[str, str]] | None:
+    if not message.tool_calls:
+        return None
+    return [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]

@@ -1,0 +1,140 @@
+"""Receives wake-ups, on a connection of its own, since poolers do not pass LISTEN on (DESIGN section 5, "Events").
+
+A reader never depends on the connection: `Subscription.wait` returns after the poll interval at the latest, so a lost
+wake-up, or a lost connection, costs that long and no more. After each (re)connection all readers are woken, because
+what was sent meanwhile is gone.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import asyncpg
+import structlog
+
+from tarsy.store.database import describe, reason
+
+_CONNECT_SECONDS = 10.0
+_FIRST_DELAY = 0.1
+_log = structlog.get_logger(__name__)
+
+
+class Subscription:
+    """One reader's interest in a channel, or in one payload of it."""
+
+    def __init__(self, channel: str, payload: str | None, poll_seconds: float) -> None:
+        self._channel = channel
+        self._payload = payload
+        self._poll = poll_seconds
+        self._woken = asyncio.Event()
+
+    def offer(self, channel: str, payload: str) -> None:
+        """Wakes the reader if it is meant; an empty payload means every reader of the channel."""
+        if channel == self._channel and (self._payload is None or payload in ("", self._payload)):
+            self.wake()
+
+    def wake(self) -> None:
+        """Wakes the reader whatever it waits for."""
+        self._woken.set()
+
+    async def wait(self) -> bool:
+        """Waits for a wake-up since the last wait, or for the poll interval; True when it was a wake-up."""
+        try:
+            async with asyncio.timeout(self._poll):
+                await self._woken.wait()
+        except TimeoutError:
+            return False
+        self._woken.clear()
+        return True
+
+
+class Listener:
+    """Hands wake-ups to its subscriptions while `run` runs."""
+
+    def __init__(
+        self,
+        dsn: str,
+        channels: Sequence[str],
+        *,
+        poll_seconds: float = 2.0,
+        check_seconds: float = 15.0,
+        longest_delay_seconds: float = 5.0,
+    ) -> None:
+        """
+        Args:
+            dsn: an address that leads to Postgres itself, not to a transaction pooler.
+            channels: what to listen to.
+            poll_seconds: what a lost wake-up costs.
+            check_seconds: how often a silent connection is asked whether it lives.
+            longest_delay_seconds: longest pause between two tries to connect.
+        """
+        self._dsn = dsn
+        self._channels = tuple(channels)
+        self._poll = poll_seconds
+        self._check = check_seconds
+        self._longest_delay = longest_delay_seconds
+        self._subscriptions: set[Subscription] = set()
+
+    @contextmanager
+    def subscribe(self, channel: str, payload: str | None = None) -> Iterator[Subscription]:
+        """A subscription for the length of the block; subscribe first, then look, then wait.
+
+        Args:
+            channel: one of the listener's.
+            payload: only wake-ups with this one; None for all of the channel.
+        """
+        if channel not in self._channels:
+            raise ValueError(f"This listener does not listen to {channel!r}, only to {', '.join(self._channels)}.")
+        subscription = Subscription(channel, payload, self._poll)
+        self._subscriptions.add(subscription)
+        try:
+            yield subscription
+        finally:
+            self._subscriptions.discard(subscription)
+
+    async def run(self) -> None:
+        """Listens, and connects again whenever the connection is lost, until it is cancelled."""
+        delay = _FIRST_DELAY
+        while True:
+            try:
+                await self._listen()
+                delay = _FIRST_DELAY
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+                _log.warning("not listening, readers poll", postgres=describe(self._dsn), error=reason(error))
+                delay = min(delay * 2, self._longest_delay)
+            await asyncio.sleep(delay * random.uniform(0.5, 1.0))
+
+    async def _listen(self) -> None:
+        """Listens on one connection; returns when it was lost after it had worked, raises when it never did."""
+        connection = await asyncpg.connect(
+            self._dsn, timeout=_CONNECT_SECONDS, server_settings={"application_name": "tarsy-listener"}
+        )
+        lost = asyncio.Event()
+        try:
+            connection.add_termination_listener(lambda _: lost.set())
+            for channel in self._channels:
+                await connection.add_listener(channel, self._received)
+            for subscription in self._subscriptions:
+                subscription.wake()
+            await self._until_lost(connection, lost)
+        finally:
+            connection.terminate()  # nothing of it is worth a goodbye
+
+    async def _until_lost(self, connection: asyncpg.Connection, lost: asyncio.Event) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._check):
+                    await lost.wait()
+                return
+            except TimeoutError:
+                pass
+            try:
+                await connection.execute("SELECT 1", timeout=self._check)
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                return
+
+    def _received(self, _connection: Any, _pid: int, channel: str, payload: str) -> None:
+        for subscription in self._subscriptions:
+            subscription.offer(channel, payload)

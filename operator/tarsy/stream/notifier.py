@@ -1,0 +1,66 @@
+"""Sends wake-ups: one task a process, after the commits they are about.
+
+`notify` is a plain function that never waits: what is asked for twice before the task comes round is sent once. The
+heap of what is unsent is bounded; above the bound a channel's wake-ups become one without a payload, which wakes
+every reader of the channel. What cannot be sent is dropped with a log line: readers poll.
+"""
+
+import asyncio
+
+import asyncpg
+import structlog
+
+from tarsy.store.database import call
+from tarsy.store.errors import StoreError
+
+_SEND = "SELECT pg_notify(channel, payload) FROM unnest($1::text[], $2::text[]) AS wake (channel, payload)"
+_log = structlog.get_logger(__name__)
+
+
+class Notifier:
+    """Coalesces wake-ups and sends them from `run`."""
+
+    def __init__(self, pool: asyncpg.Pool, *, pause_seconds: float = 0.02, bound: int = 1000) -> None:
+        """
+        Args:
+            pool: from `open_pool`.
+            pause_seconds: how long wake-ups are gathered after a batch was sent.
+            bound: unsent wake-ups at most.
+        """
+        self._pool = pool
+        self._pause = pause_seconds
+        self._bound = bound
+        self._unsent: dict[tuple[str, str], None] = {}
+        self._some = asyncio.Event()
+
+    def notify(self, channel: str, payload: str = "") -> None:
+        """Asks for a wake-up; neither waits nor raises. To be called in the loop of `run`."""
+        if len(self._unsent) >= self._bound:
+            self._unsent = dict.fromkeys((known, "") for known, _ in self._unsent)
+            payload = ""
+        self._unsent[channel, payload] = None
+        self._some.set()
+
+    async def run(self) -> None:
+        """Sends until it is cancelled; then what is unsent is sent, if Postgres answers at once."""
+        try:
+            while True:
+                await self._some.wait()
+                await self._send()
+                await asyncio.sleep(self._pause)
+        finally:
+            if self._unsent:
+                await self._send()
+
+    async def _send(self) -> None:
+        batch, self._unsent = list(self._unsent), {}
+        self._some.clear()
+
+        async def send(connection: asyncpg.Connection) -> None:
+            await connection.execute(_SEND, [channel for channel, _ in batch], [payload for _, payload in batch])
+
+        try:
+            async with asyncio.timeout(5):
+                await call(self._pool, "send wake-ups", send)
+        except (StoreError, TimeoutError) as error:
+            _log.warning("wake-ups dropped, readers poll", count=len(batch), error=str(error))

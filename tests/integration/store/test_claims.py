@@ -1,0 +1,170 @@
+"""Claims are exact and fair, leases run out, orphans find a new worker."""
+
+import asyncio
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+
+from integration.store.build import claimed_run, expire, new_run, next_attempt, worker
+from tarsy.record.run import DesiredState, State
+from tarsy.store.claims import ClaimedRun, Claims
+from tarsy.store.errors import WorkerLost
+from tarsy.store.reads import QueueDepth, Reads
+from tarsy.store.runs import Runs
+
+
+async def _accept(pool: asyncpg.Pool, count: int, namespace: str = "team-a", **of_run: object) -> list[UUID]:
+    runs = [new_run(namespace=namespace, name=f"alert-{n}", **of_run) for n in range(count)]  # type: ignore[arg-type]
+    for run in runs:
+        await Runs(pool).accept(run)
+    return [run.id for run in runs]
+
+
+async def _race(pool: asyncpg.Pool, *, claimers: int, free: int, limit: int) -> list[ClaimedRun]:
+    workers = [await worker(pool) for _ in range(claimers)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(Claims(pool).claim(w, free, limit)) for w in workers]
+    return [claimed for task in tasks for claimed in task.result()]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"global": 3}, {"namespace_limit": 3}, {"chain_limit": 3}],
+    ids=["global", "namespace", "chain"],
+)
+async def test_racing_claimers_take_exactly_as_many_runs_as_the_limit_allows(
+    pool: asyncpg.Pool, limits: dict[str, int]
+) -> None:
+    of_plan = {name: value for name, value in limits.items() if name != "global"}
+    await _accept(pool, 20, **of_plan)
+    for _ in range(3):
+        claimed = await _race(pool, claimers=8, free=2, limit=limits.get("global", 100))
+        assert len(claimed) == 3
+        assert len({run.id for run in claimed}) == 3
+        await pool.execute("DELETE FROM lease")
+        await pool.execute("UPDATE investigation SET state = 'completed' WHERE state = 'running'")
+
+
+async def test_racing_claimers_never_take_one_run_twice(pool: asyncpg.Pool) -> None:
+    accepted = await _accept(pool, 12)
+    claimed = await _race(pool, claimers=8, free=3, limit=100)
+    assert sorted(run.id for run in claimed) == sorted(accepted)
+    assert {run.attempt for run in claimed} == {1}
+
+
+async def test_claimed_run_carries_what_was_accepted(pool: asyncpg.Pool) -> None:
+    run = new_run(seconds=600.0)
+    await Runs(pool).accept(run)
+    (claimed,) = await Claims(pool).claim(await worker(pool), 5, 5)
+    assert claimed.plan == run.plan
+    assert (claimed.alert_data, claimed.runbook, claimed.author) == (run.alert_data, run.runbook, run.author)
+    assert (claimed.namespace, claimed.name, claimed.attempt) == ("team-a", "alert-1", 1)
+    assert claimed.desired_state is DesiredState.RUNNING
+    assert 590 < claimed.seconds_left <= 600
+
+
+async def test_namespaces_take_turns_and_priority_goes_first(pool: asyncpg.Pool) -> None:
+    busy = await _accept(pool, 5, "team-a")
+    calm = await _accept(pool, 2, "team-b")
+    (urgent,) = await _accept(pool, 1, "team-a", priority=10)
+    owner = await worker(pool)
+    order = [(await Claims(pool).claim(owner, 1, 100))[0].id for _ in range(5)]
+    assert order == [urgent, calm[0], busy[0], calm[1], busy[1]]
+
+
+async def test_limit_of_one_chain_does_not_hold_up_the_others(pool: asyncpg.Pool) -> None:
+    await _accept(pool, 30, chain="slow", chain_limit=1)
+    (other,) = await _accept(pool, 1, chain="quick")
+    claimed = await Claims(pool).claim(await worker(pool), 5, 100)
+    assert [run.plan.chain.name for run in claimed] == ["slow", "quick"]
+    assert claimed[1].id == other
+
+
+async def test_run_of_a_dead_worker_is_claimed_again_and_keeps_its_deadline(pool: asyncpg.Pool) -> None:
+    run, owner = await claimed_run(pool)
+    assert await Claims(pool).claim(await worker(pool), 5, 5) == []
+    before = await Reads(pool).record(run)
+    assert await next_attempt(pool, run, owner) == 2
+    after = await Reads(pool).record(run)
+    assert before is not None and after is not None
+    assert (after.attempt, after.deadline, after.started_at) == (2, before.deadline, before.started_at)
+    assert after.revision > before.revision
+
+
+async def test_run_of_a_dead_worker_holds_no_place(pool: asyncpg.Pool) -> None:
+    orphan, owner = await claimed_run(pool)
+    await expire(pool, owner)
+    (urgent,) = await _accept(pool, 1, priority=1)
+    heir = await worker(pool)
+    assert [run.id for run in await Claims(pool).claim(heir, 5, 1)] == [urgent]
+    assert await Claims(pool).claim(heir, 5, 1) == []
+    assert await Reads(pool).queue_depth() == QueueDepth(pending=0, running=1, orphaned=1)
+    assert [run.id for run in await Claims(pool).claim(heir, 5, 2)] == [orphan]
+
+
+async def test_heartbeat_keeps_leases_and_brings_desired_states(pool: asyncpg.Pool) -> None:
+    run, owner = await claimed_run(pool)
+    claims = Claims(pool)
+    await Runs(pool).set_desired_state(run, DesiredState.CONCLUDED)
+    assert await claims.heartbeat(owner, 60) == {run: (1, DesiredState.CONCLUDED)}
+    assert await claims.heartbeat(await worker(pool), 60) == {}
+
+
+async def test_paused_worker_learns_that_it_expired_even_before_anybody_took_its_runs(pool: asyncpg.Pool) -> None:
+    _, owner = await claimed_run(pool)
+    await expire(pool, owner)
+    with pytest.raises(WorkerLost, match="register again"):
+        await Claims(pool).heartbeat(owner, 60)
+    with pytest.raises(WorkerLost):
+        await Claims(pool).claim(owner, 1, 10)
+
+
+async def test_worker_that_registers_again_does_not_get_its_old_leases_back(pool: asyncpg.Pool) -> None:
+    run, owner = await claimed_run(pool)
+    await expire(pool, owner)
+    await Claims(pool).register(owner, "node-1", 60)
+    assert await Claims(pool).heartbeat(owner, 60) == {}
+    (claimed,) = await Claims(pool).claim(owner, 1, 10)
+    assert (claimed.id, claimed.attempt) == (run, 2)
+
+
+async def test_unknown_worker_cannot_claim(pool: asyncpg.Pool) -> None:
+    await _accept(pool, 1)
+    with pytest.raises(WorkerLost):
+        await Claims(pool).claim(uuid4(), 1, 10)
+
+
+async def test_released_run_is_claimable_at_once(pool: asyncpg.Pool) -> None:
+    run, owner = await claimed_run(pool)
+    told: list[str] = []
+    claims = Claims(pool, lambda channel, _: told.append(channel))
+    assert not await claims.release(owner, run, 7)
+    assert await claims.release(owner, run, 1)
+    assert told == ["tarsy_queue"]
+    (claimed,) = await Claims(pool).claim(await worker(pool), 1, 10)
+    assert (claimed.id, claimed.attempt) == (run, 2)
+
+
+async def test_worker_that_leaves_gives_all_its_runs_back(pool: asyncpg.Pool) -> None:
+    run, owner = await claimed_run(pool)
+    await Claims(pool).deregister(owner)
+    assert await Reads(pool).queue_depth() == QueueDepth(pending=0, running=0, orphaned=1)
+    assert [claimed.id for claimed in await Claims(pool).claim(await worker(pool), 1, 10)] == [run]
+
+
+async def test_run_past_its_deadline_is_left_to_the_sweep(pool: asyncpg.Pool) -> None:
+    run, owner = await claimed_run(pool)
+    await expire(pool, owner)
+    await pool.execute("UPDATE investigation SET deadline = now() - interval '1 second' WHERE id = $1", run)
+    assert await Claims(pool).claim(await worker(pool), 1, 10) == []
+
+
+async def test_run_with_a_plan_of_another_version_fails_and_says_so(pool: asyncpg.Pool) -> None:
+    (bad,) = await _accept(pool, 1)
+    (good,) = await _accept(pool, 1)
+    await pool.execute("""UPDATE investigation_input SET plan = '{"version": 9}' WHERE investigation = $1""", bad)
+    assert [run.id for run in await Claims(pool).claim(await worker(pool), 5, 10)] == [good]
+    record = await Reads(pool).record(bad)
+    assert record is not None and record.outcome is not None and record.outcome.failure is not None
+    assert (record.state, record.outcome.failure.reason) == (State.FAILED, "PlanUnreadable")

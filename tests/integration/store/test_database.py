@@ -1,0 +1,161 @@
+"""Errors that pass are waited out, others are told apart, and no password is told at all."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import asyncpg
+import pytest
+
+from integration.store.build import claimed_run, event, stage, writer
+from integration.store.postgres import TEMPLATE, Server, start_server
+from tarsy.store.database import call, describe, open_pool
+from tarsy.store.errors import StoreError, StoreUnavailable
+from tarsy.store.reads import Reads
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    running = start_server()
+    yield running
+    running.remove()
+
+
+@pytest.fixture
+async def own_pool(own_server: Server) -> AsyncIterator[asyncpg.Pool]:
+    opened = await open_pool(own_server.dsn(TEMPLATE), min_size=2, max_size=4)
+    yield opened
+    opened.terminate()
+
+
+async def test_step_survives_a_restart_of_postgres(own_server: Server, own_pool: asyncpg.Pool) -> None:
+    run, _ = await claimed_run(own_pool)
+    write = writer(own_pool, run, seconds=30)
+    await write.begin_stage(stage(run))
+    await asyncio.to_thread(own_server.stop)
+    step = asyncio.create_task(write.write_events([event(run)]))
+    done, _ = await asyncio.wait([step], timeout=0.5)
+    assert not done
+    await asyncio.to_thread(own_server.start)
+    async with asyncio.timeout(20):
+        await step
+    assert [shown.content for shown in await Reads(own_pool).timeline(run)] == ["response"]
+
+
+async def test_step_gives_up_when_its_time_is_up(own_server: Server, own_pool: asyncpg.Pool) -> None:
+    run, _ = await claimed_run(own_pool)
+    await asyncio.to_thread(own_server.stop)
+    until = time.monotonic() + 0.5
+    write = type(writer(own_pool, run))(own_pool, run, 1, remaining=lambda: until - time.monotonic())
+    with pytest.raises(StoreUnavailable, match=f"write timeline events of investigation {run}"):
+        await write.write_events([event(run)])
+    assert time.monotonic() < until + 0.5
+    with pytest.raises(StoreUnavailable):
+        await Reads(own_pool).record(run)
+
+
+async def test_connection_that_was_cut_is_replaced_unnoticed(pool: asyncpg.Pool) -> None:
+    run, _ = await claimed_run(pool)
+    write = writer(pool, run)
+    await pool.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    await write.write_events([event(run)])
+    async with pool.acquire() as held:
+        await pool.execute("SELECT pg_terminate_backend($1)", held.get_server_pid())
+    await write.write_events([event(run)])
+
+
+async def test_deadlock_is_tried_again(pool: asyncpg.Pool) -> None:
+    await pool.execute("CREATE TABLE pair (id int PRIMARY KEY, n int); INSERT INTO pair VALUES (1, 0), (2, 0)")
+    both = asyncio.Barrier(2)
+    tries = 0
+
+    async def cross(first: int, second: int) -> None:
+        met = False
+
+        async def update(connection: asyncpg.Connection) -> None:
+            nonlocal met, tries
+            tries += 1
+            async with connection.transaction():
+                await connection.execute("UPDATE pair SET n = n + 1 WHERE id = $1", first)
+                if not met:
+                    met = True
+                    await both.wait()
+                await connection.execute("UPDATE pair SET n = n + 1 WHERE id = $1", second)
+
+        await call(pool, "cross", update, remaining=lambda: 20.0)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(cross(1, 2))
+        group.create_task(cross(2, 1))
+    assert [row["n"] for row in await pool.fetch("SELECT n FROM pair ORDER BY id")] == [2, 2]
+    assert tries == 3
+
+
+async def test_refused_statement_is_not_tried_again(pool: asyncpg.Pool) -> None:
+    tries = 0
+
+    async def divide(connection: asyncpg.Connection) -> None:
+        nonlocal tries
+        tries += 1
+        await connection.execute("SELECT 1 / 0")
+
+    with pytest.raises(StoreError, match=r"^Cannot divide: division by zero$") as refused:
+        await call(pool, "divide", divide, remaining=lambda: 10.0)
+    assert not isinstance(refused.value, StoreUnavailable)
+    assert tries == 1
+
+
+async def test_read_only_server_counts_as_away(pool: asyncpg.Pool) -> None:
+    async def write(connection: asyncpg.Connection) -> None:
+        async with connection.transaction(readonly=True):
+            await connection.execute("DELETE FROM worker")
+
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        await call(pool, "write", write, remaining=lambda: 0.3)
+
+
+async def test_cancelled_step_frees_its_connection(dsn: str) -> None:
+    pool = await open_pool(dsn, max_size=1)
+    task = asyncio.create_task(call(pool, "sleep", lambda c: c.execute("SELECT pg_sleep(30)"), remaining=lambda: 60.0))
+    await asyncio.sleep(0.2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with asyncio.timeout(5):
+        assert await pool.fetchval("SELECT 1") == 1
+    await pool.close()
+
+
+async def test_pool_names_itself_and_works_in_its_schema(dsn: str) -> None:
+    pool = await open_pool(dsn, application="tarsy-test")
+    assert await pool.fetchval("SHOW application_name") == "tarsy-test"
+    assert await pool.fetchval("SHOW search_path") == "tarsy"
+    assert await pool.fetchval("SELECT $1::jsonb", {"a": [1, None]}) == {"a": [1, None]}
+    await pool.close()
+
+
+async def test_postgres_that_is_away_is_named_without_the_password(unused_tcp_port: int) -> None:
+    with pytest.raises(StoreUnavailable, match=f"127.0.0.1:{unused_tcp_port}/tarsy does not answer") as away:
+        await open_pool(f"postgresql://tarsy:s3cret@127.0.0.1:{unused_tcp_port}/tarsy")
+    assert "s3cret" not in str(away.value)
+
+
+async def test_database_that_does_not_exist_is_told_apart(server: Server) -> None:
+    with pytest.raises(StoreError, match=r'database "nowhere" does not exist') as refused:
+        await open_pool(server.dsn("nowhere"))
+    assert not isinstance(refused.value, StoreUnavailable)
+
+
+@pytest.mark.parametrize("address", ["postgresql://u:s3cret@host:port/db", "mysql://u:s3cret@host/db", "s3cret"])
+async def test_malformed_address_is_refused_without_repeating_it(address: str) -> None:
+    with pytest.raises(StoreError) as refused:
+        await open_pool(address)
+    assert "s3cret" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_description_of_an_address_has_no_credentials() -> None:
+    assert describe("postgresql://u:s3cret@db.example:6432/tarsy?sslmode=require") == "db.example:6432/tarsy"

@@ -1,0 +1,21 @@
+"""The store knows no engine, and yet its writer is what the engine's port asks for."""
+
+import inspect
+
+import pytest
+
+from tarsy.engine.ports import Recorder
+from tarsy.store.writer import RunWriter
+
+METHODS = [name for name, _ in inspect.getmembers(Recorder, inspect.iscoroutinefunction)]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_writer_has_each_method_of_the_recorder_with_its_signature(name: str) -> None:
+    asked = inspect.signature(getattr(Recorder, name))
+    given = inspect.signature(getattr(RunWriter, name))
+    assert given == asked
+
+
+def test_recorder_has_methods() -> None:
+    assert len(METHODS) == 11
