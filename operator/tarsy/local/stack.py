@@ -10,6 +10,7 @@ import base64
 import contextlib
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -21,6 +22,8 @@ import yaml
 
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import LABEL
+from tarsy.local.apiserver.errors import LocalKubernetesError
+from tarsy.local.apiserver.process import Spawner, end, free_port
 from tarsy.local.apiserver.server import ApiServer
 from tarsy.local.model import Script, ScriptedModel, demo_script
 from tarsy.local.objects import install_crds, manifest, put, put_all
@@ -32,6 +35,7 @@ LIBRARY = "tarsy-library"
 SYSTEM = "tarsy-system"
 SCRIPTED = "scripted"
 TOOLS = "kubernetes-tools"
+TOOLS_SECONDS = 60.0
 READ_ONLY = [
     {"apiGroups": [""], "resources": ["pods", "pods/log", "events", "services", "configmaps", "namespaces"]},
     {"apiGroups": ["apps"], "resources": ["deployments", "replicasets", "statefulsets", "daemonsets"]},
@@ -57,6 +61,8 @@ class Stack:
         self.database_url = database_url
         self.client = client
         self.model: ScriptedModel | None = None
+        self._spawner = Spawner()
+        self._tools: subprocess.Popen[bytes] | None = None
 
     @property
     def kubeconfig(self) -> Path:
@@ -79,9 +85,9 @@ class Stack:
         await install_crds(self.client)
         for name in (SYSTEM, LIBRARY):
             await put(self.client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        kubeconfig = await self._tools_kubeconfig()
+        url = await self._start_tools(await self._tools_kubeconfig())
         for obj in _library():
-            await put(self.client, _local_server(obj, kubeconfig) if obj["kind"] == "MCPServer" else obj)
+            await put(self.client, _local_server(obj, url) if obj["kind"] == "MCPServer" else obj)
 
     async def use_model(self, model: RealModel | Script | None) -> str:
         """Makes the library's provider `default` this model (None: the demo's script); a sentence that says which."""
@@ -109,6 +115,29 @@ class Stack:
             for obj in _library():
                 if obj["kind"] in ("Chain", "InvestigationDefaults") and "llmProvider" in obj["spec"]:
                     await put(self.client, {**obj, "spec": {**obj["spec"], "llmProvider": SCRIPTED}})
+
+    async def _start_tools(self, kubeconfig: Path) -> str:
+        """Starts the sample tool server as a process of its own, which all agents share; returns its URL."""
+        port = free_port()
+        command = [sys.executable, "-m", "tarsy.local.sample_server", "--http", "--port", str(port)]
+        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.folder), "KUBECONFIG": str(kubeconfig)}
+        log = self.folder / "tools.log"
+        self._tools = await asyncio.to_thread(self._spawner.spawn, command, log, environment)
+        try:
+            async with asyncio.timeout(TOOLS_SECONDS):
+                while not await _listens(port):
+                    if self._tools.poll() is not None:
+                        raise LocalKubernetesError(f"the sample tool server ended: {log.read_text()[-1000:]}")
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise LocalKubernetesError(f"the sample tool server did not start in {TOOLS_SECONDS:g} s") from None
+        return f"http://127.0.0.1:{port}/mcp"
+
+    def close(self) -> None:
+        """Ends the tool server."""
+        if self._tools is not None:
+            end(self._tools, grace_seconds=2.0)
+        self._spawner.close()
 
     async def _tools_kubeconfig(self) -> Path:
         """A kubeconfig for the sample tool server: a ServiceAccount that may read, and no Secrets."""
@@ -173,6 +202,8 @@ async def running_stack(folder: Path | None = None, *, durable: bool = True) -> 
     finally:
         if stack and stack.model:
             await stack.model.stop()
+        if stack:
+            await asyncio.to_thread(stack.close)
         await asyncio.gather(asyncio.to_thread(api.stop), asyncio.to_thread(postgres.stop))
         if temporary:
             shutil.rmtree(folder, ignore_errors=True)
@@ -184,11 +215,18 @@ def _library() -> list[dict[str, Any]]:
     return [obj for name in names for obj in manifest(f"library/{name}") if obj["apiVersion"] == API_VERSION]
 
 
-def _local_server(obj: dict[str, Any], kubeconfig: Path) -> dict[str, Any]:
-    """The library's tool server, run as a command of this machine instead of as a workload."""
-    env = [{"name": "KUBECONFIG", "value": str(kubeconfig)}]
-    command = {"command": sys.executable, "args": ["-m", "tarsy.local.sample_server"], "env": env}
-    return {**obj, "spec": {**obj["spec"], "transport": {"type": "stdio", "stdio": command}}}
+def _local_server(obj: dict[str, Any], url: str) -> dict[str, Any]:
+    """The library's tool server, as a process of this machine instead of as a workload."""
+    return {**obj, "spec": {**obj["spec"], "transport": {"type": "http", "http": {"url": url}}}}
+
+
+async def _listens(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 def _object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:

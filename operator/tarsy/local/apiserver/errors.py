@@ -1,0 +1,21 @@
+"""The errors of this room; every message says what is missing and what to do about it."""
+
+
+class LocalKubernetesError(Exception):
+    """Base of everything that goes wrong with the Kubernetes API on one machine."""
+
+
+class BinariesNotFound(LocalKubernetesError):
+    """kube-apiserver or etcd is nowhere to be found."""
+
+
+class AcquireError(LocalKubernetesError):
+    """The binaries could not be fetched or built."""
+
+
+class ChecksumMismatch(AcquireError):
+    """A downloaded file is not what its publisher says it is; nothing of it was used."""
+
+
+class ServerStartError(LocalKubernetesError):
+    """etcd or kube-apiserver ended, or was not ready in time; the message holds the end of its log."""
