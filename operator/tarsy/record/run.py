@@ -179,7 +179,10 @@ class ModelCallStart:
 
 @dataclass(frozen=True, slots=True)
 class ModelCallResult:
-    """Boundary (b): the answer, its usage, and the loop's state after it; with `failure`, no message."""
+    """Boundary (b): the answer, its usage, and the loop's state after it.
+
+    With `failure`, `message` is what the model is told about its lost answer; None when it is not asked again.
+    """
 
     id: UUID
     execution: UUID

@@ -198,6 +198,7 @@ class RunWriter:
             None if message is None else _tool_calls(message),
             None if message is None else message.provider_state,
             result.loop.model_dump(mode="json"),
+            None if message is None else message.role.value,
         )
 
     async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:

@@ -130,3 +130,46 @@ async def test_finished_stages_and_executions_come_back_finished(pool: asyncpg.P
     old_stage, old_agent = await write.begin_stage(stage(run)), await write.begin_execution(agent)
     assert (old_stage.state, old_stage.failure) == (State.FAILED, Failure("Policy", "one agent failed"))
     assert (old_agent.state, old_agent.result) == (State.COMPLETED, "it was the probe")
+
+
+async def test_note_about_a_lost_answer_comes_back_as_the_user_message_it_was(pool: asyncpg.Pool) -> None:
+    run, owner = await claimed_run(pool)
+    write, agent = writer(pool, run), execution(run)
+    note = Message(Role.USER, "your answer was lost")
+    await write.begin_stage(stage(run))
+    await write.begin_execution(agent)
+    await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
+    await write.model_call_finished(model_result(agent.id, 0, 2, note, failure=Failure("StreamStalled", "stood still")))
+
+    left = await writer(pool, run, await next_attempt(pool, run, owner)).begin_execution(agent)
+
+    assert left.messages == (*PROMPT, note)
+    assert await pool.fetchval("SELECT message_seq FROM llm_interaction") is None
+
+
+async def test_finished_execution_leaves_nothing_open(pool: asyncpg.Pool) -> None:
+    run, _ = await claimed_run(pool)
+    write, agent = writer(pool, run), execution(run)
+    await write.begin_stage(stage(run))
+    await write.begin_execution(agent)
+    call, tool = model_call(agent.id, 1, 3), tool_call(agent.id)
+    await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
+    await write.model_call_finished(model_result(agent.id, 0))
+    open_events = [
+        event(owner.id, status=EventStatus.STREAMING, execution=agent.id, stage=agent.stage) for owner in (call, tool)
+    ]
+    await write.tool_call_started(tool, open_events[1:])
+    await write.model_call_started(call)
+    await write.write_events(open_events[:1])
+
+    failure = Failure("IterationTimeout", "took too long")
+    await write.finish_execution(ExecutionOutcome(agent.id, State.TIMED_OUT, failure=failure))
+
+    shown = await Reads(pool).timeline(run)
+    assert [e.status for e in shown] == [EventStatus.TIMED_OUT, EventStatus.TIMED_OUT]
+    for table in ("llm_interaction", "mcp_interaction"):
+        states = await pool.fetch(f"SELECT state FROM {table} WHERE state = 'started'")  # noqa: S608 - two constants
+        assert not states
+    record = await Reads(pool).record(run)
+    assert record is not None
+    assert (record.model_calls, record.interrupted_model_calls) == (1, 1)

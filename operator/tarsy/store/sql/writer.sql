@@ -108,8 +108,29 @@ SELECT * FROM (
     FROM mcp_interaction WHERE execution = $1 ORDER BY message_seq, index, attempt DESC
 ) latest WHERE state = 'started'
 
+-- What the execution left open (an iteration ran out of time in the middle of a call) is closed with it.
 -- name: finish_execution
-WITH {_fence}, {_run}, {_events}, closed AS (
+WITH {_fence}, interrupted AS (
+    UPDATE llm_interaction c SET state = 'interrupted', finished_at = now()
+    FROM fence WHERE c.execution = $12 AND c.state = 'started'
+    RETURNING c.id
+), tally AS MATERIALIZED (
+    SELECT count(*) AS calls FROM interrupted
+), given_up AS (
+    UPDATE mcp_interaction c SET state = 'interrupted', finished_at = now()
+    FROM fence WHERE c.execution = $12 AND c.state = 'started'
+), run AS (
+    UPDATE investigation i SET
+        revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
+        interrupted_model_calls = i.interrupted_model_calls + tally.calls
+    FROM fence, tally WHERE i.id = fence.investigation
+    RETURNING i.id, i.revision, i.event_seq
+), {_events}, left_open AS (
+    UPDATE timeline_event t SET
+        status = CASE WHEN $13 = 'completed' THEN 'interrupted' ELSE $13 END, revision = run.revision, updated_at = now()
+    FROM run
+    WHERE t.investigation = run.id AND t.execution = $12 AND t.status = 'streaming' AND t.id <> ALL($3::uuid[])
+), closed AS (
     UPDATE execution e SET
         state = $13, result = $14, failure_reason = $15, failure_message = $16, finished_at = now()
     FROM run WHERE e.id = $12 AND e.state = 'running'
@@ -138,11 +159,13 @@ SELECT $12, $13, $14, $15, $16, $17, $18, $19, $21 FROM run
 ON CONFLICT (id) DO UPDATE SET number = c.number
 RETURNING true AS found
 
--- Boundary (b). Only a call that is open is counted, so a step written twice counts once.
+-- Boundary (b). Only a call that is open is counted, so a step written twice counts once. The message is the answer, or,
+-- when the answer was lost, what the model is told about that.
 -- name: model_call_finished
 WITH {_fence}, closed AS (
     UPDATE llm_interaction c SET
-        state = $14, finished_at = now(), duration_ms = $15, message_seq = $16, thinking = $17, response_metadata = $18,
+        state = $14, finished_at = now(), duration_ms = $15, thinking = $17, response_metadata = $18,
+        message_seq = CASE WHEN $14 = 'completed' THEN $16::integer END,
         input_tokens = $19, output_tokens = $20, thinking_tokens = $21, cached_tokens = $22,
         failure_reason = $23, failure_message = $24
     FROM fence WHERE c.id = $12 AND c.state = 'started'
@@ -162,7 +185,7 @@ WITH {_fence}, closed AS (
     RETURNING i.id, i.revision, i.event_seq
 ), {_events}, said AS (
     INSERT INTO message (execution, seq, role, content, tool_calls, provider_state)
-    SELECT $13, $16, 'assistant', $26, $27::jsonb, $28::jsonb FROM run WHERE $16::integer IS NOT NULL
+    SELECT $13, $16, $30, $26, $27::jsonb, $28::jsonb FROM run WHERE $16::integer IS NOT NULL
     ON CONFLICT DO NOTHING
 ), looped AS (
     UPDATE execution e SET loop = $29::jsonb FROM run WHERE e.id = $13
