@@ -10,10 +10,11 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import assert_never
 from uuid import UUID
 
 from tarsy.engine.conversation import CallModel, Conversation
+from tarsy.engine.model_events import error_event, response_event, thinking_event
 from tarsy.engine.ports import World
 from tarsy.engine.prompts import builder
 from tarsy.llm.protocol import (
@@ -28,9 +29,9 @@ from tarsy.llm.protocol import (
     UsageChunk,
 )
 from tarsy.plan.model import Limits
-from tarsy.record.ids import event_id, model_call_id
+from tarsy.record.ids import model_call_id
 from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
-from tarsy.record.run import Failure, ModelCallResult, ModelCallStart, State
+from tarsy.record.run import Failure, ModelCallKind, ModelCallResult, ModelCallStart, State
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.usage import UNKNOWN_USAGE, Usage
 
@@ -61,12 +62,12 @@ class _Answer:
 
 
 async def call_model(
-    conversation: Conversation, turn: CallModel, tools: tuple[ToolDefinition, ...], world: World
+    conversation: Conversation, turn: CallModel, tools: tuple[ToolDefinition, ...], world: World, *, seconds: float
 ) -> None:
-    """Makes one model call and appends its answer to the conversation.
+    """Makes one model call, of at most `seconds`, and appends its answer to the conversation.
 
-    An answer lost on the way (time ran out, the stream was cut) is noted in the conversation and not an error until
-    it happens `limits.consecutive_timeouts` times in a row.
+    An answer lost on the way (time ran out, the stream was cut) is noted for the next call and not an error until it
+    happens `limits.consecutive_timeouts` times in a row.
 
     Raises:
         ModelCallFailed: the model refused, or failed for good.
@@ -91,19 +92,26 @@ async def call_model(
     conversation.model_calls += 1
     conversation.messages.extend(turn.new_messages)
     conversation.loop = turn.loop
+    conversation.note = None
+    world.control.check()  # the write may have waited for Postgres longer than the lease lasts
 
     started = time.monotonic()
     answer = _Answer()
     try:
-        await _stream(conversation, call.id, answer, tools, world)
+        await _stream(conversation, call.id, answer, tools, world, seconds)
     except ModelError as error:
         await _record_failure(conversation, call.id, answer, error, started, world)
         return
-    await _record_answer(conversation, call.id, answer, bool(tools), started, world)
+    await _record_answer(conversation, call, answer, started, world)
 
 
 async def _stream(
-    conversation: Conversation, call: UUID, answer: _Answer, tools: tuple[ToolDefinition, ...], world: World
+    conversation: Conversation,
+    call: UUID,
+    answer: _Answer,
+    tools: tuple[ToolDefinition, ...],
+    world: World,
+    seconds: float,
 ) -> None:
     """Collects the answer's chunks in `answer`; raises ModelError, timeouts included."""
     request = GenerateRequest(
@@ -112,7 +120,6 @@ async def _stream(
         execution=str(conversation.execution),
         agent=conversation.agent.name,
     )
-    seconds = conversation.limits.model_call_seconds
     try:
         async with asyncio.timeout(seconds) as limit:
             async with world.models.client(conversation.agent.provider) as client:
@@ -122,8 +129,12 @@ async def _stream(
         if not limit.expired():
             raise
         raise ModelError(
-            ModelErrorCode.TIMEOUT, f"the model's answer took longer than {seconds:g} s.", retryable=True
+            ModelErrorCode.TIMEOUT, f"the model's answer took longer than {round(seconds, 2):g} s.", retryable=True
         ) from None
+    if answer.end is None:
+        raise ModelError(
+            ModelErrorCode.PARTIAL_STREAM, "the model's stream ended before its answer did.", retryable=True
+        )
 
 
 async def _collect(
@@ -156,11 +167,11 @@ async def _take(chunk: Chunk, answer: _Answer, conversation: Conversation, call:
     match chunk:
         case TextChunk(text):
             if not answer.text:
-                await world.recorder.write_events([_response(conversation, call, "", EventStatus.STREAMING)])
+                await world.recorder.write_events([response_event(conversation, call, "", EventStatus.STREAMING)])
             answer.text.append(text)
         case ThinkingChunk(text):
             if not answer.thinking:
-                await world.recorder.write_events([_thinking(conversation, call, "", EventStatus.STREAMING)])
+                await world.recorder.write_events([thinking_event(conversation, call, "", EventStatus.STREAMING)])
             answer.thinking.append(text)
         case ToolCallChunk(tool_call):
             answer.tool_calls.append(tool_call)
@@ -173,16 +184,15 @@ async def _take(chunk: Chunk, answer: _Answer, conversation: Conversation, call:
 
 
 async def _record_answer(
-    conversation: Conversation, call: UUID, answer: _Answer, tools_offered: bool, started: float, world: World
+    conversation: Conversation, call: ModelCallStart, answer: _Answer, started: float, world: World
 ) -> None:
     text = "".join(answer.text)
     message = Message(
         Role.ASSISTANT,
         text,
-        tool_calls=tuple(answer.tool_calls) if tools_offered else (),
+        tool_calls=tuple(answer.tool_calls) if call.tools else (),
         provider_state=answer.end.provider_state if answer.end else None,
     )
-    final = not message.tool_calls and bool(text.strip())
     loop = conversation.loop.model_copy(
         update={
             "iteration": conversation.loop.iteration + 1,
@@ -192,10 +202,13 @@ async def _record_answer(
         }
     )
     seq = len(conversation.messages)
-    events = _events(conversation, call, answer, EventStatus.COMPLETED, final=final)
+    kind = EventType.LLM_RESPONSE
+    if text.strip() and not message.tool_calls:
+        summary = call.kind is ModelCallKind.EXECUTIVE_SUMMARY
+        kind = EventType.EXECUTIVE_SUMMARY if summary else EventType.FINAL_ANALYSIS
     await world.recorder.model_call_finished(
         ModelCallResult(
-            id=call,
+            id=call.id,
             execution=conversation.execution,
             loop=loop,
             message_seq=seq,
@@ -205,7 +218,7 @@ async def _record_answer(
             duration_ms=_milliseconds(started),
             response_metadata={"finish_reason": answer.end.finish_reason} if answer.end else {},
         ),
-        events,
+        _events(conversation, call.id, answer, EventStatus.COMPLETED, kind),
     )
     conversation.messages.append(message)
     conversation.loop = loop
@@ -224,19 +237,16 @@ async def _record_failure(
             "usage": conversation.loop.usage + (answer.usage or UNKNOWN_USAGE),
         }
     )
-    note = builder.retry_message(error.message, "".join(answer.text)) if again else None
     status = EventStatus.TIMED_OUT if error.code in _TIMEOUTS else EventStatus.FAILED
-    events = _events(conversation, call, answer, status, final=False)
+    events = _events(conversation, call, answer, status, EventType.LLM_RESPONSE)
     if again:
-        events.append(_error(conversation, call, error))
+        events.append(error_event(conversation, call, error))
     failure = Failure(error.code.value, error.message)
     await world.recorder.model_call_finished(
         ModelCallResult(
             id=call,
             execution=conversation.execution,
             loop=loop,
-            message_seq=len(conversation.messages) if note else None,
-            message=note,
             thinking="".join(answer.thinking),
             usage=answer.usage,
             failure=failure,
@@ -245,58 +255,22 @@ async def _record_failure(
         events,
     )
     conversation.loop = loop
-    if note is None:
+    if not again:
         state = State.TIMED_OUT if error.code in _TIMEOUTS else State.FAILED
         where = f"provider {conversation.agent.provider.ref.name}: {error.message}"
         raise ModelCallFailed(state, Failure(error.code.value, where))
-    conversation.messages.append(note)
+    conversation.note = builder.retry_message(error.message, "".join(answer.text))
 
 
 def _events(
-    conversation: Conversation, call: UUID, answer: _Answer, status: EventStatus, *, final: bool
+    conversation: Conversation, call: UUID, answer: _Answer, status: EventStatus, kind: EventType
 ) -> list[Event]:
     events = []
     if answer.thinking:
-        events.append(_thinking(conversation, call, "".join(answer.thinking), status))
+        events.append(thinking_event(conversation, call, "".join(answer.thinking), status))
     if answer.text:
-        events.append(_response(conversation, call, "".join(answer.text), status, final=final))
+        events.append(response_event(conversation, call, "".join(answer.text), status, kind))
     return events
-
-
-def _thinking(conversation: Conversation, call: UUID, text: str, status: EventStatus) -> Event:
-    return _event(conversation, call, "thinking", EventType.LLM_THINKING, status, text)
-
-
-def _response(conversation: Conversation, call: UUID, text: str, status: EventStatus, *, final: bool = False) -> Event:
-    kind = EventType.FINAL_ANALYSIS if final else EventType.LLM_RESPONSE
-    metadata = {"forced_conclusion": True} if final and conversation.loop.concluding else {}
-    return _event(conversation, call, "response", kind, status, text, metadata)
-
-
-def _error(conversation: Conversation, call: UUID, error: ModelError) -> Event:
-    metadata = {"reason": error.code.value}
-    return _event(conversation, call, "error", EventType.ERROR, EventStatus.COMPLETED, error.message, metadata)
-
-
-def _event(
-    conversation: Conversation,
-    call: UUID,
-    part: str,
-    kind: EventType,
-    status: EventStatus,
-    content: str,
-    metadata: dict[str, Any] | None = None,
-) -> Event:
-    return Event(
-        id=event_id(call, part),
-        type=kind,
-        status=status,
-        content=content,
-        metadata=metadata or {},
-        stage=conversation.stage,
-        execution=conversation.execution,
-        model_call=call,
-    )
 
 
 def _milliseconds(started: float) -> int:

@@ -6,23 +6,49 @@ Inconclusive finding made of its beginning.
 """
 
 import re
+from dataclasses import dataclass
 
 import orjson
 from pydantic import ValidationError
 
 from tarsy.record.finding import SUMMARY_LIMIT, Finding
 
-_FENCE = re.compile(r"^[ \t]*```[ \t]*(finding|json)[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.S | re.M | re.I)
+_OPENING = re.compile(r"```[ \t]*(finding|json)", re.I)
+_CLOSING = "```"
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A fenced block: where it stands in the text, and what is between its fences."""
+
+    start: int
+    end: int
+    body: str
 
 
 def read_finding(text: str) -> tuple[Finding, str]:
     """Splits a final text into its finding and the analysis without the block."""
-    for match in reversed(list(_FENCE.finditer(text))):
-        finding = _parse(match[2])
+    for block in reversed(_blocks(text)):
+        finding = _parse(block.body)
         if finding:
-            analysis = (text[: match.start()] + text[match.end() :]).strip()
+            analysis = (text[: block.start] + text[block.end :]).strip()
             return finding, analysis or finding.summary
     return Finding(summary=shorten(text), structured=False), text.strip()
+
+
+def _blocks(text: str) -> list[_Block]:
+    """The ```finding and ```json blocks, line by line: a regular expression would be quadratic in unclosed ones."""
+    blocks: list[_Block] = []
+    opened: tuple[int, int] | None = None
+    place = 0
+    for line in text.splitlines(keepends=True):
+        start, place, words = place, place + len(line), line.strip()
+        if _OPENING.fullmatch(words):
+            opened = (start, place)
+        elif opened and words == _CLOSING:
+            blocks.append(_Block(opened[0], place, text[opened[1] : start]))
+            opened = None
+    return blocks
 
 
 def _parse(block: str) -> Finding | None:

@@ -49,9 +49,10 @@ def _agent(number: int, agent: AgentWork, events: Sequence[TimelineEvent]) -> st
         f"### Agent {number}: {agent.name}",
         f"Strategy: {agent.strategy}. Model: {agent.model}. Outcome: {agent.state.value}.",
     ]
+    work = [text for event in events if (text := _event(event))]
     if agent.failure:
-        lines.append(f"Failure: {agent.failure.message}")
-    body = "\n\n".join(text for event in events if (text := _event(event)))
+        work.append(f"Failure: {agent.failure.message}")
+    body = "\n\n".join(work)
     lines.append(fence("AGENT_WORK", body or "(no recorded work)"))
     return "\n\n".join(lines)
 

@@ -6,7 +6,7 @@ kept anywhere else.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from tarsy.engine.prompts import builder
@@ -17,7 +17,11 @@ from tarsy.record.run import ExecutionRecord, LoopState, ModelCallKind, ToolCall
 
 @dataclass(slots=True)
 class Conversation:
-    """The mutable state of a running execution, always equal to its record at the last boundary."""
+    """The mutable state of a running execution, always equal to its record at the last boundary.
+
+    `note` tells the model what became of its last answer; it is on record once the next call is. An attempt that dies
+    between the two asks again without it.
+    """
 
     execution: UUID
     stage: UUID
@@ -27,6 +31,7 @@ class Conversation:
     loop: LoopState
     model_calls: int
     unanswered: dict[tuple[int, int], ToolCallRecord] = field(default_factory=dict)
+    note: Message | None = None
 
     @classmethod
     def resume(cls, stage: UUID, agent: AgentPlan, limits: Limits, record: ExecutionRecord) -> "Conversation":
@@ -71,34 +76,47 @@ class Finish:
 Turn = CallModel | CallTool | Finish
 
 
-def next_turn(conversation: Conversation, opening: Sequence[Message], *, concluding: bool) -> Turn:
+def next_turn(
+    conversation: Conversation, opening: Sequence[Message], *, concluding: bool, max_iterations: int | None
+) -> Turn:
     """What to do next.
 
     Args:
         conversation: as on record.
         opening: the messages a new conversation starts with.
         concluding: whether somebody asked the run to conclude.
+        max_iterations: model calls after which a conclusion is forced; None for strategies that never loop.
     """
+    tools = max_iterations is not None and not (concluding or conversation.loop.concluding)
+    turn = _next(conversation, opening, tools)
+    if isinstance(turn, CallModel):
+        return _ask(conversation, turn, concluding, max_iterations)
+    return turn
+
+
+def _next(conversation: Conversation, opening: Sequence[Message], tools: bool) -> Turn:
     messages, loop = conversation.messages, conversation.loop
     if not messages:
-        return _call(conversation, concluding, tuple(opening))
+        return CallModel(ModelCallKind.ITERATION, tuple(opening), loop)
     last_answer = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role is Role.ASSISTANT), None)
     if last_answer is not None:
         answer, answered = messages[last_answer], len(messages) - 1 - last_answer
         if answered < len(answer.tool_calls):
             return CallTool(last_answer, answered, answer.tool_calls[answered])
         if not answer.tool_calls and not answered:
-            if answer.content.strip() or loop.concluding or loop.empty_answers > conversation.limits.empty_answers:
+            if answer.content.strip() or loop.empty_answers > conversation.limits.empty_answers:
                 return Finish(answer.content)
-            return _call(conversation, concluding, (builder.nudge_message(),))
-    return _call(conversation, concluding, ())
+            return CallModel(ModelCallKind.ITERATION, (builder.nudge_message(tools=tools),), loop)
+    return CallModel(ModelCallKind.ITERATION, (), loop)
 
 
-def _call(conversation: Conversation, concluding: bool, new: tuple[Message, ...]) -> CallModel:
+def _ask(conversation: Conversation, turn: CallModel, concluding: bool, max_iterations: int | None) -> CallModel:
+    """The call with what else the model must hear: what became of its last answer, and that it is time to conclude."""
     loop = conversation.loop
+    new = turn.new_messages if conversation.note is None else (conversation.note, *turn.new_messages)
     if loop.concluding:
         return CallModel(ModelCallKind.FORCED_CONCLUSION, new, loop)
-    if concluding or loop.iteration >= conversation.agent.max_iterations:
+    if concluding or (max_iterations is not None and loop.iteration >= max_iterations):
         prompt = builder.conclusion_message(loop.iteration, requested=concluding)
         return CallModel(ModelCallKind.FORCED_CONCLUSION, (*new, prompt), loop.model_copy(update={"concluding": True}))
-    return CallModel(ModelCallKind.ITERATION, new, loop)
+    return replace(turn, new_messages=new)

@@ -41,18 +41,17 @@ async def investigate(investigation: Investigation, world: World) -> RunOutcome:
     """
     plan = investigation.plan
     conclusions: list[StageConclusion] = []
-    index = 0
+    index = 0  # of the stage in the plan: one that is skipped leaves its number free
     for stage in plan.stages:
         if world.control.concluding and conclusions:
             break
         task = Task(plan.alert_type, investigation.alert_data, investigation.runbook, tuple(conclusions), stage.name)
         result = await _run(investigation, index, StageKind.INVESTIGATION, stage, task, world)
-        index += 1
         if result.state is State.COMPLETED and len(stage.agents) > 1 and stage.synthesis:
             synthesis = StagePlan(name=f"{stage.name}-synthesis", agents=(stage.synthesis,))
             task = task.to_synthesise(result.stage, result.agents)
-            result = await _run(investigation, index, StageKind.SYNTHESIS, synthesis, task, world)
-            index += 1
+            result = await _run(investigation, index + 1, StageKind.SYNTHESIS, synthesis, task, world)
+        index += _places(stage)
         if result.state is not State.COMPLETED:
             return RunOutcome(state=result.state, failure=result.failure, final_analysis=_last(conclusions))
         conclusions.append(StageConclusion(stage.name, result.text))
@@ -65,6 +64,7 @@ async def investigate(investigation: Investigation, world: World) -> RunOutcome:
     finding, analysis = read_finding(analysis)
     summary, error = None, None
     if plan.executive_summary:
+        index = sum(_places(stage) for stage in plan.stages)
         summary, error = await _summarise(investigation, index, plan.executive_summary, analysis, world)
     return RunOutcome(
         state=State.COMPLETED,
@@ -73,6 +73,11 @@ async def investigate(investigation: Investigation, world: World) -> RunOutcome:
         executive_summary=summary,
         executive_summary_error=error,
     )
+
+
+def _places(stage: StagePlan) -> int:
+    """How many stages of the record a stage of the plan may take: itself, and its synthesis."""
+    return 2 if len(stage.agents) > 1 and stage.synthesis else 1
 
 
 async def _run(

@@ -22,37 +22,41 @@ async def run_loop(conversation: Conversation, opening: Sequence[Message], toolb
     Raises:
         ModelCallFailed: the model failed for good, or an iteration took longer than its limit.
     """
-    seconds = conversation.limits.iteration_seconds
-    while True:
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                text = await _iterate(conversation, opening, toolbox, world)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            message = f"an iteration took longer than its limit of {seconds:g} s"
-            raise ModelCallFailed(State.TIMED_OUT, Failure("IterationTimeout", message)) from None
-        if text is not None:
-            return text
+    text = None
+    while text is None:
+        text = await _iterate(conversation, opening, toolbox, world)
+    return text
 
 
 async def _iterate(
     conversation: Conversation, opening: Sequence[Message], toolbox: Toolbox, world: World
 ) -> str | None:
-    """One model call and the answers to its tool calls; the final text, or None to go on."""
-    asked = False
+    """One model call and the answers to its tool calls; the final text, or None to go on.
+
+    The iteration's limit shortens its calls rather than cutting into it, so that it too ends on a boundary: nothing is
+    left open in the record, and no write of the record is cut.
+    """
+    limits, agent = conversation.limits, conversation.agent
+    clock = asyncio.get_running_loop().time
+    deadline, asked = clock() + limits.iteration_seconds, False
     while True:
-        turn = next_turn(conversation, opening, concluding=world.control.concluding)
+        concluding = world.control.concluding
+        turn = next_turn(conversation, opening, concluding=concluding, max_iterations=agent.max_iterations)
+        left = deadline - clock()
+        if left <= 0 and not isinstance(turn, Finish):
+            message = f"an iteration took longer than its limit of {limits.iteration_seconds:g} s"
+            raise ModelCallFailed(State.TIMED_OUT, Failure("IterationTimeout", message))
         match turn:
             case Finish(text):
                 return text
             case CallTool():
-                await answer_tool_call(conversation, turn, toolbox, world)
+                seconds = min(left, limits.tool_call_seconds)
+                await answer_tool_call(conversation, turn, toolbox, world, seconds=seconds)
             case CallModel(kind):
                 if asked:
                     return None
                 asked = True
                 tools = () if kind is ModelCallKind.FORCED_CONCLUSION else tuple(toolbox.tools)
-                await call_model(conversation, turn, tools, world)
+                await call_model(conversation, turn, tools, world, seconds=min(left, limits.model_call_seconds))
             case _:
                 assert_never(turn)

@@ -16,12 +16,13 @@ async def run_single_call(
 ) -> str:
     """Asks until there is an answer: an empty or lost one is asked again within the limits."""
     while True:
-        turn = next_turn(conversation, opening, concluding=False)
+        turn = next_turn(conversation, opening, concluding=False, max_iterations=None)
         match turn:
             case Finish(text):
                 return text
             case CallModel():
-                await call_model(conversation, replace(turn, kind=kind), (), world)
+                seconds = conversation.limits.model_call_seconds
+                await call_model(conversation, replace(turn, kind=kind), (), world, seconds=seconds)
             case CallTool():
                 raise AssertionError("a model without tools cannot have called one: call_model drops such calls")
             case _:

@@ -23,8 +23,10 @@ _UNKNOWN_OUTCOME = ToolOutcome(
 )
 
 
-async def answer_tool_call(conversation: Conversation, turn: CallTool, toolbox: Toolbox, world: World) -> None:
-    """Makes the call and appends its answer; every failure of the tool is an answer too."""
+async def answer_tool_call(
+    conversation: Conversation, turn: CallTool, toolbox: Toolbox, world: World, *, seconds: float
+) -> None:
+    """Makes the call and appends its answer; every failure of the tool, no answer for `seconds` too, is an answer."""
     left = conversation.unanswered.pop((turn.message_seq, turn.index), None)
     attempt = 0
     if left is not None:
@@ -51,21 +53,21 @@ async def answer_tool_call(conversation: Conversation, turn: CallTool, toolbox: 
         ),
         [_event(conversation, turn, call, "", EventStatus.STREAMING, toolbox)],
     )
+    world.control.check()  # the write may have waited for Postgres longer than the lease lasts
     started = time.monotonic()
-    outcome = await _call(conversation, turn, key, toolbox)
+    outcome = await _call(turn, key, toolbox, seconds)
     elapsed = round((time.monotonic() - started) * 1000)
     await _record(conversation, turn, call, outcome, elapsed, toolbox, world)
 
 
-async def _call(conversation: Conversation, turn: CallTool, key: str, toolbox: Toolbox) -> ToolOutcome:
-    seconds = conversation.limits.tool_call_seconds
+async def _call(turn: CallTool, key: str, toolbox: Toolbox, seconds: float) -> ToolOutcome:
     try:
         async with asyncio.timeout(seconds) as limit:
             return await toolbox.call(turn.call.name, turn.call.arguments, timeout=seconds, idempotency_key=key)
     except TimeoutError:
         if not limit.expired():
             raise
-        return ToolOutcome(f"{turn.call.name} did not answer within {seconds:g} s.", is_error=True)
+        return ToolOutcome(f"{turn.call.name} did not answer within {round(seconds, 2):g} s.", is_error=True)
 
 
 async def _record(

@@ -99,16 +99,15 @@ class Runner:
         start = Investigation(claimed.id, claimed.plan, claimed.alert_data, claimed.runbook or "")
         try:
             return await investigate(start, world)
-        except BaseExceptionGroup as group:
+        except (Exception, BaseExceptionGroup) as raised:
             # The agents of a stage run in task groups: what one of them could not answer stops the stage.
-            error = _first_leaf(group)
-            if isinstance(error, LeaseLost | StoreError | asyncio.CancelledError):
-                raise error from group
-            log.exception("run of %s/%s failed", claimed.namespace, claimed.name)
-            return _internal_error(error)
-        except (LeaseLost, StoreError):
-            raise
-        except Exception as error:
+            error = _first_leaf(raised)
+            if isinstance(error, LeaseLost | StoreError):
+                raise error from raised
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                # A task group forgets a cancellation that one of its tasks answered with an error of its own.
+                raise asyncio.CancelledError from raised
             log.exception("run of %s/%s failed", claimed.namespace, claimed.name)
             return _internal_error(error)
 
@@ -118,10 +117,10 @@ class Runner:
         log.info("run of %s/%s ended: %s", claimed.namespace, claimed.name, outcome.state.value)
 
 
-def _first_leaf(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What weighs most in a group: a lost lease before a store error before anything else."""
+def _first_leaf(raised: BaseException) -> BaseException:
+    """The error, or what weighs most in a group: a lost lease before a store error before anything else."""
     leaves: list[BaseException] = []
-    todo: list[BaseException] = [group]
+    todo = [raised]
     while todo:
         error = todo.pop(0)
         if isinstance(error, BaseExceptionGroup):

@@ -62,25 +62,34 @@ class Worker:
     async def _deregister(self, identity: UUID) -> None:
         try:
             async with asyncio.timeout(5):
-                await asyncio.shield(self._claims.deregister(identity))
+                await self._claims.deregister(identity)
         except (StoreError, TimeoutError) as error:
             log.info("worker %s was not ended in the database and will lapse: %s", identity, error)
 
     async def _heartbeat(self, identity: UUID, lease: LocalLease) -> None:
+        """Beats when it is due, and between when something may have changed.
+
+        Runs are handed back when it is due only: one that fails at once would else go round without a pause.
+        """
+        seconds, clock = self._settings.heartbeat_seconds, asyncio.get_running_loop().time
+        due = clock() + seconds
         while True:
-            self._beat_now.clear()
             try:
-                async with asyncio.timeout(self._settings.heartbeat_seconds):
+                async with asyncio.timeout_at(due):
                     await self._beat_now.wait()
             except TimeoutError:
                 pass
+            self._beat_now.clear()
+            hand_back = clock() >= due
+            if hand_back:
+                due = clock() + seconds
             try:
-                async with self._claiming, asyncio.timeout(self._settings.lease_seconds):
-                    await self._beat(identity, lease)
+                async with self._claiming, asyncio.timeout(seconds):
+                    await self._beat(identity, lease, hand_back)
             except (StoreError, TimeoutError) as error:
-                log.warning("heartbeat of worker %s failed: %s", identity, error)
+                log.warning("heartbeat of worker %s failed: %s", identity, str(error) or "no answer in time")
 
-    async def _beat(self, identity: UUID, lease: LocalLease) -> None:
+    async def _beat(self, identity: UUID, lease: LocalLease, hand_back: bool) -> None:
         asked = lease.now()
         held = await self._claims.heartbeat(identity, self._settings.lease_seconds)
         lease.renewed(asked)
@@ -91,7 +100,7 @@ class Worker:
             elif current[1] is not control.desired:
                 control.want(current[1])
         for run, (attempt, _) in held.items():
-            if run not in self._runs:
+            if hand_back and run not in self._runs:
                 await self._claims.release(identity, run, attempt)
 
     async def _claim(self, identity: UUID, lease: LocalLease, group: asyncio.TaskGroup) -> None:
@@ -99,11 +108,12 @@ class Worker:
             self._wake.clear()
             try:
                 free = self._settings.places - len(self._runs)
-                async with self._claiming:
+                # No longer than a heartbeat may wait for its turn; what was claimed unheard is handed back.
+                async with self._claiming, asyncio.timeout(self._settings.heartbeat_seconds):
                     for claimed in await self._claims.claim(identity, free, self._settings.global_limit):
                         self._start(claimed, lease, group)
-            except StoreError as error:
-                log.warning("worker %s could not claim: %s", identity, error)
+            except (StoreError, TimeoutError) as error:
+                log.warning("worker %s could not claim: %s", identity, str(error) or "no answer in time")
             try:
                 async with asyncio.timeout(self._settings.poll_seconds):
                     await self._wake.wait()
@@ -120,7 +130,8 @@ class Worker:
             except Exception:
                 log.exception("run of %s/%s was left, to be resumed", claimed.namespace, claimed.name)
             finally:
-                self._runs.pop(claimed.id, None)
+                if self._runs.get(claimed.id) == (claimed.attempt, control):  # else it was claimed again meanwhile
+                    del self._runs[claimed.id]
                 self._wake.set()
 
         log.info("run of %s/%s claimed (attempt %d)", claimed.namespace, claimed.name, claimed.attempt)

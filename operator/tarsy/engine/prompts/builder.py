@@ -35,7 +35,7 @@ def investigation_messages(
     tiers += [f"## Tool server {name}\n\n{text}" for name, text in instructions.items() if text.strip()]
     if unavailable:
         lines = "\n".join(f"- {name}: {reason}" for name, reason in sorted(unavailable.items()))
-        tiers.append(template("unavailable").substitute(servers=lines))
+        tiers.append(template("unavailable").substitute(servers=fence("UNAVAILABLE_SERVERS", lines)))
     return (_system(agent, tiers), _user(_alert_sections(task), template("task").substitute(stage=task.stage_name)))
 
 
@@ -62,9 +62,9 @@ def conclusion_message(iterations: int, *, requested: bool) -> Message:
     return Message(Role.USER, f"{reason}\n\n{template('conclude').substitute()}")
 
 
-def nudge_message() -> Message:
-    """Answers an empty answer."""
-    return Message(Role.USER, template("nudge").substitute())
+def nudge_message(*, tools: bool) -> Message:
+    """Answers an empty answer; `tools`: whether the model may still call one."""
+    return Message(Role.USER, template("nudge" if tools else "nudge_no_tools").substitute())
 
 
 def retry_message(error: str, partial: str) -> Message:

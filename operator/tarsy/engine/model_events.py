@@ -1,0 +1,58 @@
+"""The timeline events of a model call.
+
+Each has a name of its own within its call (thinking, response, error), so what a stream began is what its end
+replaces, and a step that is written twice shows once.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from tarsy.engine.conversation import Conversation
+from tarsy.llm.protocol import ModelError
+from tarsy.record.ids import event_id
+from tarsy.record.timeline import Event, EventStatus, EventType
+
+
+def thinking_event(conversation: Conversation, call: UUID, text: str, status: EventStatus) -> Event:
+    """The reasoning of a call, as far as it has come."""
+    return _event(conversation, call, "thinking", EventType.LLM_THINKING, status, text)
+
+
+def response_event(
+    conversation: Conversation,
+    call: UUID,
+    text: str,
+    status: EventStatus,
+    kind: EventType = EventType.LLM_RESPONSE,
+) -> Event:
+    """The text of a call; `kind` says what it turned out to be."""
+    forced = kind is EventType.FINAL_ANALYSIS and conversation.loop.concluding
+    metadata = {"forced_conclusion": True} if forced else {}
+    return _event(conversation, call, "response", kind, status, text, metadata)
+
+
+def error_event(conversation: Conversation, call: UUID, error: ModelError) -> Event:
+    """That an answer was lost and is asked for again."""
+    metadata = {"reason": error.code.value}
+    return _event(conversation, call, "error", EventType.ERROR, EventStatus.COMPLETED, error.message, metadata)
+
+
+def _event(
+    conversation: Conversation,
+    call: UUID,
+    part: str,
+    kind: EventType,
+    status: EventStatus,
+    content: str,
+    metadata: dict[str, Any] | None = None,
+) -> Event:
+    return Event(
+        id=event_id(call, part),
+        type=kind,
+        status=status,
+        content=content,
+        metadata=metadata or {},
+        stage=conversation.stage,
+        execution=conversation.execution,
+        model_call=call,
+    )

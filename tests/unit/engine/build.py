@@ -1,0 +1,232 @@
+"""Builders of plans and of the world the engine runs in: scripted models, tools out of a dict, a control that obeys."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from tarsy.engine.investigation import Investigation, investigate
+from tarsy.engine.ports import World
+from tarsy.llm.protocol import GenerateRequest, LLMClient, ModelError
+from tarsy.llm.scripted import Answer, ScriptedClient
+from tarsy.plan.model import (
+    AgentPlan,
+    HttpTransport,
+    Limits,
+    ObjectRef,
+    Plan,
+    ProviderPlan,
+    ServerPlan,
+    StagePlan,
+    Strategy,
+    SuccessPolicy,
+)
+from tarsy.record.messages import Role, ToolCall, ToolDefinition, ToolOutcome
+from tarsy.record.run import LeaseLost, RunOutcome
+from unit.engine.memory import MemoryRecorder, Record
+
+RUN = UUID("00000000-0000-4000-8000-000000000001")
+
+
+def ref(kind: str, name: str) -> ObjectRef:
+    return ObjectRef(kind=kind, namespace="team-a", name=name)
+
+
+def agent(
+    name: str = "triage",
+    *,
+    strategy: Strategy = Strategy.LANGCHAIN,
+    iterations: int = 5,
+    servers: Sequence[str] = (),
+) -> AgentPlan:
+    return AgentPlan(
+        name=name,
+        agent="kubernetes-agent",
+        strategy=strategy,
+        provider=ProviderPlan(ref=ref("LLMProvider", "local"), type="openai", model="scripted"),
+        max_iterations=iterations,
+        servers=tuple(
+            ServerPlan(ref=ref("MCPServer", s), name=s, transport=HttpTransport(url=f"http://{s}/mcp")) for s in servers
+        ),
+    )
+
+
+def single(name: str, strategy: Strategy = Strategy.SYNTHESIS) -> AgentPlan:
+    """A single-call agent, limited as the plan limits it: to one iteration."""
+    return agent(name, strategy=strategy, iterations=1)
+
+
+def stage(name: str, *agents: AgentPlan, policy: SuccessPolicy = SuccessPolicy.ANY) -> StagePlan:
+    several = len(agents) > 1
+    return StagePlan(
+        name=name, agents=agents, success_policy=policy, synthesis=single(f"{name}-synth") if several else None
+    )
+
+
+def plan(*stages: StagePlan, summary: bool = False, limits: Limits | None = None) -> Plan:
+    return Plan(
+        namespace="team-a",
+        alert_type="KubePodCrashLooping",
+        chain=ref("Chain", "crashloop"),
+        stages=stages,
+        executive_summary=single("summary", Strategy.SINGLE_CALL) if summary else None,
+        limits=limits or Limits(),
+    )
+
+
+def call(name: str, identity: str = "c1", arguments: str = "{}") -> ToolCall:
+    return ToolCall(identity, name, arguments)
+
+
+Brain = Callable[[GenerateRequest], Answer] | Mapping[str, Sequence[Answer]]
+
+
+class ScriptedModels:
+    """Every provider is one script: by agent name and turn (assistant messages so far), or a function."""
+
+    def __init__(self, brain: Brain) -> None:
+        self._brain = brain
+        self.requests: list[GenerateRequest] = []
+        self.asked: dict[str, int] = {}
+        self.clients: list[ScriptedClient] = []
+        self.missing: ModelError | None = None
+
+    @asynccontextmanager
+    async def client(self, provider: ProviderPlan) -> AsyncIterator[LLMClient]:
+        if self.missing is not None:
+            raise self.missing
+        client = ScriptedClient(self._answer)
+        self.clients.append(client)
+        try:
+            yield client
+        finally:
+            await client.aclose()
+
+    def requests_of(self, name: str) -> list[GenerateRequest]:
+        return [r for r in self.requests if r.agent == name]
+
+    def _answer(self, request: GenerateRequest) -> Answer:
+        self.requests.append(request)
+        if callable(self._brain):
+            return self._brain(request)
+        turn = self.asked.get(request.agent, 0)
+        self.asked[request.agent] = turn + 1
+        return self._brain[request.agent][turn]
+
+
+def by_turn(script: Mapping[str, Sequence[Answer]]) -> Callable[[GenerateRequest], Answer]:
+    """Answers by agent and by how often the model has answered in this conversation: the same after a crash."""
+
+    def answer(request: GenerateRequest) -> Answer:
+        return script[request.agent][sum(m.role is Role.ASSISTANT for m in request.messages)]
+
+    return answer
+
+
+Tool = Callable[[str], Awaitable[ToolOutcome]]
+
+
+@dataclass
+class FakeToolbox:
+    """Tools out of a dict."""
+
+    functions: Mapping[str, Tool]
+    unavailable: Mapping[str, str]
+    repeatables: frozenset[str]
+    called: list[tuple[str, str, str]]
+
+    @property
+    def tools(self) -> Sequence[ToolDefinition]:
+        return tuple(ToolDefinition(name, f"does {name}") for name in sorted(self.functions))
+
+    def split(self, name: str) -> tuple[str, str]:
+        server, dot, tool = name.partition(".")
+        return (server, tool) if dot else ("", name)
+
+    def repeatable(self, name: str) -> bool:
+        return name in self.repeatables
+
+    async def call(self, name: str, arguments: str, *, timeout: float, idempotency_key: str) -> ToolOutcome:
+        self.called.append((name, arguments, idempotency_key))
+        if name not in self.functions:
+            return ToolOutcome(f"There is no tool {name}.", is_error=True)
+        return await self.functions[name](arguments)
+
+
+@dataclass
+class FakeToolboxes:
+    """Opens toolboxes; `called` are all calls of all of them, `open_now` how many are open."""
+
+    functions: Mapping[str, Tool] = field(default_factory=dict)
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    repeatables: frozenset[str] = frozenset()
+    called: list[tuple[str, str, str]] = field(default_factory=list)
+    open_now: int = 0
+
+    @asynccontextmanager
+    async def open(self, servers: Sequence[ServerPlan]) -> AsyncIterator[FakeToolbox]:
+        self.open_now += 1
+        try:
+            yield FakeToolbox(self.functions, self.unavailable, self.repeatables, self.called)
+        finally:
+            self.open_now -= 1
+
+
+@dataclass
+class FakeControl:
+    """`checks_left` is the number of checks before the lease is lost."""
+
+    concluding: bool = False
+    checks_left: int | None = None
+
+    def check(self) -> None:
+        if self.checks_left is None:
+            return
+        if self.checks_left == 0:
+            raise LeaseLost("the lease was not renewed in time")
+        self.checks_left -= 1
+
+
+async def until(seen: Callable[[], object]) -> None:
+    """Lets everybody else go on until it is so."""
+    for _ in range(10_000):
+        if seen():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never came to be")
+
+
+def says(text: str) -> Tool:
+    """A tool that always gives that answer."""
+
+    async def answer(_: str) -> ToolOutcome:
+        return ToolOutcome(text)
+
+    return answer
+
+
+@dataclass
+class Scene:
+    """A world with its parts in reach, and the run of a plan in it."""
+
+    models: ScriptedModels
+    toolboxes: FakeToolboxes = field(default_factory=FakeToolboxes)
+    control: FakeControl = field(default_factory=FakeControl)
+    record: Record = field(default_factory=Record)
+    recorder: MemoryRecorder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.recorder = MemoryRecorder(self.record)
+
+    async def run(self, of: Plan, *, alert: str = "pod checkout-7d", runbook: str = "# Look") -> RunOutcome:
+        world = World(self.recorder, self.models, self.toolboxes, self.control)
+        return await investigate(Investigation(RUN, of, alert, runbook), world)
+
+    def resume(self, *, die_at: int | None = None, before: bool = True) -> None:
+        """A new attempt on the same record."""
+        self.recorder = MemoryRecorder(self.record, die_at=die_at, before=before)
+
+
+def scene(brain: Brain, **parts: object) -> Scene:
+    return Scene(ScriptedModels(brain), **parts)  # type: ignore[arg-type]

@@ -1,0 +1,283 @@
+"""The record in memory: the contract of `engine.ports.Recorder` as the store keeps it, with deaths on demand.
+
+`Record` is what survives; a `MemoryRecorder` is one attempt's way to write it. A recorder that has died raises at
+every later call, as a process that is gone would write nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from uuid import UUID
+
+from tarsy.record.messages import Message, Role
+from tarsy.record.run import (
+    ExecutionOutcome,
+    ExecutionRecord,
+    ExecutionStart,
+    InteractionState,
+    LeaseLost,
+    LoopState,
+    ModelCallResult,
+    ModelCallStart,
+    StageOutcome,
+    StageRecord,
+    StageStart,
+    State,
+    ToolCallRecord,
+    ToolCallResult,
+    ToolCallStart,
+)
+from tarsy.record.timeline import Event, EventStatus, TimelineEvent
+
+
+class Crash(BaseException):
+    """The process died."""
+
+
+@dataclass
+class StageRow:
+    """A stage."""
+
+    start: StageStart
+    outcome: StageOutcome | None = None
+
+
+@dataclass
+class ExecutionRow:
+    """An execution with its conversation."""
+
+    start: ExecutionStart
+    outcome: ExecutionOutcome | None = None
+    loop: LoopState = field(default_factory=LoopState)
+    messages: dict[int, Message] = field(default_factory=dict)
+
+    @property
+    def conversation(self) -> tuple[Message, ...]:
+        """The messages in order."""
+        return tuple(self.messages[seq] for seq in sorted(self.messages))
+
+
+@dataclass
+class ModelCallRow:
+    """A model call."""
+
+    start: ModelCallStart
+    state: InteractionState = InteractionState.STARTED
+    result: ModelCallResult | None = None
+
+
+@dataclass
+class ToolCallRow:
+    """A tool call."""
+
+    start: ToolCallStart
+    state: InteractionState = InteractionState.STARTED
+    result: ToolCallResult | None = None
+
+
+@dataclass
+class Record:
+    """All that is on record of one run."""
+
+    stages: dict[UUID, StageRow] = field(default_factory=dict)
+    executions: dict[UUID, ExecutionRow] = field(default_factory=dict)
+    model_calls: dict[UUID, ModelCallRow] = field(default_factory=dict)
+    tool_calls: dict[UUID, ToolCallRow] = field(default_factory=dict)
+    events: dict[UUID, TimelineEvent] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def execution(self, display_name: str) -> ExecutionRow:
+        """The execution of the agent people see under that name."""
+        return next(row for row in self.executions.values() if row.start.display_name == display_name)
+
+    def texts(self, display_name: str) -> list[tuple[Role, str]]:
+        """Role and text of each message of an agent."""
+        return [(m.role, m.content) for m in self.execution(display_name).conversation]
+
+
+class MemoryRecorder:
+    """One attempt's recorder.
+
+    Args:
+        record: what is there already.
+        die_at: the number of the call (from 0) at which the process dies.
+        before: whether it dies before that call takes effect, or after.
+    """
+
+    def __init__(self, record: Record, *, die_at: int | None = None, before: bool = True) -> None:
+        self.record = record
+        self.calls: list[str] = []
+        self.dead = False
+        self.lost = False
+        self._die_at = die_at
+        self._before = before
+
+    async def begin_stage(self, stage: StageStart) -> StageRecord:
+        """See the port."""
+        self._enter("begin_stage")
+        row = self.record.stages.get(stage.id)
+        if row is None:
+            taken = {r.start.index for r in self.record.stages.values()}
+            assert stage.index not in taken, "UNIQUE (investigation, index)"
+            row = self.record.stages.setdefault(stage.id, StageRow(stage))
+        outcome = row.outcome
+        self._leave()
+        if outcome is None:
+            return StageRecord(stage.id, State.RUNNING)
+        return StageRecord(stage.id, outcome.state, outcome.failure)
+
+    async def finish_stage(self, outcome: StageOutcome, events: Sequence[Event] = ()) -> None:
+        """See the port."""
+        self._enter("finish_stage")
+        row = self.record.stages[outcome.stage]
+        row.outcome = row.outcome or outcome
+        self._events(events)
+        self._leave()
+
+    async def begin_execution(self, execution: ExecutionStart) -> ExecutionRecord:
+        """See the port."""
+        self._enter("begin_execution")
+        row = self.record.executions.setdefault(execution.id, ExecutionRow(execution))
+        for call in self._calls_of(execution.id):
+            if call.state is InteractionState.STARTED:
+                call.state = InteractionState.INTERRUPTED
+        for event in list(self.record.events.values()):
+            if event.execution == execution.id and event.status is EventStatus.STREAMING:
+                self.record.events[event.id] = replace(event, status=EventStatus.INTERRUPTED)
+        latest: dict[tuple[int, int], ToolCallRow] = {}
+        for tool in self.record.tool_calls.values():
+            place = (tool.start.message_seq, tool.start.index)
+            if tool.start.execution == execution.id and (
+                place not in latest or latest[place].start.attempt < tool.start.attempt
+            ):
+                latest[place] = tool
+        outcome = row.outcome
+        found = ExecutionRecord(
+            id=execution.id,
+            state=outcome.state if outcome else State.RUNNING,
+            messages=row.conversation,
+            loop=row.loop,
+            model_calls=len(self._calls_of(execution.id)),
+            unanswered=tuple(
+                ToolCallRecord(*place, tool.start.attempt, tool.state)
+                for place, tool in sorted(latest.items())
+                if tool.state is InteractionState.STARTED
+            ),
+            result=outcome.result if outcome else None,
+            failure=outcome.failure if outcome else None,
+        )
+        self._leave()
+        return found
+
+    async def finish_execution(self, outcome: ExecutionOutcome, events: Sequence[Event] = ()) -> None:
+        """See the port."""
+        self._enter("finish_execution")
+        row = self.record.executions[outcome.execution]
+        row.outcome = row.outcome or outcome
+        self._events(events)
+        self._leave()
+
+    async def model_call_started(self, call: ModelCallStart) -> None:
+        """See the port."""
+        self._enter("model_call_started")
+        row = self.record.executions[call.execution]
+        assert all(c.start.number != call.number for c in self._calls_of(call.execution)), "UNIQUE (execution, number)"
+        assert call.first_seq == len(row.messages), "a conversation has no gaps"
+        for seq, message in enumerate(call.new_messages, call.first_seq):
+            row.messages.setdefault(seq, message)
+        assert call.message_count == len(row.messages)
+        row.loop = call.loop
+        self.record.model_calls[call.id] = ModelCallRow(call)
+        self._leave()
+
+    async def model_call_finished(self, result: ModelCallResult, events: Sequence[Event] = ()) -> None:
+        """See the port; the store writes the message as the assistant's."""
+        self._enter("model_call_finished")
+        assert result.failure is None or result.message is None, "with a failure, no message"
+        call, row = self.record.model_calls[result.id], self.record.executions[result.execution]
+        if call.state is InteractionState.STARTED:
+            call.state = InteractionState.FAILED if result.failure else InteractionState.COMPLETED
+            call.result = result
+        if result.message is not None and result.message_seq is not None:
+            assert result.message_seq == len(row.messages), "a conversation has no gaps"
+            row.messages.setdefault(result.message_seq, replace(result.message, role=Role.ASSISTANT))
+        row.loop = result.loop
+        self._events(events)
+        self._leave()
+
+    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
+        """See the port."""
+        self._enter("tool_call_started")
+        for earlier in self.record.tool_calls.values():
+            same = (earlier.start.execution, earlier.start.message_seq, earlier.start.index)
+            if same == (call.execution, call.message_seq, call.index) and earlier.state is InteractionState.STARTED:
+                assert earlier.start.attempt < call.attempt, "UNIQUE (execution, message_seq, index, attempt)"
+                earlier.state = InteractionState.INTERRUPTED
+        assert call.id not in self.record.tool_calls
+        self.record.tool_calls[call.id] = ToolCallRow(call)
+        self._events(events)
+        self._leave()
+
+    async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
+        """See the port."""
+        self._enter("tool_call_finished")
+        call, row = self.record.tool_calls[result.id], self.record.executions[result.execution]
+        if call.state is InteractionState.STARTED:
+            failed = InteractionState.FAILED if result.is_error else InteractionState.COMPLETED
+            call.state = InteractionState.INTERRUPTED if result.interrupted else failed
+            call.result = result
+        assert result.message_seq == len(row.messages), "a conversation has no gaps"
+        row.messages.setdefault(result.message_seq, result.message)
+        row.loop = result.loop
+        self._events(events)
+        self._leave()
+
+    async def write_events(self, events: Sequence[Event]) -> None:
+        """See the port."""
+        self._enter("write_events")
+        self._events(events)
+        self._leave()
+
+    async def stage_timeline(self, stage: UUID) -> Mapping[UUID, Sequence[TimelineEvent]]:
+        """See the port."""
+        self._enter("stage_timeline")
+        found: dict[UUID, list[TimelineEvent]] = {}
+        for event in sorted(self.record.events.values(), key=lambda e: e.seq):
+            if event.stage == stage and event.execution is not None:
+                found.setdefault(event.execution, []).append(event)
+        self._leave()
+        return found
+
+    async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
+        """See the port."""
+        self._enter("degrade_evidence")
+        self.record.missing.update(missing)
+        self._leave()
+
+    def _calls_of(self, execution: UUID) -> list[ModelCallRow]:
+        return [c for c in self.record.model_calls.values() if c.start.execution == execution]
+
+    def _events(self, events: Sequence[Event]) -> None:
+        for event in events:
+            old = self.record.events.get(event.id)
+            if old is None or old.status is EventStatus.STREAMING or event.status is not EventStatus.STREAMING:
+                values = {f.name: getattr(event, f.name) for f in fields(Event)}
+                seq = old.seq if old else len(self.record.events) + 1
+                self.record.events[event.id] = TimelineEvent(**values, seq=seq)
+
+    def _enter(self, name: str) -> None:
+        if self.dead:
+            raise Crash(f"{name} of a dead process")
+        if self.lost:
+            raise LeaseLost("another attempt owns the run")
+        self.calls.append(name)
+        if self._before and len(self.calls) - 1 == self._die_at:
+            self.die()
+
+    def _leave(self) -> None:
+        if not self._before and len(self.calls) - 1 == self._die_at:
+            self.die()
+
+    def die(self) -> None:
+        """Dies here."""
+        self.dead = True
+        raise Crash(f"at {self.calls[-1]}")

@@ -1,0 +1,89 @@
+"""The lease as a process may believe in it, and what the world wants of a run."""
+
+import asyncio
+
+import pytest
+
+from tarsy.record.run import DesiredState, LeaseLost
+from tarsy.runtime.control import LocalLease, RunControl
+from tarsy.runtime.settings import WorkerSettings
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(("elapsed", "held"), [(0.0, True), (14.9, True), (15.0, False), (1e6, False)])
+def test_a_lease_lasts_as_long_as_it_was_asked_for(elapsed: float, held: bool) -> None:
+    clock = Clock()
+    lease = LocalLease(15.0, clock)
+    clock.now += elapsed
+    if held:
+        lease.check()
+    else:
+        with pytest.raises(LeaseLost):
+            lease.check()
+
+
+def test_a_lease_counts_from_before_the_heartbeat_that_renewed_it() -> None:
+    clock = Clock()
+    lease = LocalLease(15.0, clock)
+    clock.now += 5
+    asked = lease.now()
+    clock.now += 4  # the answer took its time
+    lease.renewed(asked)
+    clock.now += 10.9
+    lease.check()
+    clock.now += 0.2
+    with pytest.raises(LeaseLost):
+        lease.check()
+
+
+async def stopped_by(change: str) -> RunControl:
+    control = RunControl(LocalLease(15.0), DesiredState.RUNNING)
+
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    control.task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    if change == "lose":
+        control.lose()
+    else:
+        control.want(DesiredState(change))
+    await asyncio.wait([control.task], timeout=0.01)
+    return control
+
+
+async def test_cancelling_stops_the_run_wherever_it_is() -> None:
+    control = await stopped_by("Cancelled")
+
+    assert control.task is not None and control.task.cancelled()
+    assert control.cancelled and not control.concluding
+
+
+async def test_concluding_lets_the_run_go_on_to_its_conclusion() -> None:
+    control = await stopped_by("Concluded")
+
+    assert control.task is not None and not control.task.done()
+    assert control.concluding
+    control.check()
+    control.task.cancel()
+
+
+async def test_a_run_that_is_lost_is_stopped_and_may_not_act() -> None:
+    control = await stopped_by("lose")
+
+    assert control.task is not None and control.task.cancelled()
+    with pytest.raises(LeaseLost):
+        control.check()
+
+
+@pytest.mark.parametrize("bad", [{"places": 0}, {"global_limit": 0}, {"lease_seconds": 9.9, "heartbeat_seconds": 5.0}])
+def test_settings_that_cannot_work_are_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(ValueError):
+        WorkerSettings(**bad)  # type: ignore[arg-type]

@@ -1,0 +1,373 @@
+"""A worker: places, heartbeats, lost registrations, what it holds and does not run, and how it stops."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from tarsy.record.run import DesiredState, RunOutcome, State
+from tarsy.runtime.control import RunControl
+from tarsy.runtime.settings import WorkerSettings
+from tarsy.runtime.worker import Worker
+from tarsy.store.claims import ClaimedRun
+from unit.engine.clock import in_virtual_time
+from unit.runtime.fakes import FakeQueue, FakeRunner, run_id
+
+DONE = RunOutcome(State.COMPLETED)
+
+
+class House:
+    """A worker over a queue, driven for some seconds of virtual time."""
+
+    def __init__(self, *waiting: int, places: int = 20) -> None:
+        self.queue = FakeQueue(list(waiting))
+        self.runner = FakeRunner(self.hang)
+        self.wake = asyncio.Event()
+        self.settings = WorkerSettings(places=places)
+        self.task: asyncio.Task[None] | None = None
+
+    async def hang(self, claimed: ClaimedRun, control: RunControl) -> None:
+        await asyncio.Event().wait()
+
+    def finishing_after(self, seconds: float) -> Callable[[ClaimedRun, RunControl], Awaitable[None]]:
+        async def act(claimed: ClaimedRun, control: RunControl) -> None:
+            await asyncio.sleep(seconds)
+            await self.queue.finish(claimed.id, claimed.attempt, DONE)
+
+        return act
+
+    async def start(self) -> None:
+        worker = Worker(self.queue, self.runner, self.settings, self.wake)  # type: ignore[arg-type]
+        self.task = asyncio.create_task(worker.run())
+
+    async def stop(self) -> None:
+        assert self.task is not None
+        self.task.cancel()
+        await asyncio.wait([self.task])
+        assert self.task.cancelled()
+
+    def live(self, *steps: tuple[float, Callable[[], object]], seconds: float) -> None:
+        """Runs the worker for `seconds`, with a step at each of the given times, then stops it."""
+
+        async def main() -> None:
+            await self.start()
+            for at, step in steps:
+                await asyncio.sleep(at - asyncio.get_running_loop().time())
+                step()
+            await asyncio.sleep(seconds - asyncio.get_running_loop().time())
+            assert self.task is not None and not self.task.done()
+            await self.stop()
+
+        in_virtual_time(main())
+
+
+def test_a_worker_never_has_more_runs_than_places_and_takes_the_next_when_one_ends() -> None:
+    house = House(*range(10), places=3)
+    house.runner.act = house.finishing_after(1)
+
+    house.live(seconds=4.5)  # ten runs of a second, three at a time, no waiting for a poll in between
+
+    assert house.runner.most == 3
+    assert len(house.queue.ended) == 10
+
+
+def test_a_wake_up_claims_at_once() -> None:
+    house = House()
+    seen: list[int] = []
+
+    def accept() -> None:
+        house.queue.waiting.append(1)
+        house.wake.set()
+
+    house.live((0.1, accept), (0.2, lambda: seen.append(len(house.runner.now))), seconds=1)
+
+    assert seen == [1]
+
+
+def test_a_lost_wake_up_delays_a_claim_by_one_poll() -> None:
+    house = House()
+    seen: list[int] = []
+
+    house.live(
+        (0.1, lambda: house.queue.waiting.append(1)),
+        (1.9, lambda: seen.append(len(house.runner.now))),
+        (2.1, lambda: seen.append(len(house.runner.now))),
+        seconds=3,
+    )
+
+    assert seen == [0, 1]
+
+
+def test_an_error_that_leaves_a_runner_ends_nothing_else() -> None:
+    house = House(1, 2)
+
+    async def act(claimed: ClaimedRun, control: RunControl) -> None:
+        if claimed.name == "inv-1":
+            raise ValueError("a bug")
+        await house.hang(claimed, control)
+
+    house.runner.act = act
+
+    house.live(seconds=30)
+
+    assert house.runner.cancelled == ["inv-2"]  # by the stop
+
+
+def test_a_run_that_is_held_but_not_run_is_handed_back() -> None:
+    house = House(1)
+
+    async def leave(claimed: ClaimedRun, control: RunControl) -> None:
+        return
+
+    house.runner.act = leave
+
+    house.live(seconds=12)
+
+    assert house.queue.released[0] == (run_id(1), 1)
+
+
+def test_a_claim_whose_answer_was_lost_is_handed_back() -> None:
+    house = House()
+
+    def lease() -> None:
+        house.queue.leases[run_id(7)] = (house.queue.workers[0], 3)
+
+    house.live((1.0, lease), seconds=12)
+
+    assert house.queue.released == [(run_id(7), 3)]
+
+
+def test_a_run_that_another_attempt_owns_is_stopped_and_the_others_go_on() -> None:
+    house = House(1, 2)
+    alive: list[int] = []
+
+    def take() -> None:
+        house.queue.leases[run_id(1)] = (run_id(99), 2)
+
+    house.live((1.0, take), (8.0, lambda: alive.append(len(house.runner.now))), seconds=9)
+
+    assert alive == [1]
+    assert house.runner.cancelled == ["inv-1", "inv-2"]
+    assert house.queue.released == []
+
+
+def test_a_cancelled_run_is_stopped_within_a_moment_of_its_wake_up() -> None:
+    house = House(1)
+    alive: list[int] = []
+
+    def cancel() -> None:
+        house.queue.desired[run_id(1)] = DesiredState.CANCELLED
+        house.wake.set()
+
+    house.live((1.0, cancel), (1.2, lambda: alive.append(len(house.runner.now))), seconds=2)
+
+    assert alive == [0]
+
+
+def test_a_wish_that_comes_while_a_heartbeat_is_answered_is_not_forgotten() -> None:
+    house = House(1)
+    alive: list[int] = []
+
+    def during() -> None:
+        house.queue.on_beat = None
+        house.queue.desired[run_id(1)] = DesiredState.CANCELLED  # after the answer was made
+        house.wake.set()
+
+    async def slow_beat() -> None:
+        await asyncio.sleep(0.5)
+
+    original = house.queue.heartbeat
+
+    async def heartbeat(worker: object, ttl: float) -> object:
+        held = await original(worker, ttl)  # type: ignore[arg-type]
+        await slow_beat()
+        return held
+
+    house.queue.heartbeat = heartbeat  # type: ignore[method-assign,assignment]
+    house.queue.on_beat = during
+
+    house.live((7.0, lambda: alive.append(len(house.runner.now))), seconds=8)
+
+    assert alive == [0]
+
+
+def test_concluding_reaches_the_run_without_stopping_it() -> None:
+    house = House(1)
+    seen: list[bool] = []
+
+    def conclude() -> None:
+        house.queue.desired[run_id(1)] = DesiredState.CONCLUDED
+        house.wake.set()
+
+    house.live((1.0, conclude), (1.2, lambda: seen.append(house.runner.now[run_id(1)].concluding)), seconds=2)
+
+    assert seen == [True]
+
+
+def test_a_worker_that_has_expired_stops_its_runs_and_registers_anew() -> None:
+    house = House(1, 2)
+    seen: list[tuple[int, int]] = []
+
+    def expire() -> None:
+        house.queue.gone.add(house.queue.workers[0])
+        house.queue.leases.clear()
+        house.queue.waiting = [1, 2]
+
+    house.live((1.0, expire), (8.0, lambda: seen.append((len(house.runner.now), len(house.queue.workers)))), seconds=9)
+
+    assert seen == [(2, 2)]
+    assert sorted(house.runner.seen) == [("inv-1", 1), ("inv-1", 2), ("inv-2", 1), ("inv-2", 2)]
+    assert house.queue.workers[0] != house.queue.workers[1]
+
+
+def test_a_database_that_is_away_at_the_start_is_waited_for() -> None:
+    house = House(1)
+    house.queue.away = True
+
+    house.live((10.0, lambda: setattr(house.queue, "away", False)), seconds=15)
+
+    assert house.runner.seen == [("inv-1", 1)]
+
+
+def test_a_heartbeat_that_fails_stops_no_run_and_the_next_one_renews() -> None:
+    house = House(1)
+
+    house.live(
+        (4.0, lambda: setattr(house.queue, "away", True)),
+        (6.0, lambda: setattr(house.queue, "away", False)),
+        seconds=30,
+    )
+
+    assert house.runner.seen == [("inv-1", 1)]
+    assert house.queue.beats >= 5
+
+
+def test_a_claim_that_hangs_does_not_keep_the_heartbeat_from_renewing() -> None:
+    house = House(1)
+    beats: list[int] = []
+
+    house.live(
+        (1.0, lambda: setattr(house.queue, "claim_hangs", True)),
+        (4.0, lambda: beats.append(house.queue.beats)),
+        (19.0, lambda: beats.append(house.queue.beats)),  # a lease is 15 seconds
+        seconds=20,
+    )
+
+    assert beats[1] > beats[0]
+    assert house.runner.seen == [("inv-1", 1)]
+
+
+def test_a_heartbeat_that_hangs_is_given_up_in_time_for_another_before_the_lease_ends() -> None:
+    house = House(1)
+
+    house.live(
+        (4.0, lambda: setattr(house.queue, "beat_hangs", True)),
+        (6.0, lambda: setattr(house.queue, "beat_hangs", False)),
+        (14.9, lambda: house.runner.seen.append(("beats", house.queue.beats))),
+        seconds=20,
+    )
+
+    assert house.runner.seen[-1][1] >= 2
+
+
+def test_a_run_claimed_again_while_its_old_attempt_still_closes_is_kept() -> None:
+    house = House(1)
+
+    async def slow_to_close(claimed: ClaimedRun, control: RunControl) -> None:
+        try:
+            await house.hang(claimed, control)
+        finally:
+            await asyncio.sleep(3)
+
+    house.runner.act = slow_to_close
+
+    def take() -> None:
+        house.queue.leases[run_id(1)] = (run_id(99), 2)
+        house.queue.attempts[run_id(1)] = 2
+        house.wake.set()
+
+    def give_back() -> None:
+        del house.queue.leases[run_id(1)]
+        house.queue.waiting.append(1)
+        house.wake.set()
+
+    house.live((1.0, take), (2.0, give_back), seconds=20)
+
+    assert house.runner.seen == [("inv-1", 1), ("inv-1", 3)]
+    assert house.queue.released == []
+
+
+def test_stopping_stops_every_run_and_hands_back_what_is_held() -> None:
+    house = House(1, 2)
+
+    house.live(seconds=3)
+
+    assert sorted(house.runner.cancelled) == ["inv-1", "inv-2"]
+    assert house.queue.leases == {}
+    assert house.queue.gone == set(house.queue.workers)
+    assert house.queue.ended == {}
+
+
+def test_stopping_while_the_database_is_away_takes_no_more_than_its_time() -> None:
+    house = House(1)
+
+    async def main() -> float:
+        await house.start()
+        await asyncio.sleep(3)
+        house.queue.away = True
+        started = asyncio.get_running_loop().time()
+        await house.stop()
+        return asyncio.get_running_loop().time() - started
+
+    assert in_virtual_time(main()) < 6
+
+
+def test_stopping_while_it_waits_for_the_database_is_a_plain_cancellation() -> None:
+    house = House()
+    house.queue.away = True
+
+    house.live(seconds=0.5)
+
+
+def test_stopping_while_the_database_hangs_leaves_no_task_behind() -> None:
+    house = House(1)
+
+    async def never(worker: object) -> None:
+        await asyncio.Event().wait()
+
+    house.queue.deregister = never  # type: ignore[method-assign,assignment]
+
+    async def main() -> int:
+        await house.start()
+        await asyncio.sleep(1)
+        await house.stop()
+        return len(asyncio.all_tasks())
+
+    assert in_virtual_time(main()) == 1
+
+
+def test_a_run_whose_record_always_refuses_is_not_tried_in_a_tight_loop() -> None:
+    house = House(1)
+
+    async def refused(claimed: ClaimedRun, control: RunControl) -> None:
+        return
+
+    house.runner.act = refused
+    original = house.queue.release
+
+    async def release(worker: object, run: object, attempt: int) -> bool:
+        released = await original(worker, run, attempt)  # type: ignore[arg-type]
+        house.queue.waiting.append(1)
+        house.wake.set()  # as its notification would
+        return released
+
+    house.queue.release = release  # type: ignore[method-assign,assignment]
+
+    async def main() -> None:
+        await house.start()
+        for _ in range(20_000):
+            if asyncio.get_running_loop().time() > 20 or len(house.runner.seen) > 200:
+                break
+            await asyncio.sleep(0.001)
+        await house.stop()
+
+    in_virtual_time(main())
+    assert len(house.runner.seen) <= 25
