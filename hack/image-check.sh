@@ -16,6 +16,8 @@ engine=
 cleanup() {
     if [[ -n $engine ]]; then
         kill "$engine" && wait "$engine" || true
+        # Docker leaves the namespace of host networking mounted.
+        umount "$work"/exec/netns/* 2>/dev/null || true
     else
         "$docker" rm -f tarsy-image-check >/dev/null 2>&1 || true
     fi
@@ -97,4 +99,27 @@ status=$("$docker" inspect --format '{{.State.ExitCode}}' tarsy-image-check)
 [[ $status == 0 ]] || fail "it ended with $status on SIGTERM"
 ! "$docker" logs tarsy-image-check 2>&1 | grep -q secret || fail "the log has the database password"
 "$docker" rm tarsy-image-check >/dev/null
+
+echo "== the tool server answers by another name than localhost, as the Service's"
+contained --detach --entrypoint python "$image" -m tarsy.local.sample_server --http --host 0.0.0.0 --port 0 >/dev/null
+for _ in $(seq 60); do
+    port=$("$docker" logs tarsy-image-check 2>&1 | sed -n 's|^http://.*:\([0-9]*\)/mcp$|\1|p')
+    [[ -n $port ]] && break
+    sleep 0.5
+done
+[[ -n $port ]] || { "$docker" logs tarsy-image-check >&2; fail "the tool server does not start"; }
+"$docker" exec tarsy-image-check python -c '
+import asyncio, sys
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+async def main():
+    headers = {"Host": "kubernetes-tools.tarsy-library.svc:8080"}
+    async with httpx2.AsyncClient(headers=headers) as http:
+        transport = streamable_http_client(f"http://127.0.0.1:{sys.argv[1]}/mcp", http_client=http)
+        async with Client(transport) as client:
+            print("tools:", *(tool.name for tool in (await client.list_tools()).tools))
+asyncio.run(main())
+' "$port" || fail "the tool server refuses the name of its Service"
+"$docker" rm --force tarsy-image-check >/dev/null
 echo "image-check: all well"

@@ -1,4 +1,4 @@
-"""`python -m tarsy.local.sample_server`: over stdio, or with `--http` over streamable HTTP on 127.0.0.1."""
+"""`python -m tarsy.local.sample_server`: over stdio, or with `--http` over streamable HTTP."""
 
 import argparse
 import socket
@@ -13,7 +13,8 @@ def main() -> None:
         prog="python -m tarsy.local.sample_server", description="Read-only Kubernetes, as MCP."
     )
     parser.add_argument("--http", action="store_true", help="streamable HTTP instead of stdio")
-    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 with --http (default: a free one)")
+    parser.add_argument("--host", default="127.0.0.1", help="address with --http (default: this machine only)")
+    parser.add_argument("--port", type=int, default=0, help="port with --http (default: a free one)")
     options = parser.parse_args()
     server = sample_server(Cluster())
     if not options.http:
@@ -21,9 +22,10 @@ def main() -> None:
         return
     import uvicorn
 
-    with socket.create_server(("127.0.0.1", options.port)) as listening:
-        print(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp", flush=True)
-        config = uvicorn.Config(server.streamable_http_app(), log_level="warning")
+    with socket.create_server((options.host, options.port)) as listening:
+        print(f"http://{options.host}:{listening.getsockname()[1]}/mcp", flush=True)
+        # The SDK refuses foreign Host headers on loopback only; elsewhere the NetworkPolicy says who may come.
+        config = uvicorn.Config(server.streamable_http_app(host=options.host), log_level="warning")
         uvicorn.Server(config).run(sockets=[listening])
 
 

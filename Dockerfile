@@ -1,0 +1,42 @@
+# syntax is that of the engine's own BuildKit: no frontend is downloaded.
+#
+# One image for the operator, its workers and the shipped tool server. Both stages start from the same base, so the
+# virtual environment made in the first runs in the second. Any base with python3 (3.11 or newer) and its venv module
+# will do. A pip configuration (an index of your own) goes in as the secret `pip`, never into a layer:
+#   docker build --secret id=pip,src="$HOME/.config/pip/pip.conf" -t tarsy-operator:dev .
+ARG BASE_IMAGE=python:3.13-slim-bookworm
+
+FROM ${BASE_IMAGE} AS build
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+RUN python3 -m venv /opt/build && python3 -m venv --without-pip /opt/tarsy
+WORKDIR /src
+COPY requirements-build.lock requirements-run.lock ./
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    /opt/build/bin/pip install --require-hashes --only-binary :all: -r requirements-build.lock && \
+    /opt/build/bin/pip --python /opt/tarsy/bin/python install --no-compile --require-hashes --only-binary :all: \
+        -r requirements-run.lock
+COPY . .
+# Hashed bytecode that is never checked: nothing is compiled at run time, where the file system is read-only.
+RUN /opt/build/bin/pip wheel --no-index --no-deps --no-build-isolation --wheel-dir /dist . && \
+    /opt/build/bin/pip --python /opt/tarsy/bin/python install --no-index --no-deps --no-compile /dist/*.whl && \
+    /opt/tarsy/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/tarsy/lib
+
+FROM ${BASE_IMAGE}
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="TARSy operator" \
+      org.opencontainers.image.description="Investigates alerts with chains of LLM agents holding MCP tools." \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+# LANGSMITH_TRACING: prompts go to the model that was chosen, and nowhere else. HOME: the one folder that is writable.
+ENV PATH=/opt/tarsy/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    LANGSMITH_TRACING=false \
+    HOME=/tmp
+COPY --from=build /opt/tarsy /opt/tarsy
+WORKDIR /tmp
+USER 65532:65532
+ENTRYPOINT ["tarsy"]
+CMD ["run"]

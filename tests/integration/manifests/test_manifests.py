@@ -1,0 +1,151 @@
+"""What `kubectl apply -k` does with the shipped manifests, and what their accounts may do then."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from integration.manifests.conftest import MANIFESTS, Kubectl, account
+from tarsy.local.apiserver.server import ApiServer
+from tarsy.resources.v1alpha1 import KINDS
+
+pytestmark = pytest.mark.kubernetes
+
+SEEN = {(plural, verb) for plural in (kind.PLURAL for kind in KINDS.values()) for verb in ("get", "list", "watch")}
+EVERYWHERE = {
+    *((f"{plural}.tarsy.dev", verb) for plural, verb in SEEN),
+    *((f"{kind.PLURAL}.tarsy.dev/status", "patch") for kind in KINDS.values()),
+    ("investigations.tarsy.dev", "create"),
+    ("investigations.tarsy.dev", "patch"),
+    ("investigations.tarsy.dev", "delete"),
+    ("alerts.tarsy.dev", "delete"),
+    *(("namespaces", verb) for verb in ("get", "list", "watch")),
+    ("configmaps", "get"),
+    ("events", "create"),
+    *(("customresourcedefinitions.apiextensions.k8s.io", verb) for verb in ("list", "watch")),
+}
+LEASES = {
+    ("leases.coordination.k8s.io", "create"),
+    ("leases.coordination.k8s.io[tarsy-controller]", "get"),
+    ("leases.coordination.k8s.io[tarsy-controller]", "update"),
+}
+SECRETS = {("secrets", "get")}
+
+
+@pytest.fixture
+def operator(installed: ApiServer) -> Path:
+    return account(installed, "tarsy-system", "tarsy-operator")
+
+
+@pytest.fixture
+def tools(installed: ApiServer) -> Path:
+    return account(installed, "tarsy-library", "kubernetes-tools")
+
+
+def rights(kubectl: Kubectl, who: Path, namespace: str) -> set[tuple[str, str]]:
+    """All that `who` may do in `namespace` beyond what everyone may: (resource.group[name], verb)."""
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": namespace},
+    }
+    done = kubectl("create", "-f", "-", "-o", "json", kubeconfig=who, stdin=json.dumps(review))
+    found = set()
+    for rule in json.loads(done.stdout)["status"]["resourceRules"]:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                plural, _, subresource = resource.partition("/")
+                full = f"{plural}.{group}" if group else plural
+                full += f"/{subresource}" if subresource else ""
+                names = [f"{full}[{name}]" for name in rule.get("resourceNames", ())] or [full]
+                found |= {(name, verb) for name in names for verb in rule["verbs"]}
+    return {(name, verb) for name, verb in found if not name.startswith("selfsubject")}
+
+
+def test_a_second_apply_changes_nothing(installed: ApiServer, kubectl: Kubectl) -> None:
+    for folder in ("base", "library"):
+        done = kubectl("apply", "-k", str(MANIFESTS / folder), "--validate=false")
+        changed = [line for line in done.stdout.splitlines() if not line.endswith(" unchanged")]
+        if not installed.supports_cel:  # such a server drops rules of the CRDs, which looks to kubectl like a change
+            changed = [line for line in changed if not line.startswith("customresourcedefinition")]
+        assert changed == []
+
+
+@pytest.mark.parametrize("folder", ["base", "library"])
+def test_kubectl_diff_is_clean_after_apply(installed: ApiServer, kubectl: Kubectl, folder: str) -> None:
+    done = kubectl("diff", "-k", str(MANIFESTS / folder), ok=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_kind_overlay_is_accepted_as_a_whole(installed: ApiServer, kubectl: Kubectl) -> None:
+    kubectl("apply", "-k", str(MANIFESTS / "overlays" / "kind"), "--validate=false", "--dry-run=server")
+
+
+@pytest.mark.parametrize("sample", ["llmprovider-openai", "llmprovider-local", "database"])
+def test_a_sample_is_accepted(installed: ApiServer, kubectl: Kubectl, sample: str) -> None:
+    kubectl("apply", "-f", str(MANIFESTS / "samples" / f"{sample}.yaml"), "--validate=false", "--dry-run=server")
+
+
+def test_the_operator_may_do_exactly_what_it_needs_in_a_namespace(kubectl: Kubectl, operator: Path) -> None:
+    assert rights(kubectl, operator, "shop") == EVERYWHERE
+
+
+def test_the_operator_may_hold_its_lease_in_its_own_namespace_only(kubectl: Kubectl, operator: Path) -> None:
+    assert rights(kubectl, operator, "tarsy-system") == EVERYWHERE | LEASES
+
+
+def test_the_operator_may_get_secrets_of_the_library_but_not_list_them(kubectl: Kubectl, operator: Path) -> None:
+    assert rights(kubectl, operator, "tarsy-library") == EVERYWHERE | SECRETS
+
+
+def test_a_tenant_lets_the_operator_get_its_secrets_by_the_component(
+    installed: ApiServer, kubectl: Kubectl, operator: Path, tmp_path: Path
+) -> None:
+    kubectl("create", "namespace", "payments")
+    assert rights(kubectl, operator, "payments") == EVERYWHERE
+    root = tmp_path.resolve()
+    component = os.path.relpath(MANIFESTS / "components" / "tenant", root)  # kustomize takes no absolute path
+    kustomization = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": "payments",
+        "components": [component],
+    }
+    (root / "kustomization.yaml").write_text(json.dumps(kustomization))
+    kubectl("apply", "-k", str(root))
+    deadline = time.monotonic() + 10  # the authorizer sees a binding through a watch of its own
+    while rights(kubectl, operator, "payments") != EVERYWHERE | SECRETS:
+        assert time.monotonic() < deadline
+    assert rights(kubectl, operator, "shop") == EVERYWHERE
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ("get", "secrets", "--all-namespaces"),
+        ("get", "secret", "any", "-n", "shop"),
+        ("get", "secrets", "-n", "tarsy-library"),
+        ("get", "configmaps", "-n", "shop"),
+        ("get", "pods", "-n", "shop"),
+        ("delete", "chain", "kubernetes", "-n", "tarsy-library"),
+        ("create", "deployment", "any", "--image=any", "-n", "shop"),
+        ("create", "serviceaccount", "any", "-n", "shop"),
+        ("get", "namespaces", "--as=system:admin", "--as-group=system:masters"),
+    ],
+    ids=" ".join,
+)
+def test_the_operator_is_refused_what_it_does_not_need(
+    kubectl: Kubectl, operator: Path, request_: tuple[str, ...]
+) -> None:
+    done = kubectl(*request_, kubeconfig=operator, ok=False)
+    assert done.returncode == 1
+    assert "is forbidden: User" in done.stderr
+
+
+def test_the_tools_read_workloads_and_no_secrets(kubectl: Kubectl, tools: Path) -> None:
+    found = rights(kubectl, tools, "shop")
+    assert {verb for _, verb in found} == {"get", "list"}
+    assert {("pods", "list"), ("pods/log", "get"), ("deployments.apps", "get"), ("nodes", "list")} <= found
+    assert not {name for name, _ in found if name.startswith(("secrets", "roles", "leases")) or "tarsy.dev" in name}

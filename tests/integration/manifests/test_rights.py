@@ -1,0 +1,61 @@
+"""An investigation from alert to finding, by an operator that has nothing but the rights of manifests/base."""
+
+import asyncio
+
+import pytest
+
+from integration.manifests.conftest import account
+from tarsy.local.model import ScriptedModel, demo_script
+from tarsy.local.objects import manifest, put, put_all
+from tarsy.local.stack import RealModel, Stack, running_stack
+
+pytestmark = pytest.mark.kubernetes
+
+SECONDS = 60.0
+SHOP = "shop"
+
+
+async def _finished(stack: Stack) -> str:
+    """The phase of the one investigation of the shop, once it has ended."""
+    seen: object = "no investigation"
+    try:
+        async with asyncio.timeout(SECONDS):
+            while True:
+                for inv in await stack.client.list("Investigation", SHOP):
+                    seen = status = inv.get("status", {})
+                    if ("Finished", "True") in {(c["type"], c["status"]) for c in status.get("conditions", ())}:
+                        return str(status["phase"])
+                await asyncio.sleep(0.2)
+    except TimeoutError:
+        pytest.fail(f"not finished in {SECONDS:g} s: {seen}\n{stack.operator_log.read_text()}")
+
+
+async def test_the_rights_of_the_deployment_are_enough_for_an_investigation() -> None:
+    """With all that needs a right: a key in a Secret, alert data in a ConfigMap, Events, status, Lease."""
+    (alert,) = manifest("samples/alert-kubepodcrashlooping.yaml")
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "body", "namespace": SHOP}}
+    body["data"] = {"alert.json": alert["spec"].pop("data")}
+    alert["spec"]["dataFrom"] = {"configMapKeyRef": {"name": "body", "key": "alert.json"}}
+    alert["metadata"]["namespace"] = SHOP
+    rights = [obj for name in ("clusterrole", "role", "secret-reader") for obj in manifest(f"base/{name}.yaml")]
+    model = ScriptedModel(demo_script().model_copy(update={"first_token_ms": 0, "per_token_ms": 0}))
+    async with running_stack(durable=False) as stack:
+        await stack.install()
+        await put_all(stack.client, [*rights, *manifest("library/secrets.yaml")])
+        await put_all(stack.client, [*manifest("samples/crashloop.yaml"), body])
+        await stack.use_model(RealModel("scripted-demo", await model.start(), api_key="any"))
+        identity = account(stack.api, "tarsy-system", "tarsy-operator")
+        operator = stack.operator("--kubeconfig", str(identity))
+        try:
+            await put(stack.client, alert)
+            phase = await _finished(stack)
+            events = await stack.client.list("Event", SHOP)
+            lease = await stack.client.find("Lease", "tarsy-system", "tarsy-controller")
+        finally:
+            await operator.stop()
+            await model.stop()
+        log = stack.operator_log.read_text()
+    assert phase == "Succeeded", log
+    assert "orbidden" not in log
+    assert {"InvestigationCreated", "Accepted", "Succeeded"} <= {event["reason"] for event in events}
+    assert lease is not None

@@ -1,0 +1,32 @@
+"""The shipped manifests as plain documents, without kustomize."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[3]
+MANIFESTS = ROOT / "manifests"
+INSTALLED = ("base", "library", "components/postgres", "components/tenant")
+CLUSTER_WIDE = ("Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition")
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(path.read_text("utf-8")) if document]
+
+
+def objects(folder: str) -> list[dict[str, Any]]:
+    """All objects of the files of a folder."""
+    paths = sorted(path for path in (MANIFESTS / folder).glob("*.yaml") if path.name != "kustomization.yaml")
+    return [document for path in paths for document in documents(path)]
+
+
+def installed(*kinds: str) -> list[dict[str, Any]]:
+    """All objects that are installed, of some kinds if any are given."""
+    found = [obj for folder in INSTALLED for obj in objects(folder)]
+    return [obj for obj in found if not kinds or obj["kind"] in kinds]
+
+
+def named(obj: dict[str, Any]) -> str:
+    """Kind and name, as an id of a test."""
+    return f"{obj['kind']}-{obj['metadata']['name']}"

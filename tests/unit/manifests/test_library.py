@@ -1,0 +1,73 @@
+"""The shipped agents, chain and tools: valid, complete but for a model, and what the tools' account may read."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tarsy.local.sample_server.kinds import KINDS as TOOL_KINDS
+from tarsy.plan.catalog import ResourceCatalog
+from tarsy.plan.check import check
+from tarsy.resources.meta import API_VERSION, AnyResource
+from tarsy.resources.v1alpha1 import KINDS, Chain, MCPServer
+from unit.manifests.shipped import MANIFESTS, documents, named, objects
+
+LIBRARY = [obj for obj in objects("library") if obj["apiVersion"] == API_VERSION]
+MODELS = ("llmprovider-openai", "llmprovider-local")
+
+
+def _read(found: Sequence[dict[str, Any]]) -> list[AnyResource]:
+    return [KINDS[obj["kind"]].model_validate(obj) for obj in found]
+
+
+def _sample(name: str) -> list[dict[str, Any]]:
+    return documents(MANIFESTS / "samples" / f"{name}.yaml")
+
+
+@pytest.mark.parametrize("obj", LIBRARY, ids=named)
+def test_an_object_is_valid_and_has_no_unknown_field(obj: dict[str, Any]) -> None:
+    spec = KINDS[obj["kind"]].model_validate(obj).spec
+    assert set(obj["spec"]) <= {field.alias or name for name, field in type(spec).model_fields.items()}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_library_lacks_nothing_but_a_model(model: str) -> None:
+    found = _read(LIBRARY)
+    without = [error for obj in found for error in check(obj, ResourceCatalog(found))]
+    assert {error.field for error in without} == {"spec.llmProvider"}
+    found += _read([obj for obj in _sample(model) if obj["apiVersion"] == API_VERSION])
+    assert [error for obj in found for error in check(obj, ResourceCatalog(found))] == []
+
+
+def test_a_key_in_a_sample_is_a_placeholder_in_a_labelled_secret() -> None:
+    (secret,) = (obj for obj in _sample("llmprovider-openai") if obj["kind"] == "Secret")
+    assert secret["metadata"]["labels"] == {"tarsy.dev/credentials": "true"}
+    assert set(secret["stringData"].values()) == {"CHANGE-ME"}
+
+
+def test_the_chain_has_a_stage_of_agents_side_by_side_after_one_of_a_single_agent() -> None:
+    (chain,) = (obj for obj in _read(LIBRARY) if isinstance(obj, Chain))
+    assert [len(stage.agents) for stage in chain.spec.stages] == [1, 2]
+    assert "KubePodCrashLooping" in chain.spec.alert_types
+
+
+def test_the_tools_are_where_the_server_says() -> None:
+    (server,) = (obj for obj in _read(LIBRARY) if isinstance(obj, MCPServer))
+    (service,) = (obj for obj in objects("library") if obj["kind"] == "Service")
+    meta, (port,) = service["metadata"], service["spec"]["ports"]
+    assert server.spec.transport.http is not None
+    assert server.spec.transport.http.url == f"http://{meta['name']}.{meta['namespace']}.svc:{port['port']}/mcp"
+
+
+def test_the_tools_may_read_every_kind_they_offer_and_nothing_else() -> None:
+    (role,) = (obj for obj in objects("library") if obj["kind"] == "ClusterRole")
+    may = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    offered = {(kind.api.split("/")[1] if kind.api.startswith("apis/") else "", kind.plural) for kind in TOOL_KINDS}
+    wanted = {(group, plural, verb) for group, plural in offered for verb in ("get", "list")}
+    assert may == wanted | {("", "pods/log", "get")}

@@ -1,0 +1,114 @@
+"""What must hold for every object that is shipped."""
+
+import itertools
+import re
+import tomllib
+from typing import Any
+
+import pytest
+
+from tarsy.resources.v1alpha1 import KINDS
+from unit.manifests.shipped import CLUSTER_WIDE, INSTALLED, MANIFESTS, ROOT, documents, installed, named, objects
+
+WORKLOADS = installed("Deployment", "StatefulSet")
+ROLES = installed("Role", "ClusterRole")
+
+
+@pytest.mark.parametrize("folder", INSTALLED)
+def test_a_folder_lists_exactly_its_files(folder: str) -> None:
+    (kustomization,) = documents(MANIFESTS / folder / "kustomization.yaml")
+    files = {path.name for path in (MANIFESTS / folder).glob("*.yaml")} - {"kustomization.yaml"}
+    assert {name for name in kustomization["resources"] if name.endswith(".yaml")} == files
+
+
+def test_the_library_is_plain_files_that_need_no_kustomize() -> None:
+    (kustomization,) = documents(MANIFESTS / "library" / "kustomization.yaml")
+    assert set(kustomization) == {"apiVersion", "kind", "resources"}
+
+
+def test_every_object_carries_its_namespace_except_what_a_tenant_places() -> None:
+    without = [obj for obj in installed() if "namespace" not in obj["metadata"] and obj["kind"] not in CLUSTER_WIDE]
+    assert without == objects("components/tenant")
+
+
+def test_no_secret_is_shipped() -> None:
+    assert installed("Secret") == []
+
+
+@pytest.mark.parametrize("role", ROLES, ids=named)
+def test_a_role_has_no_wildcard_and_names_what_it_may(role: dict[str, Any]) -> None:
+    for rule in role["rules"]:
+        assert set(rule) <= {"apiGroups", "resources", "resourceNames", "verbs"}
+        assert all("*" not in value for values in rule.values() for value in values)
+
+
+def test_only_a_role_that_is_bound_in_single_namespaces_reads_secrets() -> None:
+    reading = {role["metadata"]["name"] for role in ROLES for rule in role["rules"] if "secrets" in rule["resources"]}
+    assert reading == {"tarsy-secret-reader"}
+    assert reading.isdisjoint(binding["roleRef"]["name"] for binding in installed("ClusterRoleBinding"))
+    (role,) = (role for role in ROLES if role["metadata"]["name"] == "tarsy-secret-reader")
+    assert [rule["verbs"] for rule in role["rules"]] == [["get"]]
+
+
+def test_no_role_lets_its_holder_become_another() -> None:
+    verbs = {verb for role in ROLES for rule in role["rules"] for verb in rule["verbs"]}
+    assert verbs.isdisjoint({"impersonate", "bind", "escalate", "deletecollection"})
+
+
+def test_each_rule_says_why() -> None:
+    for path in MANIFESTS.glob("*/*.yaml"):
+        lines = path.read_text("utf-8").splitlines()
+        for before, line in itertools.pairwise(lines):
+            if line.startswith("  - apiGroups:"):
+                assert before.startswith("  # "), f"{path.name}: {line}"
+
+
+def test_the_operator_watches_every_kind_and_writes_every_status() -> None:
+    (role,) = (role for role in ROLES if role["kind"] == "ClusterRole" and role["metadata"]["name"] == "tarsy-operator")
+    may = {(name, verb) for rule in role["rules"] for name in rule["resources"] for verb in rule["verbs"]}
+    for kind in KINDS.values():
+        assert {(kind.PLURAL, "list"), (kind.PLURAL, "watch"), (f"{kind.PLURAL}/status", "patch")} <= may
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=named)
+def test_a_pod_is_restricted(workload: dict[str, Any]) -> None:
+    pod = workload["spec"]["template"]["spec"]
+    context = pod["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert context["runAsUser"] > 0
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert isinstance(pod["automountServiceAccountToken"], bool)
+    for container in pod["containers"]:
+        own = container["securityContext"]
+        assert own == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert {"requests", "limits"} <= set(container["resources"])
+        assert "readinessProbe" in container
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=named)
+def test_a_selector_finds_its_pods(workload: dict[str, Any]) -> None:
+    labels = workload["spec"]["template"]["metadata"]["labels"]
+    assert workload["spec"]["selector"]["matchLabels"].items() <= labels.items()
+
+
+def test_the_image_is_that_of_this_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    pods = [obj["spec"]["template"]["spec"] for obj in WORKLOADS]
+    ours = {c["image"] for pod in pods for c in pod["containers"] if not c["image"].startswith("postgres:")}
+    assert ours == {f"tarsy-operator:{version}"}
+
+
+def test_the_operator_understands_the_arguments_of_its_deployment() -> None:
+    from typer.main import get_command
+
+    from tarsy.cli.main import app
+
+    (operator,) = (obj for obj in WORKLOADS if obj["metadata"]["name"] == "tarsy-operator")
+    command, *arguments = operator["spec"]["template"]["spec"]["containers"][0]["args"]
+    found = get_command(app).commands[command]  # type: ignore[attr-defined]
+    known = {option for parameter in found.params for option in parameter.opts}
+    assert {re.sub("=.*", "", argument) for argument in arguments} <= known
