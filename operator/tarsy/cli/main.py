@@ -5,6 +5,7 @@ Errors that a person can do something about are one sentence on standard error a
 """
 
 import asyncio
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -140,9 +141,11 @@ def _go(work: Any) -> None:
 
     known = (ApiError, StoreError, LocalKubernetesError, PostgresError, ScriptError)
     try:
-        status = asyncio.run(work)
+        status = asyncio.run(_interruptible(work))
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+    except asyncio.CancelledError:
+        raise typer.Exit(143) from None
     except known as error:
         _fail(error)
     except BaseExceptionGroup as group:
@@ -153,6 +156,18 @@ def _go(work: Any) -> None:
             part = part.exceptions[0]
         _fail(part)
     raise typer.Exit(status or 0)
+
+
+async def _interruptible(work: Any) -> Any:
+    """Makes SIGTERM and a closed terminal end a command as Ctrl-C does: cancelled, so that it tidies up.
+
+    Commands with handlers of their own replace these; a signal that is ignored (nohup) stays ignored.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if task is not None and signal.getsignal(number) is signal.SIG_DFL:
+            loop.add_signal_handler(number, task.cancel)
+    return await work
 
 
 def _fail(error: BaseException | None) -> NoReturn:

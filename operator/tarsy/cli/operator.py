@@ -21,6 +21,7 @@ from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
+from tarsy.llm.langchain import preload
 from tarsy.llm.registry import ModelRegistry
 from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.plan.model import Value
@@ -132,6 +133,7 @@ async def _operate(settings: OperatorSettings, ready: Callable[[], None] | None)
             group.create_task(_pass_on(listener, RUN_CHANNEL, changed))
             group.create_task(controller.run())
             group.create_task(worker.run())
+            group.create_task(asyncio.to_thread(preload))
             state["ready"] = True
             if ready:
                 ready()

@@ -36,11 +36,16 @@ SYSTEM = "tarsy-system"
 SCRIPTED = "scripted"
 TOOLS = "kubernetes-tools"
 TOOLS_SECONDS = 60.0
-READ_ONLY = [
-    {"apiGroups": [""], "resources": ["pods", "pods/log", "events", "services", "configmaps", "namespaces"]},
-    {"apiGroups": ["apps"], "resources": ["deployments", "replicasets", "statefulsets", "daemonsets"]},
-    {"apiGroups": ["batch"], "resources": ["jobs", "cronjobs"]},
-]
+OPERATOR = "tarsy-operator"
+RIGHTS = (
+    "base/serviceaccount.yaml",
+    "base/clusterrole.yaml",
+    "base/role.yaml",
+    "base/secret-reader.yaml",
+    "library/secrets.yaml",
+    "library/tools-access.yaml",
+)
+"""What the operator and the tools may do here is what the shipped manifests say they may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +80,20 @@ class Stack:
         return self.folder / "operator.log"
 
     def operator(self, *arguments: str, **environment: str) -> OperatorProcess:
-        """Starts an operator for this stack."""
-        defaults = ["--kubeconfig", str(self.kubeconfig), "--stdio-tools", "--health-port", "0"]
+        """Starts an operator for this stack, with the rights that the shipped manifests give it."""
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{SYSTEM}"]
+        kubeconfig = self.api.kubeconfig_for(f"system:serviceaccount:{SYSTEM}:{OPERATOR}", groups)
+        defaults = ["--kubeconfig", str(kubeconfig), "--stdio-tools", "--health-port", "0"]
         settings = {"TARSY_DATABASE_URL": self.database_url, **environment}
         return OperatorProcess([*defaults, *arguments], settings, self.operator_log)
 
     async def install(self) -> None:
-        """Installs CRDs, namespaces, the tools' identity and the shipped library."""
+        """Installs CRDs, namespaces, the rights of operator and tools, and the shipped library."""
         await install_crds(self.client)
         for name in (SYSTEM, LIBRARY):
             await put(self.client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for name in RIGHTS:
+            await put_all(self.client, manifest(name))
         url = await self._start_tools(await self._tools_kubeconfig())
         for obj in _library():
             await put(self.client, _local_server(obj, url) if obj["kind"] == "MCPServer" else obj)
@@ -140,25 +149,7 @@ class Stack:
         self._spawner.close()
 
     async def _tools_kubeconfig(self) -> Path:
-        """A kubeconfig for the sample tool server: a ServiceAccount that may read, and no Secrets."""
-        rules = [{**rule, "verbs": ["get", "list"]} for rule in READ_ONLY]
-        rbac = "rbac.authorization.k8s.io"
-        role = {"apiGroup": rbac, "kind": "ClusterRole", "name": TOOLS}
-        account = {"kind": "ServiceAccount", "name": TOOLS, "namespace": LIBRARY}
-        await put_all(
-            self.client,
-            [
-                {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": TOOLS, "namespace": LIBRARY}},
-                {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": TOOLS}, "rules": rules},
-                {
-                    "apiVersion": f"{rbac}/v1",
-                    "kind": "ClusterRoleBinding",
-                    "metadata": {"name": TOOLS},
-                    "roleRef": role,
-                    "subjects": [account],
-                },
-            ],
-        )
+        """A kubeconfig for the sample tool server, with a token of its ServiceAccount."""
         token = await self.client.create_token(LIBRARY, TOOLS, seconds=86_400)
         ca = base64.b64encode(self.api.ca_file.read_bytes()).decode()
         config = {

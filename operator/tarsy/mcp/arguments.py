@@ -9,6 +9,7 @@ Every step is linear in the text, and none raises.
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import yaml
@@ -35,7 +36,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        return _from_yaml(text) or _from_pairs(text) or {"input": text}
+        return read_yaml(text) or _from_pairs(text) or {"input": text}
     return value if isinstance(value, dict) else {"input": value}
 
 
@@ -52,7 +53,8 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
-def _coerce(text: str) -> Any:
+def coerce(text: str) -> Any:
+    """What a value without a type means: quoted text, a boolean, null, a number, or itself."""
     text = text.strip()
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
         return text[1:-1]
@@ -85,25 +87,34 @@ class _Composer(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-def _from_yaml(text: str) -> dict[str, Any] | None:
+def read_yaml(text: str, scalar: Callable[[str], Any] = coerce) -> dict[str, Any] | None:
+    """Reads text that looks like nested YAML.
+
+    Args:
+        text: What the model wrote.
+        scalar: Turns a scalar without quotes into its value.
+
+    Returns:
+        The mapping; None when the text is something else.
+    """
     if len(text) > _YAML_LIMIT or not _COMPLEX.search(text):
         return None
     try:
-        value = _plain(yaml.compose(text, Loader=_Composer))
+        value = _plain(yaml.compose(text, Loader=_Composer), scalar)
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def _plain(node: yaml.Node | None) -> Any:
+def _plain(node: yaml.Node | None, scalar: Callable[[str], Any]) -> Any:
     if isinstance(node, yaml.MappingNode):
         if not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
             raise ValueError("a key is not text")
-        return {key.value: _plain(value) for key, value in node.value}
+        return {key.value: _plain(value, scalar) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(item) for item in node.value]
+        return [_plain(item, scalar) for item in node.value]
     if isinstance(node, yaml.ScalarNode):
-        return node.value if node.style else _coerce(node.value)
+        return node.value if node.style else scalar(node.value)
     return None
 
 
@@ -120,4 +131,4 @@ def _from_pairs(text: str) -> dict[str, Any] | None:
             pairs[-1][1].extend((separator, part))
         elif part.strip():
             return None
-    return {key: _coerce("".join(parts).rstrip(", \t\r\n")) for key, parts in pairs} or None
+    return {key: coerce("".join(parts).rstrip(", \t\r\n")) for key, parts in pairs} or None
