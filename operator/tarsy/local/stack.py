@@ -166,6 +166,12 @@ class Stack:
         return path
 
 
+async def bind_secret_role(client: KubeClient, namespace: str) -> None:
+    """Lets TARSy read the labelled Secrets of a namespace, as the component `tenant` does."""
+    for binding in manifest("components/tenant/rolebinding.yaml"):
+        await put(client, {**binding, "metadata": {**binding["metadata"], "namespace": namespace}})
+
+
 @contextlib.asynccontextmanager
 async def running_stack(folder: Path | None = None, *, durable: bool = True) -> AsyncIterator[Stack]:
     """Starts Kubernetes API and Postgres; stops them, and removes a temporary folder, at the end.
