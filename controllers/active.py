@@ -1,4 +1,4 @@
-"""The active controller: watch, cache, queue and reconciles, the projector, the sweep; where the Lease is held.
+"""The active controller: watch, cache, queue and reconciles, the publisher, the sweep; where the Lease is held.
 
 Every replica watches, so that one that becomes active knows the cluster already; only the active one decides and
 writes. Two may be active for seconds: all effects are idempotent (DESIGN section 4).
@@ -6,25 +6,22 @@ writes. Two may be active for seconds: all effects are idempotent (DESIGN sectio
 
 import asyncio
 import logging
-import time
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
-from uuid import UUID
 
 from tarsy.controllers import alert, configuration, investigation
-from tarsy.controllers.cache import Cache, Key, Unreadable
+from tarsy.controllers.cache import Cache, Key, Unreadable, Version
 from tarsy.controllers.configuration import ReadSecret
-from tarsy.controllers.projection import news, project
+from tarsy.controllers.publisher import Publisher
 from tarsy.controllers.queue import KeyedQueue
-from tarsy.controllers.status import write_status
+from tarsy.controllers.refusal import postpone, refuse
+from tarsy.controllers.relist import relist
 from tarsy.controllers.watch import Watch
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
-from tarsy.record.run import InvestigationRecord
-from tarsy.resources.meta import AnyResource, Condition, condition, set_condition
-from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, Investigation
+from tarsy.resources.meta import condition
+from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.store.errors import StoreError
 from tarsy.store.reads import Reads
@@ -33,11 +30,9 @@ from tarsy.store.runs import Runs
 log = logging.getLogger(__name__)
 
 RELIST_SECONDS = 300.0
+RETRY_SECONDS = 5.0
 SWEEP_SECONDS = 10.0
 SWEEP_GRACE_SECONDS = 60.0
-PROJECT_SECONDS = 1.0
-"""The record is looked at this often without a wake-up, and a status is patched at most this often."""
-
 WORKERS = 8
 _PASSIVE = (Alert.KIND, Investigation.KIND, ChatMessage.KIND)
 
@@ -47,6 +42,7 @@ class ActiveController:
 
     Args:
         changed: set by whoever hears that a run's record changed.
+        relist_seconds: pause between two comparisons of what the watch told with what is there.
     """
 
     def __init__(
@@ -61,31 +57,35 @@ class ActiveController:
         library_namespace: str,
         namespaces: tuple[str, ...] = (),
         changed: asyncio.Event,
+        relist_seconds: float = RELIST_SECONDS,
     ) -> None:
         self._client = client
         self._runs = runs
         self._reads = reads
         self._read_secret = read_secret
         self._election = election
-        self._events = events
         self._library_namespace = library_namespace
         self._namespaces = namespaces
         self._changed = changed
+        self._relist_seconds = relist_seconds
         self._cache = Cache()
         self._queue: KeyedQueue[Key] = KeyedQueue()
-        self._deleted: dict[Key, str] = {}
-        self._patched: dict[UUID, float] = {}
-        self._desk = investigation.Desk(self._cache, client, events, runs, reads, library_namespace)
+        self._waiting: dict[Key, None] = {}
+        self._deleted: dict[Key, set[str]] = {}
+        self._events = events
+        self._desk = investigation.Desk(self._cache, client, runs, reads, library_namespace)
 
     async def run(self) -> None:
         """Runs until cancelled."""
+        reads, active, changed = self._reads, self._election.active, self._changed
+        publisher = Publisher(self._client, self._cache, reads, self._events, active=active, changed=changed)
         async with asyncio.TaskGroup() as group:
             group.create_task(Watch(self._client, self._on_event, namespaces=self._namespaces).run())
             group.create_task(self._election.run())
             group.create_task(self._become_active())
-            group.create_task(self._every(RELIST_SECONDS, self._relist))
-            group.create_task(self._every(SWEEP_SECONDS, self._sweep))
-            group.create_task(self._project())
+            group.create_task(self._while_active(self._relist_seconds, self._relist))
+            group.create_task(self._while_active(SWEEP_SECONDS, self._sweep))
+            group.create_task(publisher.run())
             for _ in range(WORKERS):
                 group.create_task(self._work())
 
@@ -97,17 +97,46 @@ class ActiveController:
             return
         key = Key(raw["kind"], meta.get("namespace", ""), meta["name"])
         if kind == "DELETED":
-            self._cache.drop(key)
-            self._deleted[key] = meta["uid"]
+            self._gone(key, meta["uid"])
         else:
-            self._cache.put(raw)
+            self._seen(raw)
+
+    def _seen(self, raw: Mapping[str, Any], instead_of: Version | None = None) -> None:
+        """An object is there: takes it, and whoever it concerns is looked at."""
+        meta = raw["metadata"]
+        before = self._cache.version(Key(raw["kind"], meta.get("namespace", ""), meta["name"]))
+        key = self._cache.put(raw, instead_of=instead_of)
+        after = self._cache.version(key)
+        if before is not None and after is not None and before.uid != after.uid:
+            self._gone(key, before.uid)
         self._queue.add(key)
+        self._note_waiting(key)
         if key.kind == Investigation.KIND:
             self._wake_alert(raw)
-        elif key.kind not in _PASSIVE:
+        if before is None or after is None or (before.uid, before.generation) != (after.uid, after.generation):
+            self._spec_changed(key)
+
+    def _gone(self, key: Key, uid: str) -> None:
+        """An object is there no more, whatever has its name now."""
+        old = self._cache.find(key) if (self._cache.version(key) or Version("", 0, "")).uid == uid else None
+        self._cache.drop(key, uid)
+        self._note_waiting(key)
+        self._deleted.setdefault(key, set()).add(uid)
+        self._queue.add(key)
+        if isinstance(old, Investigation) and old.spec.alert_ref is not None:
+            self._queue.add(Key(Alert.KIND, key.namespace, old.spec.alert_ref.name))
+        self._spec_changed(key)
+
+    def _spec_changed(self, key: Key) -> None:
+        """Not for changes of a status: nobody depends on the status of another, but alerts on their Investigation's."""
+        if key.kind not in _PASSIVE:
             self._wake_dependents(key)
-        elif key.kind == Alert.KIND and kind != "DELETED":
-            self._wake_waiting(Investigation)
+        elif key.kind == Alert.KIND:
+            for other in self._waiting:
+                found = self._cache.find(other) if other.namespace == key.namespace else None
+                reference = found.spec.alert_ref if isinstance(found, Investigation) else None
+                if reference is not None and reference.name == key.name:
+                    self._queue.add(other)
 
     def _wake_alert(self, raw: Mapping[str, Any]) -> None:
         reference = (raw.get("spec") or {}).get("alertRef") or {}
@@ -119,18 +148,18 @@ class ActiveController:
         for key in self._cache.all_keys():
             if key.kind not in _PASSIVE and key != changed:
                 self._queue.add(key)
-        self._wake_waiting(Alert)
-        self._wake_waiting(Investigation)
+        for key in self._waiting:
+            self._queue.add(key)
 
-    def _wake_waiting(self, kind: type[Alert] | type[Investigation]) -> None:
-        for key in self._cache.keys_of(kind.KIND):
-            found = self._cache.find(key)
-            if not isinstance(found, Alert | Investigation):
-                continue
+    def _note_waiting(self, key: Key) -> None:
+        """Alerts and Investigations that are not accepted, nor finished: they wait for configuration."""
+        found = self._cache.find(key)
+        self._waiting.pop(key, None)
+        if isinstance(found, Alert | Investigation):
             accepted = condition(found.status.conditions, ConditionType.ACCEPTED)
             ended = condition(found.status.conditions, ConditionType.FINISHED)
             if (accepted is None or accepted.status != "True") and (ended is None or ended.status != "True"):
-                self._queue.add(key)
+                self._waiting[key] = None
 
     async def _become_active(self) -> None:
         """Looks at everything each time this replica becomes active."""
@@ -152,7 +181,8 @@ class ActiveController:
                 again = await self._reconcile(key)
             except (ApiError, StoreError) as error:
                 delay = self._queue.failed(key)
-                log.warning("%s could not be reconciled, again in %.1f s: %s", key, delay, error)
+                level = logging.INFO if isinstance(error, ApiError) and error.reason == "Conflict" else logging.WARNING
+                log.log(level, "%s could not be reconciled, again in %.1f s: %s", key, delay, error)
             except Exception:
                 delay = self._queue.failed(key)
                 log.exception("%s could not be reconciled, again in %.1f s", key, delay)
@@ -162,135 +192,52 @@ class ActiveController:
                     self._queue.add_after(key, again)
 
     async def _reconcile(self, key: Key) -> float | None:
-        uid = self._deleted.get(key)
-        if uid is not None:
+        for uid in tuple(self._deleted.get(key, ())):
             if key.kind == Investigation.KIND:
                 await investigation.deleted(uid, self._runs)
-            if self._deleted.get(key) == uid:
-                del self._deleted[key]
+            self._deleted[key].discard(uid)
+        if not self._deleted.get(key):
+            self._deleted.pop(key, None)
         match self._cache.find(key):
             case None:
                 return None
             case Unreadable() as broken:
-                await self._refuse(broken)
+                await refuse(broken, self._client, self._cache)
                 return None
             case Alert() as obj:
-                return await alert.reconcile(obj, self._cache, self._client, self._events, self._library_namespace)
+                return await alert.reconcile(obj, self._cache, self._client, self._library_namespace)
             case Investigation() as obj:
                 return await investigation.reconcile(obj, self._desk)
-            case ChatMessage():
+            case ChatMessage() as obj:
+                await postpone(obj, self._client, self._cache)
                 return None
             case obj:
                 return await configuration.reconcile(obj, self._cache, self._client, self._read_secret)
 
-    async def _refuse(self, broken: Unreadable) -> None:
-        """An object that an API server without CEL let in: says by condition what is wrong with it."""
-        raw = broken.raw
-        kind = KINDS[raw["kind"]]
-        status_model = kind.model_fields["status"].annotation
-        if status_model is None:
-            return
-        old = status_model.model_validate(raw.get("status") or {})
-        generation = raw["metadata"].get("generation", 0)
-        what = ConditionType.ACCEPTED if raw["kind"] in _PASSIVE else ConditionType.READY
-        message = "; ".join(str(error) for error in broken.error.errors)
-        item = Condition(type=what, status="False", reason="Invalid", message=message, observed_generation=generation)
-        conditions = set_condition(old.conditions, item, datetime.now(UTC))
-        body = {
-            "metadata": {"uid": raw["metadata"]["uid"]},
-            "status": {
-                "observedGeneration": generation,
-                "conditions": [c.model_dump(mode="json", by_alias=True, exclude_none=True) for c in conditions],
-            },
-        }
-        if body["status"] == {k: (raw.get("status") or {}).get(k) for k in body["status"]}:
-            return
-        namespace, name = raw["metadata"].get("namespace"), raw["metadata"]["name"]
-        await self._client.patch(raw["kind"], namespace, name, body, subresource="status")
-
-    async def _every(self, seconds: float, work: Any) -> None:
+    async def _while_active(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        """Does `work` on becoming active, and from then on again and again."""
         while True:
-            await asyncio.sleep(seconds)
-            if not self._election.active.is_set():
-                continue
+            await self._election.active.wait()
+            pause = seconds
             try:
                 await work()
             except (ApiError, StoreError) as error:
-                log.warning("%s: %s", work.__name__.strip("_"), error)
-
-    async def _relist(self) -> None:
-        """Finds what the watch missed: objects that changed or went, and runs whose object is gone."""
-        for kind in KINDS:
-            spaces = self._namespaces or (None,)
-            listed = [raw for space in spaces for raw in await self._client.list(kind, space)]
-            seen = {self._cache.put({**raw, "kind": kind}) for raw in listed}
-            for key in self._cache.keys_of(kind):
-                if key not in seen:
-                    uid = self._cache.drop(key)
-                    if uid:
-                        self._deleted[key] = uid
-                self._queue.add(key)
-        living = {
-            raw.metadata.uid
-            for key in self._cache.keys_of(Investigation.KIND)
-            if isinstance(raw := self._cache.find(key), Investigation)
-        }
-        for identity in await self._reads.unfinished():
-            if str(identity) not in living:
-                await self._runs.object_deleted(identity)
-
-    async def _sweep(self) -> None:
-        for identity in await self._runs.expire_overdue(SWEEP_GRACE_SECONDS):
-            log.warning("investigation %s had no worker and no time left: ended as timed out", identity)
-
-    async def _project(self) -> None:
-        """Publishes records that are newer than their status."""
-        while True:
-            await self._election.active.wait()
-            self._changed.clear()
-            wait = PROJECT_SECONDS
+                pause = min(seconds, RETRY_SECONDS)
+                log.warning("%s, again in %g s: %s", getattr(work, "__name__", "").strip("_"), pause, error)
             try:
-                wait = await self._publish_all()
-            except (ApiError, StoreError) as error:
-                log.warning("status could not be published: %s", error)
-            try:
-                async with asyncio.timeout(wait):
-                    await self._changed.wait()
+                async with asyncio.timeout(pause):
+                    await self._election.passive.wait()
             except TimeoutError:
                 continue
 
-    async def _publish_all(self) -> float:
-        """One round; returns the seconds after which another is due without a wake-up."""
-        now, soonest = time.monotonic(), PROJECT_SECONDS
-        self._patched = {k: v for k, v in self._patched.items() if now - v < PROJECT_SECONDS}
-        for record in await self._reads.unpublished(200):
-            left = self._patched.get(record.id, 0.0) + PROJECT_SECONDS - now
-            if left > 0 and not record.state.finished:
-                soonest = min(soonest, left)
-                continue
-            await self._publish(record)
-        return soonest
+    async def _relist(self) -> None:
+        """Finds what the watch missed, and looks at everything again."""
+        await relist(
+            self._client, self._cache, self._reads, self._runs, self._namespaces, seen=self._seen, gone=self._gone
+        )
+        for key in self._cache.all_keys():
+            self._queue.add(key)
 
-    async def _publish(self, record: InvestigationRecord) -> None:
-        obj = self._cache.get(Investigation, record.namespace, record.name)
-        if obj is None or obj.metadata.uid != str(record.id):
-            raw = await self._client.find(Investigation.KIND, record.namespace, record.name)
-            if raw is None or raw["metadata"]["uid"] != str(record.id):
-                await self._reads.mark_published(record.id, record.revision)
-                return
-            found = self._cache.find(self._cache.put(raw))
-            if not isinstance(found, Investigation):
-                return
-            obj = found
-        status = project(record, obj, datetime.now(UTC))
-        self._patched[record.id] = time.monotonic()
-        if await write_status(self._client, obj, status):
-            for kind, reason, message in news(record, obj.status):
-                await self._events.tell(obj, reason, message, kind=kind)
-            self._remember(obj, status)
-        await self._reads.mark_published(record.id, record.revision)
-
-    def _remember(self, obj: AnyResource, status: Any) -> None:
-        """Keeps the written status until the watch brings it, so that the next patch is a difference to it."""
-        raw = obj.model_copy(update={"status": status}).to_dict()
-        self._cache.put({**raw, "kind": obj.KIND})
+    async def _sweep(self) -> None:
+        for identity in await self._runs.expire_overdue(SWEEP_GRACE_SECONDS):
+            log.warning("investigation %s had no worker and would have had none: ended", identity)

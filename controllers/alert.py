@@ -2,31 +2,35 @@
 
 Watches: Alerts, Investigations, Chains. Decides: whether a chain takes the alert; it waits when none does yet, and is
 looked at again when a Chain appears. Writes: the Investigation (named after the alert, so creating it twice is
-creating it once), the conditions `Accepted` and `Finished`, and deletes the alert when its time is over.
+creating it once), the conditions `Accepted` and `Finished`, and deletes the alert when its time is over. An alert whose
+Investigation was deleted is finished: who deleted it did not want it to run again. So is one that carries another
+alert's uid as its own: it was restored from a backup.
 """
 
 import hashlib
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from tarsy.controllers.cache import Cache
 from tarsy.controllers.status import write_status
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.kube.events import Events
 from tarsy.plan.errors import At, PlanInvalid
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import API_VERSION, Condition, condition, set_condition
+from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1 import Alert, AlertStatus, Investigation
 from tarsy.resources.v1alpha1.alert import InvestigationRef
 from tarsy.resources.v1alpha1.common import ConditionType
 
 ALERT_LABEL = "tarsy.dev/alert-uid"
+ACCEPTED_UID = "tarsy.dev/accepted-uid"
+"""The annotation by which a restored copy is told from what ran: the uid that the object had (DESIGN section 3)."""
+
 _NAME_LIMIT = 63
+A = TypeVar("A", Alert, Investigation)
 
 
-async def reconcile(
-    alert: Alert, cache: Cache, client: KubeClient, events: Events, library_namespace: str
-) -> float | None:
+async def reconcile(alert: Alert, cache: Cache, client: KubeClient, library_namespace: str) -> float | None:
     """Brings an alert one step further; returns after how many seconds to look again, if at all.
 
     Raises:
@@ -34,21 +38,55 @@ async def reconcile(
     """
     now = datetime.now(UTC)
     meta = alert.metadata
-    name = alert.status.investigation_ref.name if alert.status.investigation_ref else investigation_name(alert)
-    investigation = cache.get(Investigation, meta.namespace, name)
-    if investigation is None and alert.status.investigation_ref is None:
-        refusal = _refusal(alert, cache, library_namespace)
-        if refusal:
-            await write_status(client, alert, _status(alert, None, refusal, now))
+    if meta.annotations.get(ACCEPTED_UID, meta.uid) != meta.uid:
+        await write_status(client, cache, alert, _restored(alert, now))
+        return await expire(client, alert, _finished_at(alert), now)
+    if alert.status.investigation_ref is not None:
+        investigation = await _made_before(alert, alert.status.investigation_ref, cache, client)
+    else:
+        name = investigation_name(alert)
+        investigation = cache.get(Investigation, meta.namespace, name)
+        if investigation is None:
+            refusal = _refusal(alert, cache, library_namespace)
+            if refusal:
+                await write_status(client, cache, alert, _status(alert, None, refusal, now))
+                return None
+            investigation = await _create(alert, name, cache, client)
+        if not _is_of(investigation, alert):
+            text = f"{investigation} is not of this alert; delete it, or create the alert under another name"
+            await write_status(client, cache, alert, _status(alert, None, ("NameTaken", text), now))
             return None
-        investigation = await _create(alert, name, client)
-        await events.tell(alert, "InvestigationCreated", f"Investigation {name} was created.")
-    finished = condition(investigation.status.conditions, ConditionType.FINISHED) if investigation else None
-    await write_status(client, alert, _status(alert, investigation, None, now))
-    if investigation is not None and not (finished and finished.status == "True"):
-        return None
-    over = (finished.last_transition_time if finished else None) or _finished_at(alert)
-    return await expire(client, alert, over, now)
+        if ACCEPTED_UID not in meta.annotations:
+            alert = await mark_accepted(client, cache, alert)
+    await write_status(client, cache, alert, _status(alert, investigation, None, now))
+    return await expire(client, alert, _finished_at(alert), now)
+
+
+async def mark_accepted(client: KubeClient, cache: Cache, obj: A) -> A:
+    """Lets a restored copy be told from what ran; the object as it is then."""
+    meta = obj.metadata
+    body = {"metadata": {"uid": meta.uid, "annotations": {ACCEPTED_UID: meta.uid}}}
+    patched = await client.patch(obj.KIND, meta.namespace, meta.name, body)
+    cache.put(patched)
+    return parse_as(type(obj), patched)
+
+
+async def _made_before(
+    alert: Alert, reference: InvestigationRef, cache: Cache, client: KubeClient
+) -> Investigation | None:
+    """The alert's Investigation; None when it is gone. The cache may not have it yet, so the API is asked."""
+    namespace = alert.metadata.namespace
+    found = cache.get(Investigation, namespace, reference.name)
+    if found is None and not _is_finished(alert):
+        raw = await client.find(Investigation.KIND, namespace, reference.name)
+        there = cache.find(cache.put(raw)) if raw else None
+        found = there if isinstance(there, Investigation) else None
+    return found if found is not None and found.metadata.uid == reference.uid else None
+
+
+def _is_of(investigation: Investigation, alert: Alert) -> bool:
+    reference = investigation.spec.alert_ref
+    return reference is not None and (reference.name, reference.uid) == (alert.metadata.name, alert.metadata.uid)
 
 
 async def expire(
@@ -85,7 +123,7 @@ def _refusal(alert: Alert, cache: Cache, library_namespace: str) -> tuple[str, s
     return ("NoChain", chain.message) if isinstance(chain, NoChain) else None
 
 
-async def _create(alert: Alert, name: str, client: KubeClient) -> Investigation:
+async def _create(alert: Alert, name: str, cache: Cache, client: KubeClient) -> Investigation:
     meta = alert.metadata
     body: dict[str, Any] = {
         "apiVersion": API_VERSION,
@@ -102,7 +140,8 @@ async def _create(alert: Alert, name: str, client: KubeClient) -> Investigation:
         if error.reason != "AlreadyExists":
             raise
         created = await client.get(Investigation.KIND, meta.namespace, name)
-    return Investigation.model_validate(created)
+    cache.put(created)
+    return parse_as(Investigation, created)
 
 
 def _status(
@@ -110,7 +149,8 @@ def _status(
 ) -> AlertStatus:
     old, generation = alert.status, alert.metadata.generation
     done = condition(investigation.status.conditions, ConditionType.FINISHED) if investigation else None
-    finished = (done is not None and done.status == "True") or (_is_finished(alert) and not refusal)
+    gone = investigation is None and not refusal
+    finished = gone or (done is not None and done.status == "True")
     if refusal:
         accepted = Condition(type=ConditionType.ACCEPTED, status="False", reason=refusal[0], message=refusal[1])
     else:
@@ -124,9 +164,11 @@ def _status(
         end = Condition(
             type=ConditionType.FINISHED,
             status="True",
-            reason="InvestigationFinished",
-            message="The investigation ended.",
+            reason="InvestigationDeleted" if gone else "InvestigationFinished",
+            message="The investigation was deleted." if gone else "The investigation ended.",
         )
+        if gone and (before := condition(old.conditions, ConditionType.FINISHED)) and before.status == "True":
+            end = before
     else:
         end = Condition(
             type=ConditionType.FINISHED,
@@ -148,12 +190,21 @@ def _status(
     )
 
 
+def _restored(alert: Alert, now: datetime) -> AlertStatus:
+    generation, conditions = alert.metadata.generation, alert.status.conditions
+    message = "This is a copy of an alert that was investigated before; create a new one to investigate it again."
+    for kind, status in ((ConditionType.ACCEPTED, "False"), (ConditionType.FINISHED, "True")):
+        item = Condition.model_validate({"type": kind, "status": status, "reason": "Restored", "message": message})
+        conditions = set_condition(conditions, item.model_copy(update={"observed_generation": generation}), now)
+    return AlertStatus(observed_generation=generation, conditions=conditions, phase="Finished")
+
+
 def _is_finished(alert: Alert) -> bool:
     end = condition(alert.status.conditions, ConditionType.FINISHED)
     return end is not None and end.status == "True"
 
 
 def _finished_at(alert: Alert) -> datetime | None:
-    """When the alert finished; one whose Investigation was deleted before its end counts from when that was seen."""
+    """When that was seen, by this controller: an alert is never deleted before its end was told."""
     end = condition(alert.status.conditions, ConditionType.FINISHED)
     return end.last_transition_time if end and end.status == "True" else None

@@ -1,7 +1,8 @@
-"""What is in the cluster, as the watch last saw it: a plain dictionary on the main loop.
+"""What is in the cluster, as it was last seen: a plain dictionary on the main loop.
 
-Only the main loop touches it; the watch thread hands events over. An object that does not parse is kept as
-`InvalidResource`, so its status can say what is wrong with it.
+Only the main loop touches it; the watch thread hands events over. Objects come from three sides, the watch, the relist
+and the answers to our own writes, and not always in the order of their making, so an older version never replaces a
+newer one. An object that does not parse is kept as `Unreadable`, so its status can say what is wrong with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,26 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
+class Version:
+    """Which object, and which state of it."""
+
+    uid: str
+    generation: int
+    resource_version: str
+
+    @classmethod
+    def of(cls, raw: Mapping[str, Any]) -> "Version":
+        """That of an object as the API gave it."""
+        meta = raw["metadata"]
+        return cls(meta.get("uid", ""), meta.get("generation", 0), meta.get("resourceVersion", ""))
+
+    def older_than(self, other: "Version") -> bool:
+        """Whether it was made before: resourceVersions grow (KEP-5504); what is no number is not compared."""
+        ours, theirs = self.resource_version, other.resource_version
+        return ours.isdigit() and theirs.isdigit() and int(ours) < int(theirs)
+
+
+@dataclass(frozen=True, slots=True)
 class Unreadable:
     """An object of ours that does not fit its kind: raw, and why."""
 
@@ -40,12 +61,23 @@ class Cache:
     def __init__(self) -> None:
         self._objects: dict[str, dict[tuple[str, str], AnyResource]] = {}
         self._unreadable: dict[Key, Unreadable] = {}
+        self._versions: dict[str, dict[tuple[str, str], Version]] = {}
         self._labels: dict[str, Mapping[str, str]] = {}
 
-    def put(self, raw: Mapping[str, Any]) -> Key:
-        """Takes an object as the API gave it."""
+    def put(self, raw: Mapping[str, Any], *, instead_of: Version | None = None) -> Key:
+        """Takes an object as the API gave it, unless what is here is newer.
+
+        Args:
+            raw: the object.
+            instead_of: the version here that this one is known to follow, whatever the numbers say (after etcd was
+                restored from a backup they begin anew).
+        """
         meta = raw["metadata"]
         key = Key(raw["kind"], meta.get("namespace", ""), meta["name"])
+        version, here = Version.of(raw), self.version(key)
+        if here is not None and here != instead_of and version.older_than(here):
+            return key
+        self._versions.setdefault(key.kind, {})[key.namespace, key.name] = version
         objects = self._objects.setdefault(key.kind, {})
         try:
             objects[key.namespace, key.name] = parse(raw)
@@ -55,11 +87,18 @@ class Cache:
             self._unreadable[key] = Unreadable(raw, error)
         return key
 
-    def drop(self, key: Key) -> str | None:
-        """Forgets an object; the uid it had."""
+    def drop(self, key: Key, uid: str) -> None:
+        """Forgets an object that is gone; another of the same name stays."""
+        here = self.version(key)
+        if here is None or here.uid != uid:
+            return
+        del self._versions[key.kind][key.namespace, key.name]
         self._unreadable.pop(key, None)
-        gone = self._objects.get(key.kind, {}).pop((key.namespace, key.name), None)
-        return gone.metadata.uid if gone else None
+        self._objects.get(key.kind, {}).pop((key.namespace, key.name), None)
+
+    def version(self, key: Key) -> Version | None:
+        """Which version of an object is here, readable or not."""
+        return self._versions.get(key.kind, {}).get((key.namespace, key.name))
 
     def find(self, key: Key) -> AnyResource | Unreadable | None:
         """The object, what is wrong with it, or None."""
@@ -67,13 +106,11 @@ class Cache:
 
     def all_keys(self) -> list[Key]:
         """The keys of all objects."""
-        kinds = {*self._objects, *(key.kind for key in self._unreadable)}
-        return [key for kind in kinds for key in self.keys_of(kind)]
+        return [key for kind in self._versions for key in self.keys_of(kind)]
 
     def keys_of(self, kind: str) -> list[Key]:
-        """The keys of a kind's objects."""
-        readable = [Key(kind, namespace, name) for namespace, name in self._objects.get(kind, {})]
-        return readable + [key for key in self._unreadable if key.kind == kind]
+        """The keys of a kind's objects, readable or not."""
+        return [Key(kind, namespace, name) for namespace, name in self._versions.get(kind, {})]
 
     def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
         """Takes the labels of a namespace (None: it is gone)."""

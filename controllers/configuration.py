@@ -43,7 +43,7 @@ async def reconcile(obj: AnyResource, cache: Cache, client: KubeClient, read_sec
         except SecretProblem as problem:
             errors.append((at.error(problem.message), problem.reason))
     status = judge(obj, errors, datetime.now(UTC))
-    await write_status(client, obj, status)
+    await write_status(client, cache, obj, status)
     if not named:
         return None
     return RECHECK_SECONDS if errors else SETTLED_RECHECK_SECONDS

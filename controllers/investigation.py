@@ -3,7 +3,7 @@
 Watches: Investigations, Alerts, and all configuration (a plan that could not be made is tried again when something it
 may need changes). Decides: whether the plan can be resolved; whether the object is a restored copy; whether it was
 deleted. Writes: a pending run with its frozen plan into the record, `Accepted` while there is none, and the desired
-state. What an accepted run does is written by `projection`, from the record.
+state. What an accepted run does is written by `publisher`, from the record.
 """
 
 from collections.abc import Mapping
@@ -12,25 +12,22 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from tarsy.controllers.alert import expire
+from tarsy.controllers.alert import ACCEPTED_UID, expire, mark_accepted
 from tarsy.controllers.cache import Cache, Unreadable
-from tarsy.controllers.projection import project
 from tarsy.controllers.status import write_status
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.kube.events import Events
 from tarsy.plan.errors import At, PlanInvalid
 from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, search_path, select
 from tarsy.record.run import DesiredState
 from tarsy.resources.meta import Condition, condition, set_condition
-from tarsy.resources.v1alpha1 import Alert, Chain, Investigation, InvestigationDefaults, InvestigationStatus
+from tarsy.resources.v1alpha1 import Alert, Investigation, InvestigationDefaults, InvestigationStatus
 from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigMapKeyRef
 from tarsy.resources.v1alpha1.investigation import LastError
 from tarsy.store.reads import Reads
 from tarsy.store.runs import NewRun, Runs
 
-ACCEPTED_UID = "tarsy.dev/accepted-uid"
 MAX_CONFIG_MAP_BYTES = 1_048_576
 MAX_RUNBOOK_BYTES = 262_144
 RECHECK_SECONDS = 30.0
@@ -52,7 +49,6 @@ class Desk:
 
     cache: Cache
     client: KubeClient
-    events: Events
     runs: Runs
     reads: Reads
     library_namespace: str
@@ -72,30 +68,23 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
         wanted = DesiredState(investigation.spec.desired_state)
         if not record.state.finished and wanted is not record.desired_state:
             await desk.runs.set_desired_state(identity, wanted)
-        if not record.state.finished:
-            return None
+        if ACCEPTED_UID not in investigation.metadata.annotations:  # a crash came between
+            await mark_accepted(desk.client, desk.cache, investigation)
+        if not record.state.finished or _finish_time(investigation) is None:
+            return None  # its publication brings it back
         return await expire(desk.client, investigation, record.finished_at, now)
     refusal = _finished_without_record(investigation)
     if refusal is not None:
-        await write_status(desk.client, investigation, _finished(investigation, refusal, now))
+        if refusal[0] != "RecordLost" or _finish_time(investigation) is None:  # what was found stays readable
+            await write_status(desk.client, desk.cache, investigation, _finished(investigation, refusal, now))
         return await expire(desk.client, investigation, _finish_time(investigation), now)
     try:
         run = await _plan(investigation, desk)
     except NotYet as reason:
-        await write_status(desk.client, investigation, _waiting(investigation, reason, now))
+        await write_status(desk.client, desk.cache, investigation, _waiting(investigation, reason, now))
         return RECHECK_SECONDS
     await desk.runs.accept(run)
-    meta = investigation.metadata
-    await desk.client.patch(
-        Investigation.KIND,
-        meta.namespace,
-        meta.name,
-        {"metadata": {"uid": meta.uid, "annotations": {ACCEPTED_UID: meta.uid}}},
-    )
-    record = await desk.reads.record(identity)
-    if record is not None and await write_status(desk.client, investigation, project(record, investigation, now)):
-        await desk.reads.mark_published(identity, record.revision)
-    await desk.events.tell(investigation, "Accepted", f"Chain {run.plan.chain.name} was resolved; the run is queued.")
+    await mark_accepted(desk.client, desk.cache, investigation)
     return None
 
 
@@ -153,8 +142,8 @@ async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
         namespace=meta.namespace,
         namespace_uid=(namespace or {}).get("metadata", {}).get("uid", ""),
         name=meta.name,
-        alert_data=await _data(alert, meta.namespace, desk),
-        runbook=await _runbook(alert, meta.namespace, chain, desk),
+        alert_data=await _data(alert, source, desk),
+        runbook=await _runbook(alert, source, desk),
         plan=plan,
         author=author,
     )
@@ -182,39 +171,37 @@ async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent
     return alert.spec, At.of(alert), {}
 
 
-async def _data(alert: AlertContent, namespace: str, desk: Desk) -> str:
-    if alert.data is not None:
-        return alert.data
-    if alert.data_from is None:
-        raise NotYet("AlertInvalid", "set exactly one of data and dataFrom")
-    reference = alert.data_from.config_map_key_ref
-    return await _config_map(reference, namespace, "dataFrom", MAX_CONFIG_MAP_BYTES, desk.client)
+async def _data(alert: AlertContent, at: At, desk: Desk) -> str:
+    if alert.data is not None or alert.data_from is None:  # the kind's rules ask for exactly one of them
+        return alert.data or ""
+    return await _config_map(alert.data_from.config_map_key_ref, at / "dataFrom", MAX_CONFIG_MAP_BYTES, desk.client)
 
 
-async def _runbook(alert: AlertContent, namespace: str, chain: Chain, desk: Desk) -> str:
+async def _runbook(alert: AlertContent, at: At, desk: Desk) -> str:
     """The alert's runbook, else that of the defaults; a runbook that is not there is the plan's error."""
     if alert.runbook is not None:
         if alert.runbook.inline is not None:
             return alert.runbook.inline
         if alert.runbook.config_map_key_ref is not None:
             reference = alert.runbook.config_map_key_ref
-            return await _config_map(reference, namespace, "runbook", MAX_RUNBOOK_BYTES, desk.client)
+            return await _config_map(reference, at / "runbook", MAX_RUNBOOK_BYTES, desk.client)
         return ""
-    for space in search_path(namespace, desk.library_namespace):
+    for space in search_path(at.namespace, desk.library_namespace):
         defaults = desk.cache.get(InvestigationDefaults, space, "default")
         if defaults is None or defaults.spec.runbook is None:
             continue
         if defaults.spec.runbook.config_map_key_ref is not None:
             reference = defaults.spec.runbook.config_map_key_ref
-            return await _config_map(reference, space, f"{defaults}: spec.runbook", MAX_RUNBOOK_BYTES, desk.client)
+            return await _config_map(reference, At.of(defaults) / "runbook", MAX_RUNBOOK_BYTES, desk.client)
         return defaults.spec.runbook.inline or ""
     return ""
 
 
-async def _config_map(reference: ConfigMapKeyRef, namespace: str, field: str, limit: int, client: KubeClient) -> str:
-    where = f"{field}.configMapKeyRef: ConfigMap {namespace}/{reference.name}"
+async def _config_map(reference: ConfigMapKeyRef, at: At, limit: int, client: KubeClient) -> str:
+    field = (at / "configMapKeyRef").error("")
+    where = f"{field.kind} {field.namespace}/{field.name}: {field.field}: ConfigMap {at.namespace}/{reference.name}"
     try:
-        found = await client.find("ConfigMap", namespace, reference.name)
+        found = await client.find("ConfigMap", at.namespace, reference.name)
     except ApiError as error:
         if error.reason != "Forbidden":
             raise

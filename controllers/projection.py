@@ -4,6 +4,7 @@ The status is a best-effort picture of the record at one revision (DESIGN sectio
 whole each time, so nothing in it depends on what was written before but the transition times of its conditions.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal
@@ -155,11 +156,14 @@ def _conditions(record: InvestigationRecord) -> Iterator[Condition]:
 
 
 def _condition(kind: ConditionType, status: ConditionStatus, reason: str, message: str) -> Condition:
-    return Condition(type=kind, status=status, reason=reason, message=message)
+    # A reason that the API would refuse must not cost the whole status.
+    word = re.sub(r"[^A-Za-z0-9_]", "", reason)[:64]
+    return Condition(type=kind, status=status, reason=word if word[:1].isalpha() else "Unknown", message=message)
 
 
 def _name(stage: StageView) -> str:
-    return stage.name[:63].rstrip("-")
+    """The stage's name, as one that the API takes: those of a plan are, but for their length."""
+    return re.sub(r"[^a-z0-9-]", "-", stage.name.lower())[:63].strip("-") or f"stage-{stage.index}"
 
 
 def _stage(stage: StageView) -> StageSummary:

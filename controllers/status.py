@@ -1,12 +1,14 @@
 """Writes a status when, and only when, it differs.
 
-A status is written as a merge patch of the difference, with the object's uid as precondition: a patch meant for an
-object that was deleted and made anew under the same name is refused by the API server.
+A status is written as a merge patch of the difference, with uid and resourceVersion of the object it was computed from
+as precondition: what was computed from an old object is refused by the API server, and computed again from the new one.
+So a slow controller, or a second one for the seconds two overlap, never writes an older status over a newer.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from tarsy.controllers.cache import Cache, Key
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.resources.meta import AnyResource, Status
 
@@ -24,21 +26,36 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
     return patch
 
 
-async def write_status(client: KubeClient, obj: AnyResource, status: Status) -> bool:
-    """Makes the object's status `status`; False when it was so already, or the object is gone or another one.
+async def write_status(client: KubeClient, cache: Cache, obj: AnyResource, status: Status) -> bool:
+    """Makes the object's status `status`, and the cache know it; False when it was so already, or the object is gone.
 
     Raises:
-        ApiError: the API refused, or could not be reached.
+        ApiError: the API refused or could not be reached; `Conflict` when the object has changed: the cache has the
+            new one.
     """
-    patch = merge_patch(obj.status.to_dict(), status.to_dict())
+    meta = obj.metadata
+    seen = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+    key = Key(obj.KIND, meta.namespace, meta.name)
+    return await patch_status(client, cache, key, seen, merge_patch(obj.status.to_dict(), status.to_dict()))
+
+
+async def patch_status(
+    client: KubeClient, cache: Cache, key: Key, seen: Mapping[str, Any], patch: Mapping[str, Any]
+) -> bool:
+    """As `write_status`, with the difference given; `seen` are uid and resourceVersion of what it was computed from."""
     if not patch:
         return False
-    meta = obj.metadata
-    body = {"metadata": {"uid": meta.uid}, "status": patch}
+    body = {"metadata": dict(seen), "status": patch}
     try:
-        await client.patch(obj.KIND, meta.namespace, meta.name, body, subresource="status")
+        answer = await client.patch(key.kind, key.namespace, key.name, body, subresource="status")
     except ApiError as error:
-        if error.reason in ("NotFound", "Conflict"):
+        if error.reason == "NotFound":
             return False
+        if error.reason == "Conflict":
+            there = await client.find(key.kind, key.namespace, key.name)
+            if there is None or there["metadata"]["uid"] != seen["uid"]:
+                return False
+            cache.put(there)
         raise
+    cache.put(answer)
     return True

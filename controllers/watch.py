@@ -21,6 +21,9 @@ from tarsy.resources.v1alpha1 import KINDS
 
 log = logging.getLogger(__name__)
 
+STOP_SECONDS = 15.0
+"""kopf gets this long to end; its thread is a daemon and does not keep the process."""
+
 OnEvent = Callable[[str | None, Mapping[str, Any]], None]
 """Called on the main loop: type (ADDED, MODIFIED, DELETED; None for a listing) and the object."""
 
@@ -56,8 +59,7 @@ class Watch:
                 log.warning("watching the cluster ended; starting it again in %g s", pause)
             except asyncio.CancelledError:
                 stop.set()
-                async with asyncio.timeout(15):
-                    await asyncio.wait([ended])
+                await asyncio.wait([ended], timeout=STOP_SECONDS)
                 raise
             except Exception as error:
                 log.warning("watching the cluster failed; starting it again in %g s: %s", pause, error)

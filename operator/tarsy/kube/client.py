@@ -6,8 +6,9 @@ objects are custom resources. Every request has a timeout; a conflict, a missing
 `ApiError.reason`, the API's own word.
 """
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,7 @@ from typing import Any, Self
 
 import aiohttp
 import orjson
+import yaml
 from kubernetes.aio import config as kube_config
 from kubernetes.aio.client import ApiClient, Configuration
 
@@ -89,8 +91,11 @@ class Connection:
 class KubeClient:
     """A connection to one Kubernetes API as one identity. Use as an async context manager."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, loader: Any = None) -> None:
+        """Takes a loaded configuration, and what loaded it where tokens come from a plugin and end."""
         self._configuration = configuration
+        self._loader = loader
+        self._refreshing = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
 
     @classmethod
@@ -106,16 +111,17 @@ class KubeClient:
                 with contextlib.suppress(kube_config.ConfigException):
                     kube_config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
                     return cls(configuration)
-            await kube_config.load_kube_config(  # type: ignore[no-untyped-call]
+            loader = await kube_config.load_kube_config(  # type: ignore[no-untyped-call]
                 config_file=str(kubeconfig) if kubeconfig else None,
                 context=context,
                 client_configuration=configuration,
                 persist_config=False,
             )
-        except (kube_config.ConfigException, OSError) as error:
+        except (kube_config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError) as error:
             where = kubeconfig or "the pod's ServiceAccount and the default kubeconfig"
-            raise ApiError(0, "NoConfiguration", f"no usable configuration of a cluster in {where}: {error}") from error
-        return cls(configuration)
+            said = _without_content(error)
+            raise ApiError(0, "NoConfiguration", f"no usable configuration of a cluster in {where}: {said}") from None
+        return cls(configuration, loader)
 
     async def __aenter__(self) -> Self:
         # The generated client knows how to make the TLS context of a configuration; it is asked for that only.
@@ -125,7 +131,6 @@ class KubeClient:
         finally:
             await api.close()  # type: ignore[no-untyped-call]
         self._session = aiohttp.ClientSession(
-            base_url=self._configuration.host,
             connector=connector,
             json_serialize=lambda value: orjson.dumps(value).decode(),
             headers={"User-Agent": "tarsy"},
@@ -145,6 +150,10 @@ class KubeClient:
 
     async def token(self) -> str | None:
         """The bearer token as it is now, refreshed where the configuration says how; None without one."""
+        if self._loader is not None and hasattr(self._loader, "exec_plugin_expiry"):
+            async with self._refreshing:  # the plugin runs only where its token is about to end
+                if await self._loader.load_from_exec_plugin():
+                    self._configuration.api_key["BearerToken"] = self._loader.token
         settings: Any = await self._configuration.auth_settings()
         if bearer := settings.get("BearerToken"):
             return str(bearer["value"]).split(" ", 1)[-1]
@@ -232,20 +241,6 @@ class KubeClient:
         answer = await self._request("GET", "/version")
         return int(answer["major"]), int("".join(c for c in answer["minor"] if c.isdigit()))
 
-    async def watch(
-        self, kind: str, namespace: str | None = None, *, resource_version: str = "", seconds: int = 60, **query: str
-    ) -> AsyncIterator[dict[str, Any]]:
-        """The events of one watch request, which the server ends after `seconds`."""
-        query |= {"watch": "true", "timeoutSeconds": str(seconds), "resourceVersion": resource_version}
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_SECONDS, sock_read=seconds + 10)
-        async with self._send("GET", path(kind, namespace), query, None, "application/json", timeout) as answer:
-            await _raise_for_status(answer)
-            buffer = b""
-            async for piece in answer.content.iter_any():
-                *lines, buffer = (buffer + piece).split(b"\n")
-                for line in lines:
-                    yield orjson.loads(line)
-
     async def _request(
         self,
         method: str,
@@ -255,47 +250,58 @@ class KubeClient:
         body: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
     ) -> dict[str, Any]:
-        timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS)
-        async with self._send(method, target, query, body, content_type, timeout) as answer:
-            await _raise_for_status(answer)
-            data = orjson.loads(await answer.read())
-            return data if isinstance(data, dict) else {}
-
-    @contextlib.asynccontextmanager
-    async def _send(
-        self,
-        method: str,
-        target: str,
-        query: Mapping[str, str] | None,
-        body: Mapping[str, Any] | None,
-        content_type: str,
-        timeout: aiohttp.ClientTimeout,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
         if self._session is None:
             raise RuntimeError("KubeClient is an async context manager: enter it before a request")
         headers = {"Accept": "application/json"}
-        if token := await self.token():
-            headers["Authorization"] = f"Bearer {token}"
         data = None
         if body is not None:
             headers["Content-Type"] = content_type
             data = orjson.dumps(body)
+        cfg = self._configuration
         try:
+            if token := await self.token():
+                headers["Authorization"] = f"Bearer {token}"
             async with self._session.request(
-                method, target, params=query, data=data, headers=headers, timeout=timeout
+                method,
+                # Joined by hand: some gateways serve the API below a path.
+                cfg.host.rstrip("/") + target,
+                params=query,
+                data=data,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
+                proxy=cfg.proxy,
+                server_hostname=cfg.tls_server_name,
+                allow_redirects=False,
             ) as answer:
-                yield answer
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+                content = await answer.read()
+        except (TimeoutError, aiohttp.ClientError, OSError, kube_config.ConfigException) as error:
             text = str(error) or type(error).__name__
             raise ApiError(0, "Unreachable", f"the Kubernetes API could not be reached: {text}") from error
+        return _answer(f"{method} {target}", answer.status, answer.reason, content)
 
 
-async def _raise_for_status(answer: aiohttp.ClientResponse) -> None:
-    if answer.status < 400:
-        return
+def _answer(what: str, code: int, phrase: str | None, content: bytes) -> dict[str, Any]:
+    """The object in an answer.
+
+    Raises:
+        ApiError: it tells of a failure, or it is no answer of a Kubernetes API (a proxy's page).
+    """
     try:
-        status = orjson.loads(await answer.read())
-        reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
-    except (orjson.JSONDecodeError, AttributeError):
-        reason, message = "", ""
-    raise ApiError(answer.status, reason or (answer.reason or "Error"), message or f"HTTP status {answer.status}")
+        found = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        found = None
+    if code < 300 and isinstance(found, dict):
+        return found
+    said = found if isinstance(found, dict) else {}
+    reason = str(said.get("reason") or phrase or "Error") if code >= 300 else "NoKubernetesAnswer"
+    message = str(said.get("message") or f"{what}: HTTP status {code}, and no answer of a Kubernetes API")
+    raise ApiError(code if code >= 300 else 0, reason, message)
+
+
+def _without_content(error: Exception) -> str:
+    """What is wrong with a configuration, without quoting it: a kubeconfig holds tokens and keys."""
+    if isinstance(error, kube_config.ConfigException | OSError):
+        return str(error)
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        return f"it is no YAML (line {error.problem_mark.line + 1})"
+    return f"it is malformed ({type(error).__name__})"

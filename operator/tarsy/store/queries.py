@@ -7,12 +7,14 @@ text in every step. Nothing else is ever put into a statement; values travel as 
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 
 _BLOCK = re.compile(r"^-- name: (\w+)[ \t]*\n", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
 
 
+@cache
 def load(name: str) -> Mapping[str, str]:
     """The statements of `sql/<name>.sql` by name, fragments put in."""
     parts = _BLOCK.split(files("tarsy.store").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8"))

@@ -236,6 +236,7 @@ class RunWriter:
             clean_or_none(result.message.tool_call_id),
             clean_or_none(result.message.tool_name),
             result.loop.model_dump(mode="json"),
+            result.message.role.value,
         )
 
     async def write_events(self, events: Sequence[Event]) -> None:

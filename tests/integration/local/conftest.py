@@ -1,9 +1,9 @@
-"""One Kubernetes API server for all tests of a session, and kubectl to use it."""
+"""kubectl for the Kubernetes API server of the session."""
 
 import json
 import subprocess
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,12 +11,6 @@ import pytest
 from tarsy.local.apiserver.server import ApiServer
 
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture(scope="session")
-def kube_api() -> Iterator[ApiServer]:
-    with ApiServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ EVERYWHERE = {
     *((f"{plural}.tarsy.dev", verb) for plural, verb in SEEN),
     *((f"{kind.PLURAL}.tarsy.dev/status", "patch") for kind in KINDS.values()),
     ("investigations.tarsy.dev", "create"),
+    ("alerts.tarsy.dev", "patch"),
     ("investigations.tarsy.dev", "patch"),
     ("investigations.tarsy.dev", "delete"),
     ("alerts.tarsy.dev", "delete"),

@@ -221,7 +221,7 @@ WITH {_fence}, closed AS (
     RETURNING i.id, i.revision, i.event_seq
 ), {_events}, said AS (
     INSERT INTO message (execution, seq, role, content, tool_call_id, tool_name)
-    SELECT $13, $17, 'tool', $18, $19, $20 FROM run
+    SELECT $13, $17, $22, $18, $19, $20 FROM run
     ON CONFLICT DO NOTHING
 ), looped AS (
     UPDATE execution e SET loop = $21::jsonb FROM run WHERE e.id = $13

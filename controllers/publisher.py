@@ -1,0 +1,142 @@
+"""Publishes records: what a run did becomes the status of its object, and Events.
+
+Watches: the record, by its revisions. Decides: what is worth a write: a change that people wait for (a stage, the
+phase, a condition) at most once a second, the end at once, mere counters every ten seconds. Writes: the status of
+accepted Investigations, and Events. What cannot be published is left for later and holds nobody else up.
+"""
+
+import asyncio
+import logging
+import time
+from datetime import UTC, datetime
+from uuid import UUID
+
+from tarsy.controllers.cache import Cache
+from tarsy.controllers.projection import news, project
+from tarsy.controllers.status import write_status
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.events import Events
+from tarsy.record.run import InvestigationRecord
+from tarsy.resources.v1alpha1 import Investigation, InvestigationStatus
+from tarsy.store.errors import StoreError
+from tarsy.store.reads import Reads
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 1.0
+"""The record is looked at this often without a wake-up, and a status is patched at most this often."""
+
+PAUSE_SECONDS = 0.1
+"""From a wake-up to a round: steps that follow each other at once, such as accepted and claimed, are one write, and a
+busy installation does not read the record with every step of every run."""
+
+COUNTERS_SECONDS = 10.0
+AFTER_ERROR_SECONDS = 10.0
+LIMIT = 1000
+
+
+class Publisher:
+    """Brings status up to date with the record.
+
+    Args:
+        active: set while this replica may write.
+        changed: set by whoever hears that a record changed.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        cache: Cache,
+        reads: Reads,
+        events: Events,
+        *,
+        active: asyncio.Event,
+        changed: asyncio.Event,
+    ) -> None:
+        self._client = client
+        self._cache = cache
+        self._reads = reads
+        self._events = events
+        self._active = active
+        self._changed = changed
+        self._written: dict[UUID, float] = {}
+        self._held: dict[UUID, float] = {}
+
+    async def run(self) -> None:
+        """Publishes until cancelled."""
+        while True:
+            await self._active.wait()
+            await asyncio.sleep(PAUSE_SECONDS)
+            self._changed.clear()
+            wait = POLL_SECONDS
+            try:
+                wait = await self._round()
+            except (ApiError, StoreError) as error:
+                log.warning("status could not be published: %s", error)
+            try:
+                async with asyncio.timeout(wait):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+    async def _round(self) -> float:
+        """Publishes all that is due; returns the seconds after which more is due without a wake-up."""
+        now, soonest = time.monotonic(), POLL_SECONDS
+        self._written = {k: v for k, v in self._written.items() if now - v < COUNTERS_SECONDS}
+        self._held = {k: v for k, v in self._held.items() if v > now}
+        for record in await self._reads.unpublished(LIMIT):
+            if record.id in self._held or not self._active.is_set():
+                continue
+            left = self._written.get(record.id, 0.0) + POLL_SECONDS - now
+            if left > 0 and not record.state.finished:
+                soonest = min(soonest, left)
+                continue
+            try:
+                await self._publish(record)
+            except StoreError:
+                raise
+            except ApiError as error:
+                if error.transient:
+                    raise
+                if error.reason != "Conflict":  # then the object has changed: the next round sees it
+                    self._hold(record)
+                log.info("status of Investigation %s/%s: %s", record.namespace, record.name, error)
+            except Exception:
+                self._hold(record)
+                log.exception("status of Investigation %s/%s could not be made", record.namespace, record.name)
+        return soonest
+
+    def _hold(self, record: InvestigationRecord) -> None:
+        self._held[record.id] = time.monotonic() + AFTER_ERROR_SECONDS
+
+    async def _publish(self, record: InvestigationRecord) -> None:
+        obj = self._cache.get(Investigation, record.namespace, record.name)
+        if obj is None or obj.metadata.uid != str(record.id):
+            raw = await self._client.find(Investigation.KIND, record.namespace, record.name)
+            if raw is None or raw["metadata"]["uid"] != str(record.id):
+                await self._reads.mark_published(record.id, record.revision)
+                return
+            found = self._cache.find(self._cache.put(raw))
+            if not isinstance(found, Investigation):
+                self._hold(record)
+                return
+            obj = found
+        if (obj.status.record_revision or 0) > record.revision:  # another controller was faster
+            latest = await self._reads.record(record.id)
+            if latest is None:
+                return
+            record = latest
+        status = project(record, obj, datetime.now(UTC))
+        if _counters_only(obj.status, status) and record.id in self._written:
+            return
+        if await write_status(self._client, self._cache, obj, status):
+            self._written[record.id] = time.monotonic()
+            for kind, reason, message in news(record, obj.status):
+                await self._events.tell(obj, reason, message, kind=kind)
+        await self._reads.mark_published(record.id, record.revision)
+
+
+def _counters_only(old: InvestigationStatus, new: InvestigationStatus) -> bool:
+    """Whether nothing but what grows with every step differs."""
+    same = {"usage": old.usage, "record_revision": old.record_revision}
+    return new.finished_at is None and new.model_copy(update=same) == old

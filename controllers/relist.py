@@ -1,0 +1,77 @@
+"""Compares what the watch told with what is there: objects that came, changed or went, and runs without an object.
+
+What is only here is gone, but not what came while the list was being read: so the cache is looked at before, and the
+record before that. A run is stopped only after the API was asked for its object by name.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+from uuid import UUID
+
+from tarsy.controllers.cache import Cache, Key, Version
+from tarsy.kube.client import KubeClient
+from tarsy.resources.v1alpha1 import KINDS, Investigation
+from tarsy.store.reads import Reads
+from tarsy.store.runs import Runs
+
+
+class Seen(Protocol):
+    """Takes an object that is there; `instead_of` is what it is known to follow."""
+
+    def __call__(self, raw: Mapping[str, Any], instead_of: Version | None = None) -> None: ...
+
+
+class Gone(Protocol):
+    """Takes note of an object that is there no more."""
+
+    def __call__(self, key: Key, uid: str) -> None: ...
+
+
+async def relist(
+    client: KubeClient,
+    cache: Cache,
+    reads: Reads,
+    runs: Runs,
+    namespaces: tuple[str, ...],
+    *,
+    seen: Seen,
+    gone: Gone,
+) -> None:
+    """Lists all kinds once.
+
+    Raises:
+        ApiError: the Kubernetes API refused or could not be reached.
+        StoreError: the record could not be read or written.
+    """
+    unfinished = await reads.unfinished()
+    spaces: tuple[str | None, ...] = namespaces or (None,)
+    living: set[str] = set()
+    for kind in KINDS:
+        before = {key: version for key in cache.keys_of(kind) if (version := cache.version(key))}
+        listed = [{**raw, "kind": kind} for space in spaces for raw in await client.list(kind, space)]
+        there: set[str] = set()
+        for raw in listed:
+            meta = raw["metadata"]
+            there.add(meta["uid"])
+            known = before.get(Key(kind, meta.get("namespace", ""), meta["name"]))
+            if known != Version.of(raw):
+                seen(raw, known)
+        for key, version in before.items():
+            if version.uid not in there:
+                gone(key, version.uid)
+        if kind == Investigation.KIND:
+            living = there
+    for identity in unfinished:
+        if str(identity) not in living:
+            await _stop_without_object(identity, client, reads, runs, namespaces)
+
+
+async def _stop_without_object(
+    identity: UUID, client: KubeClient, reads: Reads, runs: Runs, namespaces: tuple[str, ...]
+) -> None:
+    record = await reads.record(identity)
+    if record is None or (namespaces and record.namespace not in namespaces):
+        return
+    raw = await client.find(Investigation.KIND, record.namespace, record.name)
+    if raw is None or raw["metadata"]["uid"] != str(identity):
+        await runs.object_deleted(identity)

@@ -1,0 +1,13 @@
+"""A desk a test: a namespace on the real API server, a database on the real Postgres."""
+
+import asyncpg
+import pytest
+
+from integration.controllers.desk import Desk
+from tarsy.kube.client import KubeClient
+from tarsy.local.apiserver.server import ApiServer
+
+
+@pytest.fixture
+async def desk(tarsy_api: ApiServer, kube: KubeClient, namespace: str, records: asyncpg.Pool) -> Desk:
+    return Desk(kube, namespace, records, tarsy_api.kubeconfig)

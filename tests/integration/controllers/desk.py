@@ -1,0 +1,206 @@
+"""The active controller in this process, the cluster it looks after, and workers played by hand."""
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+import asyncpg
+
+from tarsy.controllers.active import ActiveController
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.credentials import Secrets
+from tarsy.kube.events import Events
+from tarsy.kube.lease import LeaderElection
+from tarsy.record.finding import Confidence, Finding
+from tarsy.record.run import InvestigationRecord, RunOutcome, State
+from tarsy.resources.meta import API_VERSION
+from tarsy.store.claims import ClaimedRun, Claims
+from tarsy.store.reads import Reads
+from tarsy.store.runs import Runs
+
+T = TypeVar("T")
+
+
+async def eventually(look: Callable[[], Awaitable[T]], seconds: float = 20.0) -> T:
+    """What `look` finds as soon as it is something; AssertionErrors of `look` count as nothing yet."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            found = await look()
+            if found:
+                return found
+            problem: object = f"found {found!r}"
+        except (AssertionError, ApiError) as error:
+            problem = error
+        if time.monotonic() > until:
+            raise AssertionError(f"not so within {seconds:g} s: {problem}")
+        await asyncio.sleep(0.05)
+
+
+class CountingClient(KubeClient):
+    """Notes every write that it sends."""
+
+    writes: Counter[str]
+
+    async def _request(self, method: str, target: str, **rest: Any) -> dict[str, Any]:
+        if method != "GET":
+            kind = target.split("/namespaces/", 1)[-1].split("/", 1)[-1]
+            parts = kind.split("/")
+            name = f"{method} {parts[0]}" + (f"/{parts[2]}" if len(parts) > 2 else "")
+            if parts[0] != "leases":
+                self.writes[name] += 1
+        return await super()._request(method, target, **rest)
+
+
+class Chosen(LeaderElection):
+    """Believes that it is the one, whatever the Lease says."""
+
+    async def run(self) -> None:
+        self.passive.clear()
+        self.active.set()
+        await asyncio.Event().wait()
+
+
+class Desk:
+    """A namespace, a database, and controllers for them."""
+
+    def __init__(self, kube: KubeClient, namespace: str, pool: asyncpg.Pool, kubeconfig: Path) -> None:
+        self.kube = kube
+        self.namespace = namespace
+        self.pool = pool
+        self.kubeconfig = kubeconfig
+        self.reads = Reads(pool)
+        self.changed = asyncio.Event()
+        self.runs = Runs(pool, self._notify)
+        self.claims = Claims(pool, self._notify)
+
+    def _notify(self, channel: str, payload: str) -> None:
+        self.changed.set()
+
+    @contextlib.asynccontextmanager
+    async def controller(
+        self,
+        *,
+        kubeconfig: Path | None = None,
+        everywhere: bool = False,
+        relist_seconds: float = 300.0,
+        library: str | None = None,
+    ) -> AsyncIterator[Counter[str]]:
+        """Runs an active controller; gives the count of its writes."""
+        async with await CountingClient.load(kubeconfig or self.kubeconfig) as client:
+            client.writes = Counter()
+            controller = ActiveController(
+                client,
+                self.runs,
+                self.reads,
+                Secrets(client),
+                Chosen(client, self.namespace, "tarsy-controller", uuid4().hex),
+                Events(client),
+                library_namespace=library or self.namespace,
+                namespaces=() if everywhere else (self.namespace,),
+                changed=self.changed,
+                relist_seconds=relist_seconds,
+            )
+            task = asyncio.create_task(controller.run())
+            try:
+                yield client.writes
+                assert not task.done(), task.exception()
+            finally:
+                task.cancel()
+                await asyncio.wait([task], timeout=20)
+
+    async def put(self, kind: str, name: str, spec: Mapping[str, Any], **meta: Any) -> dict[str, Any]:
+        metadata = {"name": name, "namespace": self.namespace, **meta}
+        return await self.kube.create({"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec})
+
+    async def core(self, kind: str, name: str, data: Mapping[str, Any], **meta: Any) -> dict[str, Any]:
+        metadata = {"name": name, "namespace": self.namespace, **meta}
+        return await self.kube.create({"apiVersion": "v1", "kind": kind, "metadata": metadata, **data})
+
+    async def configure(self, *, skip: tuple[str, ...] = ()) -> None:
+        """A chain for alert type PodCrash, with all that it names."""
+        specs: dict[str, Mapping[str, Any]] = {
+            "LLMProvider": {"type": "openai", "model": "m"},
+            "Agent": {"instructions": "Look."},
+            "Chain": {
+                "alertTypes": ["PodCrash"],
+                "llmProvider": "one",
+                "stages": [{"name": "look", "agents": [{"name": "one"}]}],
+            },
+        }
+        for kind, spec in specs.items():
+            if kind not in skip:
+                await self.put(kind, "one", spec)
+
+    async def alert(self, name: str = "crash", **spec: Any) -> dict[str, Any]:
+        return await self.put("Alert", name, {"alertType": "PodCrash", "data": "it crashed", **spec})
+
+    async def get(self, kind: str, name: str) -> dict[str, Any]:
+        return await self.kube.get(kind, self.namespace, name)
+
+    async def conditions(self, kind: str, name: str) -> dict[str, tuple[str, str, str]]:
+        """Status, reason and message of each condition."""
+        status = (await self.get(kind, name)).get("status") or {}
+        return {c["type"]: (c["status"], c["reason"], c.get("message", "")) for c in status.get("conditions", ())}
+
+    async def reason(self, kind: str, name: str, type_: str, status: str, reason: str) -> str:
+        """Waits for a condition; its message."""
+
+        async def look() -> str:
+            found = (await self.conditions(kind, name)).get(type_)
+            assert found is not None and found[:2] == (status, reason), found
+            return found[2] or "-"
+
+        return await eventually(look)
+
+    async def investigations(self) -> list[dict[str, Any]]:
+        return await self.kube.list("Investigation", self.namespace)
+
+    async def queued(self, alert: str = "crash") -> dict[str, Any]:
+        """Waits until the alert's run is in the record; the Investigation."""
+
+        async def look() -> dict[str, Any] | None:
+            for found in await self.investigations():
+                of_alert = (found["spec"].get("alertRef") or {}).get("name") in (alert, None)
+                if of_alert and await self.reads.record(UUID(found["metadata"]["uid"])):
+                    return found
+            return None
+
+        found = await eventually(look)
+        assert found is not None
+        return found
+
+    async def record(self, investigation: Mapping[str, Any]) -> InvestigationRecord:
+        found = await self.reads.record(UUID(investigation["metadata"]["uid"]))
+        assert found is not None
+        return found
+
+    async def claim(self) -> ClaimedRun:
+        """What a worker does first; a run of another test's namespace is left alone."""
+        worker = uuid4()
+        await self.claims.register(worker, "test", 600)
+        while True:
+            (claimed,) = await self.claims.claim(worker, 1, 1000)
+            if claimed.namespace == self.namespace:
+                return claimed
+
+    async def finish(self, claimed: ClaimedRun, state: State = State.COMPLETED) -> None:
+        """What a worker does last."""
+        finding = Finding(summary="The image does not exist.", confidence=Confidence.HIGH)
+        await self.runs.finish(claimed.id, claimed.attempt, RunOutcome(state, finding=finding))
+
+    async def events(self) -> list[tuple[str, str]]:
+        """Object and reason of every Event."""
+        found = await self.kube.list("Event", self.namespace)
+        return sorted((item["involvedObject"]["kind"], item["reason"]) for item in found)
+
+    async def still(self, kind: str, name: str, seconds: float = 1.5) -> None:
+        """Asserts that the object is not written any more."""
+        before = (await self.get(kind, name))["metadata"]["resourceVersion"]
+        await asyncio.sleep(seconds)
+        assert (await self.get(kind, name))["metadata"]["resourceVersion"] == before

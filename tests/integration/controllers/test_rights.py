@@ -1,0 +1,81 @@
+"""The operator with no more rights than the shipped manifests give."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from integration.controllers.desk import Desk, eventually
+from tarsy.kube.client import KubeClient
+from tarsy.kube.lease import LeaderElection
+from tarsy.local.apiserver.server import ApiServer
+from tarsy.local.objects import documents, put
+
+pytestmark = pytest.mark.kubernetes
+ACCOUNT = "system:serviceaccount:tarsy-system:tarsy-operator"
+
+
+@pytest.fixture
+async def operator(kube: KubeClient, tarsy_api: ApiServer, tmp_path: Path) -> Path:
+    """A kubeconfig of the operator's ServiceAccount, bound as the manifests say."""
+    base = files("tarsy").joinpath("manifests", "base")
+    for name in ("namespace.yaml", "serviceaccount.yaml", "clusterrole.yaml", "role.yaml", "secret-reader.yaml"):
+        for obj in documents(base.joinpath(name).read_text("utf-8")):
+            await put(kube, obj)
+    document: dict[str, Any] = yaml.safe_load(tarsy_api.kubeconfig.read_text())
+    document["users"][0]["user"] = {"token": await kube.create_token("tarsy-system", "tarsy-operator")}
+    path = tmp_path / "operator.kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+async def test_rights_of_the_manifests_are_enough_for_the_way_of_an_alert(desk: Desk, operator: Path) -> None:
+    async with desk.controller(kubeconfig=operator, everywhere=True):
+        await desk.configure()
+        await desk.reason("Chain", "one", "Ready", "True", "Usable")
+        await desk.core("ConfigMap", "body", {"data": {"alert": "it crashed"}})
+        spec = {"alertType": "PodCrash", "dataFrom": {"configMapKeyRef": {"name": "body", "key": "alert"}}}
+        await desk.put("Alert", "crash", {**spec, "ttlSecondsAfterFinished": 0})
+        await desk.put("ChatMessage", "why", {"investigationRef": {"name": "inv"}, "question": "Why?"})
+        await desk.reason("ChatMessage", "why", "Accepted", "Unknown", "ChatNotAvailable")
+        found = await desk.queued()
+        name = found["metadata"]["name"]
+        await desk.reason("Investigation", name, "Accepted", "True", "Planned")
+        claims = await desk.claim()
+        assert str(claims.id) == found["metadata"]["uid"]
+        await desk.finish(claims)
+
+        async def gone() -> bool:
+            return await desk.kube.list("Alert", desk.namespace) == []
+
+        await eventually(gone)
+        assert ("Investigation", "Succeeded") in await desk.events()
+
+
+async def test_secret_of_a_namespace_that_has_not_let_the_operator_in_is_forbidden_with_the_remedy(
+    desk: Desk, operator: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tarsy.controllers.configuration.RECHECK_SECONDS", 0.3)
+    labels = {"tarsy.dev/credentials": "true"}
+    await desk.core("Secret", "key", {"stringData": {"api-key": "s3cr3t-value"}}, labels=labels)
+    async with desk.controller(kubeconfig=operator, everywhere=True):
+        spec = {"type": "openai", "model": "m", "apiKeySecretRef": {"name": "key", "key": "api-key"}}
+        await desk.put("LLMProvider", "one", spec)
+        message = await desk.reason("LLMProvider", "one", "Ready", "False", "SecretForbidden")
+        assert f"Secret {desk.namespace}/key" in message and "component `tenant`" in message
+        tenant = files("tarsy").joinpath("manifests", "components", "tenant", "rolebinding.yaml").read_text("utf-8")
+        for binding in documents(tenant):
+            binding["metadata"]["namespace"] = desk.namespace
+            await put(desk.kube, binding)
+        await desk.reason("LLMProvider", "one", "Ready", "True", "Usable")
+
+
+async def test_lease_is_taken_and_kept_with_the_rights_of_the_manifests(operator: Path) -> None:
+    async with await KubeClient.load(operator) as client:
+        election = LeaderElection(client, "tarsy-system", "tarsy-controller", "me")
+        for _ in range(2):
+            await election._step()
+            assert election.active.is_set()
+        await election._give_back()

@@ -1,0 +1,182 @@
+"""The client against what is no healthy API server: nothing there, proxies, pages in HTML, paths before the API."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+
+from tarsy.kube import client as module
+from tarsy.kube.client import ApiError, KubeClient
+
+Handler = Callable[[web.Request], Any]
+
+
+def kubeconfig(folder: Path, server: str, **cluster: Any) -> Path:
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
+        "users": [{"name": "u", "user": {"token": "s3cr3t-token"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+@contextlib.asynccontextmanager
+async def serving(handler: Handler) -> AsyncIterator[str]:
+    """A server that gives every request to `handler`."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        answer: web.StreamResponse = await handler(request)
+        return answer
+
+    runner = web.AppRunner(web.Application(), access_log=None)
+    runner.app.router.add_route("*", "/{tail:.*}", handle)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def error_of(folder: Path, server: str, **cluster: Any) -> ApiError:
+    async with await KubeClient.load(kubeconfig(folder, server, **cluster)) as client:
+        with pytest.raises(ApiError) as caught:
+            await client.find("ConfigMap", "a", "b")
+    assert "s3cr3t" not in str(caught.value)
+    return caught.value
+
+
+async def test_nobody_there_is_unreachable_and_may_pass(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    error = await error_of(tmp_path, f"http://127.0.0.1:{port}")
+    assert (error.status, error.reason, error.transient) == (0, "Unreachable", True)
+    assert str(port) in error.message
+
+
+async def test_server_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REQUEST_SECONDS", 0.3)
+    forever = asyncio.Event()
+
+    async def silent(request: web.Request) -> web.Response:
+        await forever.wait()
+        return web.Response()
+
+    async with serving(silent) as server:
+        error = await error_of(tmp_path, server)
+        forever.set()
+    assert error.reason == "Unreachable" and error.transient
+
+
+@pytest.mark.parametrize("code", [502, 503, 429])
+async def test_page_of_a_gateway_is_an_error_that_may_pass_and_its_body_is_not_repeated(
+    tmp_path: Path, code: int
+) -> None:
+    async def gateway(request: web.Request) -> web.Response:
+        return web.Response(status=code, text="<html>internal address 10.1.2.3</html>", content_type="text/html")
+
+    async with serving(gateway) as server:
+        error = await error_of(tmp_path, server)
+    assert error.status == code and error.transient
+    assert "10.1.2.3" not in error.message and "/configmaps/b" in error.message
+
+
+async def test_page_instead_of_an_object_is_an_error_and_no_object(tmp_path: Path) -> None:
+    async def portal(request: web.Request) -> web.Response:
+        return web.Response(text="<html>please log in</html>", content_type="text/html")
+
+    async with serving(portal) as server:
+        error = await error_of(tmp_path, server)
+    assert error.reason == "NoKubernetesAnswer" and error.transient
+
+
+async def test_missing_page_of_a_gateway_is_no_missing_object(tmp_path: Path) -> None:
+    async def gateway(request: web.Request) -> web.Response:
+        return web.Response(status=404, text="404 page not found")
+
+    async with serving(gateway) as server:
+        error = await error_of(tmp_path, server)
+    assert error.status == 404 and error.reason != "NotFound"
+
+
+async def test_token_is_not_taken_elsewhere_by_a_redirect(tmp_path: Path) -> None:
+    seen: list[str | None] = []
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization"))
+        return web.json_response({})
+
+    async with serving(elsewhere) as other:
+
+        async def redirect(request: web.Request) -> web.Response:
+            raise web.HTTPFound(other)
+
+        async with serving(redirect) as server:
+            error = await error_of(tmp_path, server)
+    assert error.status == 302 and seen == []
+
+
+async def test_answer_that_breaks_off_is_unreachable(tmp_path: Path) -> None:
+    async def half(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"Content-Length": "1000"})
+        await answer.prepare(request)
+        await answer.write(b'{"kind":')
+        assert request.transport is not None
+        request.transport.close()
+        return answer
+
+    async with serving(half) as server:
+        error = await error_of(tmp_path, server)
+    assert error.reason == "Unreachable"
+
+
+async def echo(request: web.Request) -> web.Response:
+    return web.json_response({"path": request.path, "url": str(request.url), "token": request.headers["Authorization"]})
+
+
+async def test_api_below_a_path_is_reached(tmp_path: Path) -> None:
+    async with serving(echo) as server:
+        async with await KubeClient.load(kubeconfig(tmp_path, f"{server}/k8s/clusters/c-1/")) as client:
+            answer = await client.get("ConfigMap", "a", "b")
+    assert answer["path"] == "/k8s/clusters/c-1/api/v1/namespaces/a/configmaps/b"
+    assert answer["token"] == "Bearer s3cr3t-token"
+
+
+async def test_proxy_of_the_kubeconfig_is_used(tmp_path: Path) -> None:
+    async with serving(echo) as proxy:
+        path = kubeconfig(tmp_path, "http://cluster.example", **{"proxy-url": proxy})
+        async with await KubeClient.load(path) as client:
+            answer = await client.get("ConfigMap", "a", "b")
+    assert "/api/v1/namespaces/a/configmaps/b" in answer["path"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "not: [valid", "just text", "{apiVersion: v1, kind: Config}", "users: [{user: {token: s3cr3t}}]\n: ["],
+    ids=["empty", "no YAML", "text", "no clusters", "broken with a token"],
+)
+async def test_kubeconfig_that_cannot_be_used_is_named_without_its_content(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(content)
+    with pytest.raises(ApiError) as caught:
+        await KubeClient.load(path)
+    assert caught.value.reason == "NoConfiguration"
+    assert str(path) in caught.value.message and "s3cr3t" not in caught.value.message
+
+
+async def test_kubeconfig_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ApiError, match=r"no usable configuration of a cluster in .*nowhere"):
+        await KubeClient.load(tmp_path / "nowhere")

@@ -1,0 +1,91 @@
+"""What the cache believes when news come twice, late, or from several sides."""
+
+from tarsy.controllers.cache import Cache, Key, Unreadable
+from tarsy.resources.v1alpha1 import Agent, Chain
+from unit.controllers.builders import OTHER_UID, UID, raw
+
+KEY = Key("Agent", "team-a", "one")
+
+
+def text(cache: Cache) -> str | None:
+    found = cache.get(Agent, "team-a", "one")
+    return found.spec.description if found else None
+
+
+def agent(version: str, description: str = "", uid: str = UID) -> dict:
+    return raw("Agent", "one", {"description": description}, resourceVersion=version, uid=uid)
+
+
+def test_older_version_never_replaces_a_newer_one() -> None:
+    cache = Cache()
+    cache.put(agent("9", "old"))
+    cache.put(agent("10", "new"))
+    cache.put(agent("9", "old"))
+    assert text(cache) == "new"
+
+
+def test_older_object_of_the_same_name_never_replaces_its_successor() -> None:
+    cache = Cache()
+    cache.put(agent("20", "new", OTHER_UID))
+    cache.put(agent("10", "old", UID))
+    assert text(cache) == "new"
+
+
+def test_version_that_is_known_to_follow_replaces_what_was_here_whatever_its_number() -> None:
+    cache = Cache()
+    cache.put(agent("1000", "before the restore"))
+    cache.put(agent("7", "after"), instead_of=cache.version(KEY))
+    assert text(cache) == "after"
+
+
+def test_versions_that_are_no_numbers_are_taken_as_they_come() -> None:
+    cache = Cache()
+    cache.put(agent("abc", "first"))
+    cache.put(agent("abb", "second"))
+    assert text(cache) == "second"
+
+
+def test_end_of_an_object_does_not_remove_its_successor() -> None:
+    cache = Cache()
+    cache.put(agent("10", "old", UID))
+    cache.put(agent("20", "new", OTHER_UID))
+    cache.drop(KEY, UID)
+    assert text(cache) == "new"
+    cache.drop(KEY, OTHER_UID)
+    assert cache.find(KEY) is None and cache.version(KEY) is None and cache.all_keys() == []
+
+
+def test_object_that_does_not_fit_its_kind_is_kept_with_its_errors_and_is_in_no_list() -> None:
+    cache = Cache()
+    cache.put(agent("10"))
+    cache.put(raw("Agent", "one", {"maxIterations": 0}, resourceVersion="11"))
+    found = cache.find(KEY)
+    assert isinstance(found, Unreadable)
+    assert [error.path for error in found.error.errors] == ["spec.maxIterations"]
+    assert cache.get(Agent, "team-a", "one") is None and cache.list(Agent, "team-a") == []
+    assert cache.keys_of("Agent") == [KEY]
+    cache.put(agent("12", "mended"))
+    assert text(cache) == "mended" and cache.keys_of("Agent") == [KEY]
+
+
+def test_object_that_does_not_fit_can_be_dropped() -> None:
+    cache = Cache()
+    cache.put(raw("Agent", "one", {"maxIterations": 0}))
+    cache.drop(KEY, UID)
+    assert cache.find(KEY) is None
+
+
+def test_lists_are_of_one_kind_and_one_namespace() -> None:
+    cache = Cache()
+    cache.put(raw("Agent", "a"))
+    cache.put(raw("Agent", "b", namespace="team-b"))
+    assert [obj.metadata.name for obj in cache.list(Agent, "team-a")] == ["a"]
+    assert cache.list(Chain, "team-a") == []
+
+
+def test_namespace_has_the_label_of_its_name_even_when_it_is_not_known() -> None:
+    cache = Cache()
+    cache.set_namespace("team-a", {"tier": "gold"})
+    assert cache.namespace_labels("team-a") == {"kubernetes.io/metadata.name": "team-a", "tier": "gold"}
+    cache.set_namespace("team-a", None)
+    assert cache.namespace_labels("team-a") == {"kubernetes.io/metadata.name": "team-a"}

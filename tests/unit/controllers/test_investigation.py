@@ -1,0 +1,137 @@
+"""An Investigation that has no record: whether it shall run, and what its status says when it shall not."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tarsy.controllers.cache import Cache
+from tarsy.controllers.investigation import ACCEPTED_UID, Desk, reconcile
+from tarsy.record.run import DesiredState, State
+from tarsy.resources.v1alpha1 import InvestigationStatus
+from unit.controllers.builders import NOW, OTHER_UID, UID, investigation, raw, record
+
+
+class World:
+    """API and store: no record unless one is given; writes are noted."""
+
+    def __init__(self, found: Any = None) -> None:
+        self.found = found
+        self.status: InvestigationStatus | None = None
+        self.annotations: Any = None
+        self.deleted = False
+        self.accepted: list[Any] = []
+        self.wanted: list[DesiredState] = []
+
+    def desk(self, *objects: dict[str, Any]) -> Desk:
+        cache = Cache()
+        for obj in objects:
+            cache.put(obj)
+        return Desk(cache, self, self, self, "library")  # type: ignore[arg-type]
+
+    async def record(self, run: Any) -> Any:
+        return self.found
+
+    async def accept(self, run: Any) -> bool:
+        self.accepted.append(run)
+        return True
+
+    async def set_desired_state(self, run: Any, desired: DesiredState) -> None:
+        self.wanted.append(desired)
+
+    async def find(self, kind: str, namespace: str | None, name: str) -> Any:
+        return {"metadata": {"uid": "namespace-uid"}} if kind == "Namespace" else None
+
+    async def patch(self, kind: str, namespace: str, name: str, body: Any, *, subresource: str | None = None) -> Any:
+        if subresource:
+            self.status = InvestigationStatus.model_validate(body["status"])
+        else:
+            self.annotations = body["metadata"]["annotations"]
+        return raw(kind, name, {"alertRef": {"name": "a"}}, body.get("status"), resourceVersion="11")
+
+    async def delete(self, *_: Any, **__: Any) -> None:
+        self.deleted = True
+
+
+@pytest.mark.parametrize(
+    ("annotation", "desired", "reason", "phase"),
+    [
+        (OTHER_UID, "Running", "Restored", "Failed"),
+        (OTHER_UID, "Cancelled", "Restored", "Failed"),
+        (UID, "Running", "RecordLost", "Failed"),
+        (None, "Cancelled", "Cancelled", "Cancelled"),
+        (None, "Concluded", "ConcludedBeforeStart", "Cancelled"),
+    ],
+)
+async def test_investigation_that_shall_not_run_is_finished_and_says_why(
+    annotation: str | None, desired: str, reason: str, phase: str
+) -> None:
+    world = World()
+    annotations = {ACCEPTED_UID: annotation} if annotation else {}
+    await reconcile(investigation(spec={"desiredState": desired}, annotations=annotations), world.desk())
+    assert world.accepted == [] and world.status is not None
+    assert {(c.type, c.status, c.reason) for c in world.status.conditions} == {
+        ("Accepted", "False", reason),
+        ("Finished", "True", reason),
+        ("Succeeded", "False", reason),
+    }
+    assert world.status.phase == phase and world.status.finished_at is not None
+
+
+def finished(at: Any) -> dict[str, Any]:
+    time = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    end = {"type": "Finished", "status": "True", "reason": "Succeeded", "lastTransitionTime": time}
+    return {"conditions": [end], "phase": "Succeeded", "finding": {"summary": "The image does not exist."}}
+
+
+async def test_finding_of_a_finished_investigation_stays_when_its_record_is_gone() -> None:
+    world = World()
+    obj = investigation(finished(NOW), {"ttlSecondsAfterFinished": 31_536_000}, annotations={ACCEPTED_UID: UID})
+    assert await reconcile(obj, world.desk()) is not None
+    assert world.status is None and not world.deleted
+
+
+async def test_investigation_is_not_deleted_before_its_end_was_published() -> None:
+    world = World(record(State.COMPLETED, finished_at=NOW - timedelta(days=400)))
+    spec, annotations = {"ttlSecondsAfterFinished": 0}, {ACCEPTED_UID: UID}
+    assert await reconcile(investigation(None, spec, annotations=annotations), world.desk()) is None
+    assert not world.deleted
+    await reconcile(investigation(finished(NOW - timedelta(days=400)), spec, annotations=annotations), world.desk())
+    assert world.deleted
+
+
+async def test_annotation_that_a_crash_prevented_is_written_later() -> None:
+    world = World(record(State.RUNNING))
+    await reconcile(investigation(), world.desk())
+    assert world.annotations == {ACCEPTED_UID: UID}
+
+
+@pytest.mark.parametrize(
+    ("wish", "state", "told"),
+    [
+        ("Cancelled", State.RUNNING, [DesiredState.CANCELLED]),
+        ("Concluded", State.PENDING, [DesiredState.CONCLUDED]),
+        ("Running", State.RUNNING, []),
+        ("Cancelled", State.COMPLETED, []),
+    ],
+)
+async def test_wish_is_passed_on_while_the_run_lasts(wish: str, state: State, told: list[DesiredState]) -> None:
+    world = World(record(state))
+    await reconcile(investigation(spec={"desiredState": wish}, annotations={ACCEPTED_UID: UID}), world.desk())
+    assert world.wanted == told
+
+
+async def test_investigation_of_an_alert_that_is_not_there_waits_for_it() -> None:
+    world = World()
+    assert await reconcile(investigation(), world.desk()) is not None
+    assert world.status is not None and world.status.conditions[0].reason == "AlertMissing"
+    assert "spec.alertRef.name: there is no Alert team-a/a; create it" in world.status.conditions[0].message
+    assert [c.status for c in world.status.conditions] == ["False", "False", "Unknown"]
+
+
+async def test_investigation_of_another_alert_of_that_name_waits() -> None:
+    world = World()
+    obj = investigation(spec={"alertRef": {"name": "one", "uid": OTHER_UID}})
+    await reconcile(obj, world.desk(raw("Alert", "one", {"alertType": "PodCrash", "data": "x"})))
+    assert world.status is not None and world.status.conditions[0].reason == "AlertReplaced"
+    assert "spec.alertRef.uid" in world.status.conditions[0].message

@@ -1,0 +1,174 @@
+"""The record as status and Events."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tarsy.controllers.projection import news, project
+from tarsy.record.finding import Confidence, Finding
+from tarsy.record.run import DesiredState, Failure, InvestigationRecord, RunOutcome, StageKind, State
+from tarsy.record.usage import Usage
+from tarsy.resources.meta import MAX_STATUS_BYTES, condition
+from unit.controllers.builders import NOW, investigation, record, stage
+
+
+def conditions(of: InvestigationRecord) -> dict[str, str]:
+    return {item.type: item.status for item in project(of, investigation(), NOW).conditions}
+
+
+@pytest.mark.parametrize(
+    ("state", "phase", "finished", "succeeded"),
+    [
+        (State.PENDING, "Queued", "False", "Unknown"),
+        (State.RUNNING, "Running", "False", "Unknown"),
+        (State.COMPLETED, "Succeeded", "True", "True"),
+        (State.FAILED, "Failed", "True", "False"),
+        (State.CANCELLED, "Cancelled", "True", "False"),
+        (State.TIMED_OUT, "TimedOut", "True", "False"),
+    ],
+)
+def test_each_state_has_its_phase_and_all_conditions(state: State, phase: str, finished: str, succeeded: str) -> None:
+    assert project(record(state), investigation(), NOW).phase == phase
+    assert conditions(record(state)) == {
+        "Accepted": "True",
+        "Finished": finished,
+        "Succeeded": succeeded,
+        "EvidenceDegraded": "False",
+    }
+
+
+def test_run_that_was_told_to_conclude_is_concluding() -> None:
+    assert project(record(desired_state=DesiredState.CONCLUDED), investigation(), NOW).phase == "Concluding"
+
+
+def test_failure_is_the_reason_of_finished_and_succeeded_and_the_last_error() -> None:
+    status = project(record(State.FAILED), investigation(), NOW)
+    for kind in ("Finished", "Succeeded"):
+        item = condition(status.conditions, kind)
+        assert item is not None
+        assert (item.reason, item.message) == ("ModelRefused", "The model server answers 401.")
+    assert status.last_error is not None and status.last_error.reason == "ModelRefused"
+
+
+def test_missing_servers_degrade_the_evidence_and_are_named() -> None:
+    status = project(record(State.COMPLETED, evidence_missing=("kube", "logs")), investigation(), NOW)
+    item = condition(status.conditions, "EvidenceDegraded")
+    assert item is not None and item.status == "True" and "kube, logs" in item.message
+
+
+def test_failed_executive_summary_is_told_but_the_run_succeeded() -> None:
+    outcome = RunOutcome(State.COMPLETED, executive_summary_error="The model server did not answer.")
+    status = project(record(State.COMPLETED, outcome=outcome), investigation(), NOW)
+    assert status.phase == "Succeeded"
+    assert status.last_error is not None and status.last_error.reason == "ExecutiveSummaryFailed"
+
+
+def test_progress_counts_finished_stages_and_names_the_one_that_runs() -> None:
+    stages = (stage(0, State.COMPLETED), stage(1, State.RUNNING))
+    status = project(record(stages=stages), investigation(), NOW)
+    assert (status.progress, status.current_stage) == ("1/3", "stage-1")
+
+
+def test_times_of_transition_stay_while_a_condition_stays_and_the_rest_is_made_anew() -> None:
+    first = project(record(), investigation(), NOW)
+    later = NOW + timedelta(minutes=5)
+    second = project(record(), investigation(first.to_dict()), later)
+    assert second == first
+    third = project(record(State.COMPLETED), investigation(second.to_dict()), later)
+    by_type = {item.type: item.last_transition_time for item in third.conditions}
+    assert by_type["Accepted"] == NOW and by_type["Finished"] == later
+
+
+def test_projection_changes_nothing_it_is_given() -> None:
+    obj, what = investigation({"phase": "Queued"}), record(stages=(stage(0, State.RUNNING),))
+    before = obj.model_dump_json()
+    assert project(what, obj, NOW) == project(what, obj, NOW)
+    assert obj.model_dump_json() == before
+
+
+@pytest.mark.parametrize("char", ["x", "<", '"', "漢", "\u2028", "\x00", "\n"], ids=ascii)
+def test_worst_record_makes_a_status_below_the_limit_without_control_characters(char: str) -> None:
+    failure = Failure("R" * 300, char * 100_000)
+    stages = tuple(stage(n, State.FAILED, char * 300 + f"-{n}", failure=failure) for n in range(60))
+    outcome = RunOutcome(
+        State.FAILED,
+        final_analysis=char * 1_000_000,
+        finding=Finding(summary=char * 1024, confidence=Confidence.LOW),
+        executive_summary=char * 100_000,
+        failure=failure,
+    )
+    what = record(
+        State.FAILED,
+        stages=stages,
+        outcome=outcome,
+        evidence_missing=tuple(char * 1000 for _ in range(1000)),
+        usage=Usage(input_tokens=2**60, output_tokens=2**60, thinking_tokens=2**60),
+        model_calls=2**60,
+        revision=2**60,
+        alert_type="A" * 253,
+        chain="c" * 253,
+        chain_namespace="n" * 63,
+        stages_planned=999,
+        started_at=NOW - timedelta(days=9999),
+    )
+    document = json.dumps(project(what, investigation(), NOW).to_dict(), ensure_ascii=False)
+    for special in "<>&\u2028\u2029":
+        document = document.replace(special, f"\\u{ord(special):04x}")  # as the API server writes them
+    assert len(document.encode()) < MAX_STATUS_BYTES
+    assert "\\u0000" not in document
+
+
+@pytest.mark.parametrize(
+    "reason", ["", "not camel case", "model.timeout", "9Lives", "Zürich", "X" * 200], ids=lambda r: r[:12]
+)
+def test_reason_that_the_api_would_refuse_is_made_one_that_it_takes(reason: str) -> None:
+    outcome = RunOutcome(State.FAILED, failure=Failure(reason, "why"))
+    status = project(record(State.FAILED, outcome=outcome), investigation(), NOW)
+    item = condition(status.conditions, "Finished")
+    assert item is not None and item.reason and item.message == "why"
+
+
+@pytest.mark.parametrize("name", ["Deep Dive", "a" * 63, "x" * 80 + "-synthesis", "über", "--", "a.b"])
+def test_stage_has_a_name_that_the_api_takes(name: str) -> None:
+    status = project(record(stages=(stage(0, State.RUNNING, name),)), investigation(), NOW)
+    assert status.current_stage == status.stages[0].name != ""
+
+
+def told(what: InvestigationRecord, before: Any = None) -> list[tuple[str, str]]:
+    return [(kind, reason) for kind, reason, _ in news(what, investigation(before).status)]
+
+
+def test_stages_that_ended_are_one_event_and_are_told_once() -> None:
+    what = record(
+        stages=(stage(0, State.COMPLETED), stage(1, State.COMPLETED, kind=StageKind.SYNTHESIS), stage(2, State.RUNNING))
+    )
+    assert told(what) == [("Normal", "StageFinished")]
+    assert told(what, project(what, investigation(), NOW).to_dict()) == []
+
+
+def test_failed_stage_is_a_warning() -> None:
+    what = record(stages=(stage(0, State.FAILED, failure=Failure("AllAgentsFailed", "no")), stage(1, State.RUNNING)))
+    assert told(what) == [("Warning", "StageFinished")]
+
+
+def test_resumed_run_is_told_once_for_each_attempt() -> None:
+    what = record(attempt=2)
+    assert told(what, {"attempt": 1}) == [("Warning", "Resumed")]
+    assert told(what, {"attempt": 2}) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "event"),
+    [
+        (State.COMPLETED, ("Normal", "Succeeded")),
+        (State.FAILED, ("Warning", "Failed")),
+        (State.CANCELLED, ("Warning", "Cancelled")),
+        (State.TIMED_OUT, ("Warning", "TimedOut")),
+    ],
+)
+def test_end_is_told_once(state: State, event: tuple[str, str]) -> None:
+    what = record(state)
+    assert told(what) == [event]
+    assert told(what, project(what, investigation(), NOW).to_dict()) == []

@@ -1,0 +1,188 @@
+"""What is published when, and what happens to what cannot be; with time set by hand."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tarsy.controllers import publisher as module
+from tarsy.controllers.cache import Cache
+from tarsy.controllers.publisher import Publisher
+from tarsy.kube.client import ApiError
+from tarsy.record.run import InvestigationRecord, State
+from unit.controllers.builders import OTHER_UID, UID, raw, record, stage
+
+
+class Told:
+    """Events, by reason."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    async def tell(self, obj: Any, reason: str, message: str, **_: Any) -> None:
+        self.reasons.append(reason)
+
+
+class World:
+    """API and record in one; the seconds pass when told."""
+
+    def __init__(self, *records: InvestigationRecord) -> None:
+        self.records = {item.id: item for item in records}
+        self.published: dict[UUID, int] = {}
+        self.writes: list[tuple[str, Any]] = []
+        self.refuse: dict[str, ApiError] = {}
+        self.now = 1000.0
+        self.told = Told()
+        self.cache = Cache()
+        self.version = 10
+        for item in records:
+            self.cache.put(self.object(item.name, str(item.id)))
+        active = asyncio.Event()
+        active.set()
+        api: Any = self
+        self.publisher = Publisher(api, self.cache, api, self.told, active=active, changed=asyncio.Event())
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def object(self, name: str, uid: str, status: Any = None) -> dict[str, Any]:
+        self.version += 1
+        spec = {"alertRef": {"name": "a"}}
+        return raw("Investigation", name, spec, status, uid=uid, resourceVersion=str(self.version))
+
+    async def unpublished(self, limit: int) -> list[InvestigationRecord]:
+        return [item for item in self.records.values() if item.revision > self.published.get(item.id, 0)]
+
+    async def record(self, run: UUID) -> InvestigationRecord | None:
+        return self.records.get(run)
+
+    async def mark_published(self, run: UUID, revision: int) -> None:
+        self.published[run] = revision
+
+    async def find(self, kind: str, namespace: str, name: str) -> Any:
+        return None
+
+    async def patch(self, kind: str, namespace: str, name: str, body: Any, *, subresource: str) -> Any:
+        if error := self.refuse.get(name):
+            raise error
+        self.writes.append((name, body["status"]))
+        old = self.cache.find(next(key for key in self.cache.keys_of(kind) if key.name == name))
+        status = {**old.status.to_dict(), **body["status"]}  # type: ignore[union-attr]
+        return self.object(name, body["metadata"]["uid"], status)
+
+    def change(self, run: str = UID, **changes: Any) -> None:
+        before = self.records[UUID(run)]
+        self.records[before.id] = replace(before, revision=before.revision + 1, **changes)
+
+    async def round(self, seconds: float = 0.0) -> int:
+        """One round after so many seconds; the number of writes it made."""
+        self.now += seconds
+        before = len(self.writes)
+        await self.publisher._round()
+        return len(self.writes) - before
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def make(*records: InvestigationRecord) -> World:
+        made = World(*records)
+        monkeypatch.setattr(module, "time", made)
+        return made
+
+    return make
+
+
+async def test_what_is_published_is_not_written_again(world: Any) -> None:
+    w = world(record())
+    assert [await w.round(), await w.round(5), await w.round(50)] == [1, 0, 0]
+
+
+async def test_stage_change_is_written_at_most_once_a_second(world: Any) -> None:
+    w = world(record())
+    await w.round()
+    w.change(stages=(stage(0, State.RUNNING),))
+    assert [await w.round(0.5), await w.round(0.6)] == [0, 1]
+
+
+async def test_counters_alone_are_written_every_ten_seconds(world: Any) -> None:
+    w = world(record())
+    await w.round()
+    writes = []
+    for second in range(1, 13):
+        w.change(model_calls=3 + second)
+        writes.append(await w.round(1))
+    assert writes == [0] * 9 + [1] + [0] * 2
+    w.change(stages=(stage(0, State.RUNNING),))
+    assert await w.round(1) == 1
+
+
+async def test_end_is_written_at_once_with_the_last_counters(world: Any) -> None:
+    w = world(record())
+    await w.round()
+    w.change(model_calls=7)
+    assert await w.round(0.1) == 0
+    ended = record(State.COMPLETED)
+    w.change(state=ended.state, outcome=ended.outcome, finished_at=ended.finished_at)
+    assert await w.round(0.1) == 1
+    assert w.writes[-1][1]["usage"] == {"modelCalls": 7}
+    assert w.told.reasons == ["Succeeded"]
+
+
+OTHER = {"id": UUID(OTHER_UID), "name": "other"}
+
+
+@pytest.mark.parametrize("error", [ApiError(422, "Invalid", "no such field"), ApiError(403, "Forbidden", "no")])
+async def test_status_that_the_api_refuses_holds_nobody_else_up_and_is_tried_later(world: Any, error: ApiError) -> None:
+    w = world(record(), record(**OTHER))
+    w.refuse["inv"] = error
+    assert await w.round() == 1
+    assert w.writes[0][0] == "other"
+    w.refuse.clear()
+    assert [await w.round(1), await w.round(20)] == [0, 1]
+
+
+async def test_record_that_makes_no_status_holds_nobody_else_up(world: Any) -> None:
+    w = world(record(alert_type="\x00"), record(**OTHER))
+    assert await w.round() == 1
+    assert w.writes[0][0] == "other"
+
+
+async def test_api_that_is_away_ends_the_round_and_nothing_is_marked(world: Any) -> None:
+    w = world(record())
+    w.refuse["inv"] = ApiError(0, "Unreachable", "away")
+    with pytest.raises(ApiError):
+        await w.round()
+    assert w.published == {}
+    w.refuse.clear()
+    assert await w.round() == 1
+
+
+async def test_record_whose_object_is_gone_or_another_is_done_with(world: Any) -> None:
+    w = world(record())
+    w.records = {UUID(OTHER_UID): record(id=UUID(OTHER_UID))}
+    assert await w.round() == 0
+    assert w.published == {UUID(OTHER_UID): 5}
+
+
+async def test_older_revision_is_never_written_over_a_newer_one(world: Any) -> None:
+    """Another controller published the end while this one still had the record from before in its hands."""
+    w = world(record())
+    ended = record(State.COMPLETED, revision=9)
+    before = record()
+    await w.round()
+    w.records[ended.id] = ended
+    await w.round(2)
+    w.now += 2
+    await w.publisher._publish(before)
+    assert w.writes[-1][1]["phase"] == "Succeeded" and len(w.writes) == 2
+
+
+async def test_record_restored_from_a_backup_is_published_although_its_revision_is_older(world: Any) -> None:
+    w = world(record(revision=50))
+    await w.round()
+    w.published.clear()
+    w.records[UUID(UID)] = record(State.FAILED, revision=20)
+    assert await w.round(2) == 1
+    assert w.writes[-1][1]["phase"] == "Failed"

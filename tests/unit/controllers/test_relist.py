@@ -1,0 +1,116 @@
+"""The relist: it finds what the watch missed, and takes nothing for gone that came while it looked."""
+
+import asyncio
+from typing import Any
+
+from tarsy.controllers.active import ActiveController
+from tarsy.controllers.cache import Key
+from tarsy.record.run import State
+from unit.controllers.builders import OTHER_UID, UID, raw, record
+
+INV = Key("Investigation", "team-a", "inv")
+
+
+class World:
+    """Cluster and record; `meanwhile` happens while Investigations are being listed."""
+
+    def __init__(self, *there: dict[str, Any], unfinished: tuple[str, ...] = ()) -> None:
+        self.there = list(there)
+        self.ids = set(unfinished)
+        self.ended: list[str] = []
+        self.meanwhile: Any = None
+
+    def controller(self, namespaces: tuple[str, ...] = ()) -> ActiveController:
+        me: Any = self
+        return ActiveController(
+            me, me, me, me, me, me, library_namespace="lib", namespaces=namespaces, changed=asyncio.Event()
+        )
+
+    async def list(self, kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
+        found = [item for item in self.there if item["kind"] == kind]
+        if kind == "Investigation" and self.meanwhile:
+            self.meanwhile()
+        return found
+
+    async def find(self, kind: str, namespace: str | None, name: str) -> Any:
+        return next((i for i in self.there if (i["kind"], i["metadata"]["name"]) == (kind, name)), None)
+
+    async def unfinished(self) -> set[Any]:
+        return set(self.ids)
+
+    async def record(self, run: Any) -> Any:
+        return record(State.RUNNING, id=run)
+
+    async def object_deleted(self, run: Any) -> None:
+        self.ended.append(str(run))
+
+
+def inv(version: str = "10", **changes: Any) -> dict[str, Any]:
+    return raw("Investigation", "inv", {"alertRef": {"name": "a"}}, resourceVersion=version, **changes)
+
+
+async def test_object_that_came_while_the_list_was_read_is_not_gone() -> None:
+    world = World()
+    of = world.controller()
+
+    def meanwhile() -> None:
+        world.there.append(inv())
+        world.ids.add(UID)
+        of._on_event("ADDED", inv())
+
+    world.meanwhile = meanwhile
+    await of._relist()
+    assert of._cache.find(INV) is not None
+    assert of._deleted == {} and world.ended == []
+
+
+async def test_object_that_changed_while_the_list_was_read_stays_as_it_became() -> None:
+    world = World(inv("10"))
+    of = world.controller()
+    of._on_event(None, inv("10"))
+    world.meanwhile = lambda: of._on_event("MODIFIED", inv("12", labels={"changed": "yes"}))
+    await of._relist()
+    found: Any = of._cache.find(INV)
+    assert found.metadata.labels == {"changed": "yes"}
+
+
+async def test_object_that_the_watch_did_not_tell_of_is_found_and_one_that_went_is_forgotten() -> None:
+    world = World(inv())
+    of = world.controller()
+    await of._relist()
+    assert of._cache.find(INV) is not None
+    world.there.clear()
+    await of._relist()
+    assert of._cache.find(INV) is None and set(of._deleted) == {INV}
+    await of._reconcile(INV)
+    assert world.ended == [UID]
+
+
+async def test_run_whose_object_is_nowhere_ends_and_one_whose_object_is_there_does_not() -> None:
+    world = World(inv(), unfinished=(UID, OTHER_UID))
+    await world.controller()._relist()
+    assert world.ended == [OTHER_UID]
+
+
+async def test_run_whose_object_cannot_be_read_any_more_goes_on() -> None:
+    broken = {**inv(), "spec": {"alertRef": {"name": "a"}, "ofANewerVersion": True}}
+    world = World(broken, unfinished=(UID,))
+    of = world.controller()
+    await of._relist()
+    assert world.ended == []
+
+
+async def test_runs_of_namespaces_that_this_operator_does_not_look_after_are_not_its_business() -> None:
+    world = World(unfinished=(UID,))
+    await world.controller(namespaces=("team-b",))._relist()
+    assert world.ended == []
+
+
+async def test_world_whose_versions_begin_anew_is_believed() -> None:
+    """After etcd was restored from a backup."""
+    world = World(inv("7", labels={"restored": "yes"}))
+    of = world.controller()
+    of._on_event(None, inv("1000"))
+    await of._relist()
+    found: Any = of._cache.find(INV)
+    assert found.metadata.labels == {"restored": "yes"}

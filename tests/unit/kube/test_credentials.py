@@ -1,0 +1,105 @@
+"""Secrets: what is read, for how long it is believed, and what is said when it cannot be."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from tarsy.kube.client import ApiError
+from tarsy.kube.credentials import CACHE_SECONDS, Secrets
+from tarsy.llm.registry import SecretProblem
+from tarsy.plan.model import SecretKey
+
+KEY = SecretKey(namespace="team-a", name="model", key="api-key")
+VALUE = "s3cr3t-value"
+
+
+class Api:
+    """One Secret, or an error; counts how often it is asked."""
+
+    def __init__(self, secret: Any) -> None:
+        self.secret = secret
+        self.asked = 0
+
+    async def find(self, kind: str, namespace: str, name: str) -> Any:
+        self.asked += 1
+        if isinstance(self.secret, ApiError):
+            raise self.secret
+        return self.secret
+
+
+def secret(value: bytes | str = VALUE, key: str = "api-key", labels: Any = True) -> dict[str, Any]:
+    content = value if isinstance(value, str) and value.startswith("!") else _encode(value)
+    meta = {"labels": {"tarsy.dev/credentials": "true"} if labels is True else labels}
+    return {"metadata": meta, "data": {key: content}}
+
+
+def _encode(value: bytes | str) -> str:
+    return base64.b64encode(value if isinstance(value, bytes) else value.encode()).decode()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_value_is_decoded_and_its_trailing_newline_is_not_part_of_it() -> None:
+    assert await Secrets(Api(secret(VALUE + "\n")))(KEY) == VALUE
+
+
+async def test_value_is_believed_for_seconds_and_a_rotated_one_counts_after() -> None:
+    clock, api = Clock(), Api(secret("old"))
+    secrets = Secrets(api, clock=clock)
+    assert await secrets(KEY) == "old"
+    api.secret = secret("new")
+    clock.now += CACHE_SECONDS - 0.01
+    assert await secrets(KEY) == "old" and api.asked == 1
+    clock.now += 0.02
+    assert await secrets(KEY) == "new" and api.asked == 2
+
+
+async def test_secrets_of_two_namespaces_are_not_mixed_up() -> None:
+    api = Api(secret("one"))
+    secrets = Secrets(api)
+    assert await secrets(KEY) == "one"
+    api.secret = secret("two")
+    assert await secrets(KEY.model_copy(update={"namespace": "team-b"})) == "two"
+
+
+async def test_problem_is_not_remembered() -> None:
+    api = Api(None)
+    secrets = Secrets(api)
+    with pytest.raises(SecretProblem):
+        await secrets(KEY)
+    api.secret = secret()
+    assert await secrets(KEY) == VALUE
+
+
+@pytest.mark.parametrize(
+    ("there", "reason", "words"),
+    [
+        (None, "SecretMissing", "does not exist; create it"),
+        (secret(labels=None), "SecretNotLabelled", 'lacks the label tarsy.dev/credentials: "true"; add it'),
+        (secret(labels={"tarsy.dev/credentials": "yes"}), "SecretNotLabelled", "lacks the label"),
+        (secret(key="other"), "SecretKeyMissing", "has no key api-key; add it"),
+        ({**secret(), "data": None}, "SecretKeyMissing", "has no key api-key; add it"),
+        (secret(" \n"), "SecretKeyMissing", "key api-key is empty; fill it in"),
+        (secret(b"\xff\xfe" + VALUE.encode()), "SecretKeyInvalid", "key api-key is not text"),
+        (secret("!" + VALUE), "SecretKeyInvalid", "key api-key is not text"),
+        (ApiError(403, "Forbidden", "no"), "SecretForbidden", "bind its Secret role in namespace team-a"),
+    ],
+)
+async def test_each_problem_names_secret_and_remedy_and_never_a_value(there: Any, reason: str, words: str) -> None:
+    with pytest.raises(SecretProblem) as caught:
+        await Secrets(Api(there))(KEY)
+    assert caught.value.reason == reason
+    assert caught.value.message.startswith("Secret team-a/model") and words in caught.value.message
+    assert VALUE not in repr(caught.value) and _encode(VALUE)[:-2] not in repr(caught.value)
+
+
+async def test_api_that_is_away_is_not_the_secrets_problem() -> None:
+    with pytest.raises(ApiError):
+        await Secrets(Api(ApiError(0, "Unreachable", "away")))(KEY)
