@@ -19,8 +19,14 @@ def _version() -> tuple[int, ...] | None:
     return program_version(found.kube_apiserver)[:2] if found else None
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skips what needs a newer API server than the one of this machine."""
+    """Keeps what shares a machine in one worker, first; skips what needs a newer API server than is here."""
+    for item in items:
+        folder = item.path.relative_to(config.rootpath).parts[1]
+        whole = folder in ("e2e", "chaos")
+        item.add_marker(pytest.mark.xdist_group("machine" if whole else str(item.path)))
+    items.sort(key=lambda item: item.path.relative_to(config.rootpath).parts[1] not in ("e2e", "chaos"))
     version = _version()
     if version is not None and version >= OLDEST_SUPPORTED:
         return

@@ -1,0 +1,142 @@
+"""SIGKILL of the operator at every boundary of DESIGN section 5, in one investigation that must come out exact.
+
+What is compared: what the model was asked and the tool server was called (outside the product), and what the record
+says about it. A step that the record holds as finished may not have been done again; a step that died in flight may,
+and then the record says so.
+"""
+
+import signal
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from chaos.boundaries import Boundaries, Boundary, Fate
+from chaos.exactness import assert_record_is_whole, repeated_steps, turns
+from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
+from e2e.waiting import until
+from tarsy.local.operator_process import OperatorProcess
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(400)]
+FAST = ("--lease-seconds", "2")
+
+SCRIPT = f"""
+agents:
+  first:
+    - text: I look.
+      calls: [{{name: tools.look, arguments: {{what: df}}}}]
+    - text: I write.
+      calls: [{{name: tools.write, arguments: {{what: note}}}}]
+    - text: I wait.
+      calls: [{{name: tools.wait, arguments: {{what: door}}}}]
+    - text: I think.
+      gate: thinking
+      calls: [{{name: tools.look, arguments: {{what: du}}}}]
+    - text: The first stage is over.
+  left:
+    - text: Left looks.
+      gate: side
+      calls: [{{name: tools.look, arguments: {{what: left}}}}]
+    - text: Left is done.
+  right:
+    - text: Right looks.
+      gate: side
+      calls: [{{name: tools.look, arguments: {{what: right}}}}]
+    - text: Right is done.
+  synthesis-agent:
+    - text: {ANSWER}
+  executive-summary:
+    - text: The disk is full.
+"""
+
+
+@pytest.fixture
+async def boundaries(bare_tenant: Tenant) -> AsyncIterator[Boundaries]:
+    connection = await asyncpg.connect(bare_tenant.machine.postgres.dsn, server_settings={"search_path": "tarsy"})
+    gates = Boundaries(connection)
+    await gates.install()
+    try:
+        yield gates
+    finally:
+        await gates.remove()
+        await connection.close()
+
+
+class Killer:
+    """Kills the operator as a node does that loses its power, and counts."""
+
+    def __init__(self, operator: OperatorProcess, boundaries: Boundaries) -> None:
+        self._operator = operator
+        self._boundaries = boundaries
+        self.kills = 0
+
+    async def kill(self) -> None:
+        """Ends the operator; it stays away."""
+        self._operator.kill()
+        assert await self._operator.wait(10) == -signal.SIGKILL
+        self.kills += 1
+
+    def start(self) -> None:
+        """Starts it again."""
+        self._operator.start()
+
+    async def kill_at(self, boundary: Boundary, fate: Fate, writes: int = 1) -> None:
+        """Lets it run until so many writes stand at the boundary, kills it there, and decides about the writes."""
+        await self._boundaries.close(boundary)
+        self.start()
+        await self._boundaries.reached(boundary, writes)
+        await self.kill()
+        await self._boundaries.let_go(boundary, fate)
+
+
+async def test_kill_at_every_boundary_repeats_no_finished_step(bare_tenant: Tenant, boundaries: Boundaries) -> None:
+    tenant = bare_tenant
+    model = await tenant.use_model(SCRIPT)
+    await tenant.use_tools(repeatableTools=["look"])
+    for agent in ("first", "left", "right"):
+        await tenant.use_agent(agent, "tools")
+    await tenant.use_chain(["first"], ["left", "right"], summary=True)
+    await tenant.machine.stop_operator()
+    identity = await tenant.investigate()
+    operator = Killer(await tenant.machine.operator(*FAST), boundaries)
+
+    for boundary in Boundary:
+        for fate in Fate:
+            await operator.kill_at(boundary, fate)
+    # All of it in one turn: its answer was lost once (b rolled back), and so was a tool's result (d rolled back).
+    assert turns(tenant) == {("first", 0): 2}
+    assert tenant.tool_calls("look") == 2
+
+    # A call in flight of a tool that nobody called repeatable.
+    operator.start()
+    await until("the tool server is asked to wait", lambda: called(tenant, "wait"), 60)
+    await operator.kill()
+    (tenant.folder / "gate").touch()
+
+    # A model call in flight, then two of agents side by side.
+    for gate, waiting in (("thinking", {("first", 3)}), ("side", {("left", 0), ("right", 0)})):
+        operator.start()
+        await model.journal.wait_for(lambda _, wanted=waiting: turns(tenant).keys() >= wanted, 60)  # type: ignore[misc]
+        await operator.kill()
+        if gate == "thinking":
+            model.open_gate(gate)
+
+    # Both agents in the middle of a write.
+    model.open_gate("side")
+    await operator.kill_at(Boundary.B_MODEL_CALL_FINISHED, Fate.COMMITTED, writes=2)
+    await operator.kill_at(Boundary.C_TOOL_CALL_STARTED, Fate.ROLLED_BACK)  # the other waits for this one's row
+
+    operator.start()
+    inv = await tenant.finished(seconds=120)
+    repeated = await repeated_steps(tenant, identity)
+    print(f"\nkills {operator.kills}, repeated finished steps {len(repeated)}")
+    assert condition(inv, "Succeeded") == "True", inv["status"]
+    assert inv["status"]["finding"] == {"summary": SUMMARY, "confidence": "High"}
+    assert inv["status"]["attempt"] == operator.kills + 1
+    assert repeated == []
+    assert (tenant.tool_calls("write"), tenant.tool_calls("wait")) == (1, 1)
+    await assert_record_is_whole(tenant, identity)
+
+
+async def called(tenant: Tenant, tool: str) -> bool:
+    return tenant.tool_calls(tool) > 0

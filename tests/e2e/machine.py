@@ -1,0 +1,87 @@
+"""The machine under test: a real API server, a real Postgres, and the operator as the process people run.
+
+There is one for all tests of a session, and one operator at a time on it, because both cost seconds. A test says with
+which arguments it wants the operator; it is started anew only where they differ from those of the last one.
+"""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tarsy.kube.client import KubeClient
+from tarsy.local.apiserver.server import ApiServer
+from tarsy.local.objects import install_crds, put
+from tarsy.local.operator_process import OperatorProcess
+from tarsy.local.postgres import LocalPostgres
+from tarsy.local.stack import LIBRARY, SYSTEM
+from tarsy.store.database import open_pool
+from tarsy.store.migrate import migrate
+
+
+class Machine:
+    """Everything but the operator runs as long as this exists; see `running_machine`."""
+
+    def __init__(self, folder: Path, api: ApiServer, postgres: LocalPostgres) -> None:
+        self.folder = folder
+        self.api = api
+        self.postgres = postgres
+        self._operator: OperatorProcess | None = None
+        self._arguments: tuple[str, ...] = ()
+
+    @property
+    def log(self) -> Path:
+        """The operators' output, one after the other."""
+        return self.folder / "operator.log"
+
+    def new_operator(self, *arguments: str) -> OperatorProcess:
+        """Starts an operator beside all others; the caller stops it."""
+        fixed = ["--kubeconfig", str(self.api.kubeconfig), "--stdio-tools", "--health-port", "0"]
+        return OperatorProcess([*fixed, *arguments], {"TARSY_DATABASE_URL": self.postgres.dsn}, self.log)
+
+    async def operator(self, *arguments: str) -> OperatorProcess:
+        """The operator with these arguments, running."""
+        if self._operator is not None and self._arguments == arguments:
+            self._operator.start()
+            return self._operator
+        await self.stop_operator()
+        self._operator, self._arguments = self.new_operator(*arguments), arguments
+        return self._operator
+
+    async def stop_operator(self) -> None:
+        """Ends the operator in order, where there is one."""
+        operator, self._operator = self._operator, None
+        if operator is not None:
+            await operator.stop()
+
+    async def install(self) -> None:
+        """The CRDs, the two namespaces every installation has, and the schema of the record."""
+        pool = await open_pool(self.postgres.dsn)
+        try:
+            await migrate(pool)
+        finally:
+            await pool.close()
+        async with await KubeClient.load(self.api.kubeconfig) as client:
+            await install_crds(client)
+            for name in (SYSTEM, LIBRARY):
+                await put(client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+@contextlib.contextmanager
+def running_machine() -> Iterator[Machine]:
+    """A machine in a temporary folder, gone at the end."""
+    with tempfile.TemporaryDirectory(prefix="tarsy-e2e-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        if os.geteuid() == 0:
+            folder.chmod(0o711)  # Postgres runs as another user then, and must reach its own folder below
+        # Its own server, whatever the environment offers: some tests stop it.
+        with LocalPostgres(folder / "postgres", fsync=False, environ={}) as postgres:
+            with ApiServer(folder / "kubernetes") as api:
+                machine = Machine(folder, api, postgres)
+                asyncio.run(machine.install())
+                try:
+                    yield machine
+                finally:
+                    asyncio.run(machine.stop_operator())

@@ -1,0 +1,198 @@
+"""`tarsy demo` and `tarsy dev`: everything from one command, and nothing left when it ends, however it ends."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from e2e.waiting import until
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
+START_SECONDS = 90.0
+
+
+class Command:
+    """One `tarsy` command, its output and its processes."""
+
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path, log: Path) -> None:
+        self.process = process
+        self.folder = folder
+        self.log = log
+
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def left(self) -> list[str]:
+        """What is in its temporary folder."""
+        return [str(path.relative_to(self.folder)) for path in self.folder.rglob("*")]
+
+    def family(self) -> set[int]:
+        """The process and all its descendants."""
+        children: dict[int, list[int]] = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                except (OSError, IndexError):
+                    continue
+                children.setdefault(parent, []).append(int(entry.name))
+        found, todo = {self.process.pid}, [self.process.pid]
+        while todo:
+            todo = [child for parent in todo for child in children.get(parent, ())]
+            found.update(todo)
+        return found
+
+    async def said(self, text: str, seconds: float = START_SECONDS) -> None:
+        """Waits until the output has a text."""
+
+        async def look() -> bool:
+            assert self.process.returncode is None or text in self.output(), self.output()
+            return text in self.output()
+
+        await until(f"the output says {text!r}", look, seconds)
+
+    async def ended(self, seconds: float) -> int:
+        """The exit status."""
+        async with asyncio.timeout(seconds):
+            return await self.process.wait()
+
+
+def open_folder() -> Path:
+    """Not below pytest's own folder, which other users may not enter: as root, Postgres runs as one."""
+    folder = Path(tempfile.mkdtemp(prefix="tarsy-e2e-"))
+    folder.chmod(0o711)
+    return folder
+
+
+Start = Callable[..., Awaitable[Command]]
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Start]:
+    """Starts `python -m tarsy.cli ...` with a temporary folder of its own, without a model's key."""
+    commands: list[Command] = []
+    outer = open_folder()
+
+    async def begin(*arguments: str) -> Command:
+        folder, log = outer / "tmp", outer / "output"
+        folder.mkdir(mode=0o711)
+        env = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "KUBEBUILDER_ASSETS", "XDG_CACHE_HOME")}
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "tarsy.cli",
+                *arguments,
+                env={**env, "TMPDIR": str(folder), "COLUMNS": "200"},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+        commands.append(Command(process, folder, log))
+        return commands[-1]
+
+    yield begin
+    for command in commands:
+        if command.process.returncode is None:
+            command.process.kill()
+            await command.process.wait()
+    shutil.rmtree(outer, ignore_errors=True)
+
+
+def state(pid: int) -> str:
+    """A process's state, such as `S`; empty when there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return ""
+
+
+async def gone(family: set[int]) -> bool:
+    """Whether none of the processes is there; one that only waits for its parent to look counts as gone."""
+    return all(state(pid) in ("", "Z") for pid in family)
+
+
+async def test_demo_ends_well_and_shows_what_it_did(start: Start) -> None:
+    demo = await start("demo")
+    assert await demo.ended(150) == 0, demo.output()
+    text = demo.output()
+    for part in (
+        "SCRIPTED model",
+        "kubectl get talert,inv -n shop",
+        "investigation.tarsy.dev/",
+        "kubectl describe inv",
+        "restore the key PAYMENT_API_URL",
+        "Succeeded",
+        "Events:",
+    ):
+        assert part in text, text
+    assert demo.left() == []
+
+
+async def test_dev_ends_with_ctrl_c_and_leaves_nothing(start: Start) -> None:
+    dev = await start("dev")
+    await dev.said("Ctrl-C stops everything.")
+    (line,) = [line for line in dev.output().splitlines() if "export KUBECONFIG=" in line]
+    assert line.split("=", 1)[1].startswith(str(dev.folder))
+    assert "SCRIPTED model" in dev.output()
+    family = dev.family()
+    assert len(family) >= 5, "the command, etcd, kube-apiserver, postgres, the operator"
+    dev.process.send_signal(signal.SIGINT)
+    assert await dev.ended(40) == 0, dev.output()
+    await until("all processes are gone", lambda: gone(family), 5)
+    assert dev.left() == []
+    assert "Traceback" not in dev.output()
+
+
+async def test_dev_that_is_killed_leaves_no_process(start: Start) -> None:
+    dev = await start("dev")
+    await dev.said("Ctrl-C stops everything.")
+    family = dev.family()
+    dev.process.kill()
+    await dev.ended(5)
+    await until("all processes are gone", lambda: gone(family), 15)
+
+
+async def test_dev_starts_again_the_operator_that_died(start: Start) -> None:
+    dev = await start("dev")
+    await dev.said("Ctrl-C stops everything.")
+    pid = int(dev.output().split("Operator: pid ")[1].split(",")[0])
+    os.kill(pid, signal.SIGKILL)
+    await dev.said("it is started again", 20)
+    dev.process.send_signal(signal.SIGINT)
+    assert await dev.ended(40) == 0, dev.output()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_demo_that_is_interrupted_leaves_nothing(start: Start, number: signal.Signals) -> None:
+    demo = await start("demo")
+    await demo.said("kubectl apply")
+    family = demo.family()
+    demo.process.send_signal(number)
+    assert await demo.ended(40) != 0
+    await until("all processes are gone", lambda: gone(family), 15)
+    assert demo.left() == []
+    assert "Traceback" not in demo.output()
+
+
+@pytest.mark.parametrize("file", ["etcd.log", "kube-apiserver.log"])
+async def test_demo_that_is_interrupted_while_it_starts_leaves_nothing(start: Start, file: str) -> None:
+    demo = await start("demo")
+
+    async def begun() -> bool:
+        return any(path.endswith(file) for path in demo.left())
+
+    await until(f"there is {file}", begun, START_SECONDS)
+    family = demo.family()
+    demo.process.send_signal(signal.SIGINT)
+    assert await demo.ended(40) == 130, demo.output()
+    await until("all processes are gone", lambda: gone(family), 15)
+    assert demo.left() == []
+    assert "Traceback" not in demo.output()

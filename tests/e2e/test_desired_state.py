@@ -1,0 +1,114 @@
+"""What people want of a run while it waits or runs, and the limits in time it has by itself."""
+
+import pytest
+
+from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
+from e2e.waiting import until
+from tarsy.local.model.journal import Outcome
+
+pytestmark = pytest.mark.kubernetes
+SCRIPT = f"""
+agents:
+  agent:
+    - text: I look.
+      calls: [{{name: tools.look, arguments: {{what: df}}}}]
+      gate: first
+    - text: {ANSWER}
+      gate: second
+"""
+
+
+async def test_running_one_is_cancelled_at_once(tenant: Tenant) -> None:
+    model = await tenant.simple(SCRIPT)
+    identity = await tenant.investigate()
+    await tenant.asked()
+    await tenant.want("run", "Cancelled")
+    inv = await tenant.finished(seconds=15)
+    assert inv["status"]["phase"] == "Cancelled"
+    assert condition(inv, "Finished", "reason") == "Cancelled"
+    assert condition(inv, "Succeeded") == "False"
+    await model.journal.wait_for(lambda requests: requests[0].outcome is Outcome.DISCONNECTED, 5)
+    record = await tenant.record(identity)
+    assert {stage.state.value for stage in record.stages} == {"cancelled"}
+    assert record.interrupted_model_calls == 1
+
+
+async def test_running_one_concludes_with_what_it_has(tenant: Tenant) -> None:
+    model = await tenant.simple(SCRIPT)
+    await tenant.investigate()
+    await tenant.asked()
+    await tenant.want("run", "Concluded")
+    await tenant.phase("Concluding")
+    model.open_gate("first")
+    model.open_gate("second")
+    inv = await tenant.finished()
+    assert condition(inv, "Succeeded") == "True", inv["status"]
+    assert inv["status"]["finding"]["summary"] == SUMMARY
+    assert model.journal.requests[-1].tools == [], "the conclusion is asked for without tools"
+
+
+@pytest.mark.parametrize("desired", ["Cancelled", "Concluded"])
+async def test_queued_one_ends_without_a_start(tenant: Tenant, desired: str) -> None:
+    model = await tenant.simple(SCRIPT, maxConcurrent=1)
+    await tenant.investigate("run")
+    await tenant.asked()
+    identity = await tenant.investigate("queued")
+    await tenant.phase("Queued", "queued")
+    await tenant.want("queued", desired)
+    inv = await tenant.finished("queued")
+    assert condition(inv, "Finished", "reason") == f"{desired}BeforeStart", inv["status"]
+    assert (await tenant.record(identity)).attempt == 0
+    model.open_gate("first")
+    model.open_gate("second")
+    assert condition(await tenant.finished("run"), "Succeeded") == "True"
+
+
+@pytest.mark.parametrize(("desired", "reason"), [("Cancelled", "Cancelled"), ("Concluded", "ConcludedBeforeStart")])
+async def test_one_that_was_never_accepted_ends_too(tenant: Tenant, desired: str, reason: str) -> None:
+    await tenant.investigate(chain="missing")
+
+    async def refused() -> bool:
+        return condition(await tenant.get(), "Accepted") == "False"
+
+    await until("the investigation is not accepted", refused)
+    await tenant.want("run", desired)
+    inv = await tenant.finished()
+    assert condition(inv, "Finished", "reason") == reason, inv["status"]
+
+
+async def test_deleted_one_stops_and_leaves_its_record(tenant: Tenant) -> None:
+    model = await tenant.simple(SCRIPT)
+    identity = await tenant.investigate()
+    await tenant.asked()
+    status, output = await tenant.kubectl("delete", "inv", "run", "--timeout=10s")
+    assert status == 0, output
+    await model.journal.wait_for(lambda requests: requests[0].outcome is Outcome.DISCONNECTED, 15)
+
+    async def over() -> bool:
+        return (await tenant.record(identity)).state.value == "cancelled"
+
+    await until("the run is over", over)
+    assert len(model.journal.requests) == 1
+
+
+async def test_investigation_timeout_ends_the_run(tenant: Tenant) -> None:
+    await tenant.simple(SCRIPT, timeouts={"investigationSeconds": 2})
+    identity = await tenant.investigate()
+    inv = await tenant.finished(seconds=20)
+    assert inv["status"]["phase"] == "TimedOut"
+    assert condition(inv, "Finished", "reason") == "InvestigationTimeout"
+    record = await tenant.record(identity)
+    assert record.finished_at is not None
+    assert record.started_at is not None
+    assert 2 <= (record.finished_at - record.started_at).total_seconds() < 6
+
+
+async def test_iteration_timeout_ends_the_agent(tenant: Tenant) -> None:
+    await tenant.simple(SCRIPT, timeouts={"iterationSeconds": 1})
+    identity = await tenant.investigate()
+    inv = await tenant.finished(seconds=20)
+    assert inv["status"]["phase"] == "TimedOut"
+    assert inv["status"]["lastError"]["reason"] == "IterationTimeout", inv["status"]["lastError"]
+    assert {c["state"] for c in await tenant.model_calls(identity)} <= {"interrupted", "failed"}
+    events = await tenant.reads.timeline(identity)
+    assert all(event.status.value != "streaming" for event in events)

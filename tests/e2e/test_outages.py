@@ -1,0 +1,139 @@
+"""What the operator leans on goes away for a while: nothing is lost, nothing is done twice."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+
+import pytest
+
+from e2e.tenant import ANSWER, Tenant, condition
+from e2e.waiting import until
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
+SCRIPT = f"""
+agents:
+  agent:
+    - text: I look.
+      calls: [{{name: tools.look, arguments: {{what: df}}}}]
+      gate: first
+    - text: I write.
+      calls: [{{name: tools.write, arguments: {{what: note}}}}]
+    - text: {ANSWER}
+      gate: last
+"""
+OUTAGE_SECONDS = 10.0
+
+
+@contextlib.asynccontextmanager
+async def postgres_away(tenant: Tenant) -> AsyncIterator[None]:
+    """Postgres is stopped inside, as by its administrator, and back at the same address after it."""
+    postgres = tenant.machine.postgres
+    assert postgres.pid is not None
+    os.kill(postgres.pid, signal.SIGINT)
+
+    async def gone() -> bool:
+        return postgres.pid is None
+
+    await until("Postgres is away", gone)
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(postgres.restart)
+
+
+async def assert_done_once(tenant: Tenant, name: str = "run", *, seconds: float = 60.0) -> None:
+    """The run succeeded, with each of its steps done once in the world as in the record."""
+    inv = await tenant.finished(name, seconds=seconds)
+    assert condition(inv, "Succeeded") == "True", inv["status"]
+    assert inv["status"]["attempt"] == 1
+    assert [request.turn for request in tenant.model.journal.requests] == [0, 1, 2]
+    assert (tenant.tool_calls("look"), tenant.tool_calls("write")) == (1, 1)
+    assert (inv["status"]["usage"]["modelCalls"], inv["status"]["usage"]["toolCalls"]) == (3, 2)
+
+
+async def test_postgres_away_when_the_operator_starts(bare_tenant: Tenant) -> None:
+    tenant = bare_tenant
+    model = await tenant.simple(SCRIPT)
+    model.open_gate("first")
+    model.open_gate("last")
+    await tenant.machine.stop_operator()
+    await tenant.investigate()
+    async with postgres_away(tenant):
+        operator = await tenant.machine.operator()
+        with pytest.raises(subprocess.TimeoutExpired):
+            await operator.wait(5)
+    await assert_done_once(tenant)
+
+
+async def test_postgres_restarted_in_the_middle(tenant: Tenant) -> None:
+    model = await tenant.simple(SCRIPT)
+    await tenant.investigate()
+    await tenant.asked(1)
+    await asyncio.to_thread(tenant.machine.postgres.restart)
+    model.open_gate("first")
+    await tenant.asked(3)
+    async with postgres_away(tenant):
+        model.open_gate("last")
+        await asyncio.sleep(3)
+    await assert_done_once(tenant)
+
+
+async def test_api_server_away_for_ten_seconds_in_the_middle(tenant: Tenant) -> None:
+    model = await tenant.simple(SCRIPT)
+    await tenant.investigate()
+    await tenant.asked(1)
+    api = tenant.machine.api
+    await asyncio.to_thread(api.stop_apiserver)
+    try:
+        model.open_gate("first")
+        model.open_gate("last")
+        await tenant.asked(3)  # the run does not need it
+        await asyncio.sleep(OUTAGE_SECONDS)
+    finally:
+        await asyncio.to_thread(api.start_apiserver)
+    await assert_done_once(tenant)
+    await tenant.use_chain(["agent"], name="later")
+    await tenant.investigate("later", chain="later")
+    assert condition(await tenant.finished("later"), "Succeeded") == "True", "watching goes on"
+
+
+async def test_two_operators_at_once_do_everything_once(tenant: Tenant) -> None:
+    second = tenant.machine.new_operator()
+    try:
+        model = await tenant.simple(SCRIPT, alertTypes=[tenant.namespace])
+        model.open_gate("first")
+        model.open_gate("last")
+        await tenant.put("Alert", "twice", {"alertType": tenant.namespace, "data": "the disk is full"})
+        await tenant.asked(3)
+        (inv,) = await tenant.client.list("Investigation", tenant.namespace)
+        await assert_done_once(tenant, inv["metadata"]["name"])
+        events = await tenant.client.list("Event", tenant.namespace)
+        told = [event["reason"] for event in events if event["involvedObject"]["kind"] == "Investigation"]
+        assert sorted(told) == sorted(set(told))
+    finally:
+        await second.stop()
+
+
+async def test_second_operator_takes_over_when_the_first_is_killed(bare_tenant: Tenant) -> None:
+    tenant = bare_tenant
+    arguments = ("--lease-seconds", "2")
+    model = await tenant.simple(SCRIPT)
+    model.open_gate("last")
+    first = await tenant.machine.operator(*arguments)
+    await tenant.investigate()
+    await tenant.asked(1)
+    second = tenant.machine.new_operator(*arguments)
+    try:
+        first.kill()
+        await first.wait(10)
+        await tenant.asked(2)
+        model.open_gate("first")
+        inv = await tenant.finished(seconds=60)
+        assert condition(inv, "Succeeded") == "True", inv["status"]
+        assert inv["status"]["attempt"] == 2
+        assert (tenant.tool_calls("look"), tenant.tool_calls("write")) == (1, 1)
+    finally:
+        await second.stop()

@@ -1,0 +1,74 @@
+"""A tool server in the standard library alone, as good or bad as its tools' names say; every call is counted.
+
+Run as `python tool_server.py [exit]`. Each call is one line of the file in COUNT_FILE, written before anything else
+happens: the tool, and the idempotency key. Tools: `look` and `write` succeed, `refuse` answers with an error, `hang`
+never answers, `wait` answers when the file in GATE_FILE exists, `die` ends the server.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}}
+TOOLS = ("look", "write", "refuse", "hang", "wait", "die")
+KEY = "tarsy.dev/idempotency-key"
+LOCK = threading.Lock()
+
+
+def send(message: dict[str, Any]) -> None:
+    with LOCK:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
+
+
+def count(params: dict[str, Any]) -> None:
+    if path := os.environ.get("COUNT_FILE"):
+        with LOCK, Path(path).open("a", encoding="utf-8") as file:
+            file.write(f"{params['name']} {(params.get('_meta') or {}).get(KEY, '')}\n")
+
+
+def call(request: dict[str, Any]) -> None:
+    params = request["params"]
+    count(params)
+    name, what = params["name"], (params.get("arguments") or {}).get("what", "")
+    if name == "die":
+        os._exit(3)
+    if name == "hang":
+        time.sleep(3600)
+    if name == "wait":
+        while not Path(os.environ["GATE_FILE"]).exists():
+            time.sleep(0.02)
+    text = f"{name} found nothing under {what}" if name == "refuse" else f"{name} saw {what}"
+    result = {"content": [{"type": "text", "text": text}], "isError": name == "refuse"}
+    send({"id": request["id"], "result": result})
+
+
+def answer(request: dict[str, Any]) -> None:
+    match request.get("method"):
+        case "initialize":
+            info = {"name": "tools", "version": "1"}
+            result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+            send({"id": request["id"], "result": result})
+        case "tools/list":
+            tools = [{"name": name, "description": f"To {name}.", "inputSchema": SCHEMA} for name in TOOLS]
+            send({"id": request["id"], "result": {"tools": tools}})
+        case "tools/call":
+            threading.Thread(target=call, args=(request,), daemon=True).start()
+        case _ if "id" in request:
+            send({"id": request["id"], "error": {"code": -32601, "message": "Method not found"}})
+
+
+def main() -> None:
+    if sys.argv[1:] == ["exit"]:
+        print("fatal: no configuration", file=sys.stderr, flush=True)
+        sys.exit(2)
+    for line in sys.stdin:
+        answer(json.loads(line))
+
+
+if __name__ == "__main__":
+    main()
