@@ -30,13 +30,13 @@ lint: .venv/ready ## Check style, types, import contracts, generated CRDs
 	  || { echo 'crds/ is stale: run make crds'; exit 1; }
 
 test: lint kube-apiserver ## Run all tests, on a real Kubernetes API and a real Postgres
-	$(PYTEST) -n 2 --dist loadfile
+	$(PYTEST) -n 2 --dist loadgroup
 
 test-unit: .venv/ready ## Run the tests without I/O
 	$(PYTEST) -n 2 tests/unit
 
 chaos-kill: kube-apiserver ## Kill the operator at each boundary of the record; nothing may be repeated
-	$(PYTEST) -s tests/chaos/test_kill.py
+	$(PYTEST) -s -n 0 tests/chaos -k kill
 
 bench: kube-apiserver ## Measure, never assert
 	$(BIN)/python -m tests.bench

@@ -1,0 +1,1 @@
+"""The HTTP server: probes now; intake, REST and WebSocket are to come."""

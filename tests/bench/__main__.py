@@ -1,0 +1,82 @@
+"""`python -m tests.bench [NAME ...] [--quick] [--out FILE]`: runs the benchmarks one after the other."""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from tests.bench import api_writes, at_once, cpu_per_call, first_request, rows_and_bytes
+from tests.bench.bed import Bed, running_bed
+from tests.bench.figures import Result, show
+
+BENCHMARKS: dict[str, Callable[[Bed, bool], Awaitable[Result]]] = {
+    "apply_to_first_request": first_request.run,
+    "cpu_per_call": cpu_per_call.run,
+    "hundred_at_once": at_once.run,
+    "api_writes": api_writes.run,
+    "rows_and_bytes": rows_and_bytes.run,
+}
+
+
+def main() -> int:
+    """Ends 0 when all benchmarks could be run, whatever they found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it runs, the figures mean little")
+    parser.add_argument("--out", type=Path, help="write the figures there, as JSON")
+    options = parser.parse_args()
+    if unknown := [name for name in options.names if name not in BENCHMARKS]:
+        parser.error(f"no such benchmark: {', '.join(unknown)}")
+    return asyncio.run(_run(options.names or list(BENCHMARKS), options.quick, options.out))
+
+
+async def _run(names: Sequence[str], quick: bool, out: Path | None) -> int:
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    results: dict[str, Any] = {}
+    machine = _machine()
+    report = {"machine": machine, "quick": quick, "benchmarks": results}
+    status = 0
+    async with running_bed() as bed:
+        for name in names:
+            machine[f"load before {name}"] = os.getloadavg()[0]
+            try:
+                result = await BENCHMARKS[name](bed, quick)
+            except Exception as error:  # the others are run all the same
+                console.print(f"{name} could not be run: {error!r}\n{_tail(bed.stack.operator_log)}", markup=False)
+                results[name] = {"error": repr(error)}
+                status = 1
+            else:
+                show(console, name, result)
+                results[name] = asdict(result)
+            if out:
+                _write(out, report)
+    return status
+
+
+def _write(out: Path, report: dict[str, Any]) -> None:
+    out.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+    }
+
+
+def _tail(log: Path, lines: int = 15) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""Figures: what a benchmark says, as a table for people and as JSON for programs."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure. `aim` is what issue 2 hopes for, in words; `detail` is only in the JSON."""
+
+    name: str
+    value: float
+    unit: str
+    aim: str = ""
+    detail: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a benchmark found; `how` says what was run and what was counted."""
+
+    how: str
+    figures: Sequence[Figure]
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least `share` (0 to 1) of the values do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-int(share * 1000) * len(ordered) // 1000) - 1)]
+
+
+def spread(name: str, values: Sequence[float], unit: str, aim: str = "") -> list[Figure]:
+    """Median and 95th percentile of a series."""
+    series = [round(value, 3) for value in values]
+    return [
+        Figure(f"{name}, p50", statistics.median(values), unit, detail=series),
+        Figure(f"{name}, p95", percentile(values, 0.95), unit, aim),
+    ]
+
+
+def show(console: Console, name: str, result: Result) -> None:
+    """Prints a benchmark's figures."""
+    table = Table(title=name, caption=result.how, title_justify="left", caption_justify="left", title_style="bold")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    table.add_column("unit")
+    table.add_column("aim")
+    for figure in result.figures:
+        table.add_row(figure.name, f"{figure.value:,.4g}", figure.unit, figure.aim)
+    console.print(table)

@@ -1,0 +1,42 @@
+"""What the kernel says of processes and of the machine. Linux only, as the operator's own image is.
+
+CPU time is user and system time of all threads of a process, without its children.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class MachineTime:
+    """Seconds that the machine's CPUs were busy, and all their seconds, since it started."""
+
+    busy: float
+    total: float
+
+    def share_since(self, earlier: "MachineTime") -> float:
+        """How busy all CPUs together were since then, 0 to 1."""
+        return (self.busy - earlier.busy) / max(self.total - earlier.total, 1e-9)
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process, to a hundredth of a second."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def memory(pid: int) -> tuple[float, float]:
+    """Resident memory of a process now and at its highest, MiB."""
+    lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    now, highest = (int(lines[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))
+    return now, highest
+
+
+def machine_time() -> MachineTime:
+    """The machine's CPU time so far."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    idle = fields[3] + fields[4]
+    return MachineTime((sum(fields) - idle) / _TICK, sum(fields) / _TICK)

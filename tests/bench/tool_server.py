@@ -1,0 +1,25 @@
+"""A tool server made with the official SDK, over streamable HTTP: `python tool_server.py PORT`."""
+
+import sys
+
+import uvicorn
+from mcp.server import MCPServer
+
+ANSWER_CHARACTERS = 2000
+LINE = "2026-11-20T10:00:00Z checkout-6f7d9c8b54 level=error connection to {name} refused, retrying in 5 s\n"
+
+
+def make_server() -> MCPServer:
+    """A server with one tool, whose answer always has the same length."""
+    server = MCPServer("bench")
+
+    @server.tool()
+    def look_up(name: str) -> str:
+        """Returns the last lines of the log of a workload."""
+        return (LINE.format(name=name) * ANSWER_CHARACTERS)[:ANSWER_CHARACTERS]
+
+    return server
+
+
+if __name__ == "__main__":
+    uvicorn.run(make_server().streamable_http_app(), host="127.0.0.1", port=int(sys.argv[1]), log_level="error")
