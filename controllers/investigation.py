@@ -105,7 +105,7 @@ def _finished_without_record(investigation: Investigation) -> tuple[str, str] | 
             "The record of this investigation is gone from the database; create a new one to run it again.",
         )
     if investigation.spec.desired_state == "Cancelled":
-        return "Cancelled", "The investigation was cancelled before it started."
+        return "CancelledBeforeStart", "The investigation was cancelled before it started."
     if investigation.spec.desired_state == "Concluded":
         return "ConcludedBeforeStart", "The investigation was asked to conclude before it started."
     return None
@@ -249,7 +249,7 @@ def _finished(investigation: Investigation, refusal: tuple[str, str], now: datet
     end = Condition(
         type=ConditionType.FINISHED, status="True", reason=reason, message=message, observed_generation=generation
     )
-    cancelled = reason in ("Cancelled", "ConcludedBeforeStart")
+    cancelled = reason in ("CancelledBeforeStart", "ConcludedBeforeStart")
     return investigation.status.model_copy(
         update={
             "observed_generation": generation,

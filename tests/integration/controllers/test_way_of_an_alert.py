@@ -110,7 +110,7 @@ async def test_investigation_that_is_cancelled_while_it_waits_for_its_chain_ends
         await desk.put("Investigation", "mine", spec)
         await desk.reason("Investigation", "mine", "Accepted", "False", "NoChain")
         await desk.kube.patch("Investigation", desk.namespace, "mine", {"spec": {"desiredState": "Cancelled"}})
-        await desk.reason("Investigation", "mine", "Finished", "True", "Cancelled")
+        await desk.reason("Investigation", "mine", "Finished", "True", "CancelledBeforeStart")
 
 
 async def test_deletion_of_a_running_investigation_cancels_its_run_and_the_record_stays(desk: Desk) -> None:

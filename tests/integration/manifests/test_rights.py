@@ -57,5 +57,5 @@ async def test_the_rights_of_the_deployment_are_enough_for_an_investigation() ->
         log = stack.operator_log.read_text()
     assert phase == "Succeeded", log
     assert "orbidden" not in log
-    assert {"InvestigationCreated", "Accepted", "Succeeded"} <= {event["reason"] for event in events}
+    assert "Succeeded" in {event["reason"] for event in events}
     assert lease is not None

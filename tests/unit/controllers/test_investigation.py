@@ -59,7 +59,7 @@ class World:
         (OTHER_UID, "Running", "Restored", "Failed"),
         (OTHER_UID, "Cancelled", "Restored", "Failed"),
         (UID, "Running", "RecordLost", "Failed"),
-        (None, "Cancelled", "Cancelled", "Cancelled"),
+        (None, "Cancelled", "CancelledBeforeStart", "Cancelled"),
         (None, "Concluded", "ConcludedBeforeStart", "Cancelled"),
     ],
 )

@@ -1,0 +1,68 @@
+"""The project's own kinds on the embedded API: accepted with validation, bad objects refused in their own words."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Kubectl = Callable[..., subprocess.CompletedProcess[str]]
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def kinds(kubectl: Kubectl) -> None:
+    applied = kubectl("apply", "-k", str(ROOT / "crds"))
+    assert applied.returncode == 0, applied.stderr
+
+
+def investigation(name: str, namespace: str, **spec: Any) -> dict[str, Any]:
+    meta = {"name": name, "namespace": namespace}
+    return {"apiVersion": "tarsy.dev/v1alpha1", "kind": "Investigation", "metadata": meta, "spec": spec}
+
+
+@pytest.mark.usefixtures("kinds")
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({}, "set exactly one of alertRef (the name of an Alert) and alert (the alert itself)"),
+        ({"alertRef": {"name": "Bad_"}}, 'spec.alertRef.name: Invalid value: "Bad_"'),
+        ({"alertRef": {"name": "a"}, "desiredState": "Gone"}, 'supported values: "Running", "Concluded", "Cancelled"'),
+        ({"alertRef": {"name": "a"}, "odd": 1}, 'unknown field "spec.odd"'),
+        ({"alert": {"alertType": "A"}}, "set exactly one of data (the text itself) and dataFrom.configMapKeyRef"),
+        ({"alert": {"alertType": "A", "data": "   "}}, "spec.alert.data: Invalid value"),
+        ({"alertRef": {"name": "a"}, "ttlSecondsAfterFinished": -1}, "should be greater than or equal to 0"),
+    ],
+)
+def test_bad_investigation_is_refused(kubectl: Kubectl, namespace: str, spec: dict[str, Any], message: str) -> None:
+    refused = kubectl("apply", "-f", "-", stdin=investigation("bad", namespace, **spec))
+    assert refused.returncode == 1
+    assert message in refused.stderr.replace("\\", "")
+
+
+@pytest.mark.usefixtures("kinds")
+def test_investigation_goes_only_forward(kubectl: Kubectl, namespace: str) -> None:
+    made = kubectl("create", "-f", "-", stdin=investigation("run", namespace, alertRef={"name": "a"}))
+    assert made.returncode == 0, made.stderr
+
+    def patch(text: str) -> subprocess.CompletedProcess[str]:
+        return kubectl("patch", "inv", "run", "-n", namespace, "--type=merge", "-p", text)
+
+    assert patch('{"spec":{"desiredState":"Concluded"}}').returncode == 0
+    back = patch('{"spec":{"desiredState":"Running"}}')
+    assert "spec.desiredState: Forbidden: desiredState goes only forward" in back.stderr
+    other = patch('{"spec":{"alertRef":{"name":"b"}}}')
+    assert "spec.alertRef: Forbidden: alertRef cannot be changed; create a new Investigation" in other.stderr
+    assert "a Conclu" not in kubectl("get", "inv", "-n", namespace).stderr
+    assert "run" in kubectl("get", "inv", "--field-selector", "spec.alertRef.name=a", "-n", namespace).stdout
+    assert "run" not in kubectl("get", "inv", "--field-selector", "spec.alertRef.name=b", "-n", namespace).stdout
+    assert "desiredState" in kubectl("explain", "inv.spec").stdout
+
+
+@pytest.mark.usefixtures("kinds")
+def test_shipped_library_and_samples_are_accepted(kubectl: Kubectl) -> None:
+    for overlay in ("manifests/library", "manifests/samples"):
+        applied = kubectl("apply", "-k", str(ROOT / overlay), "--dry-run=server")
+        refused = [line for line in applied.stderr.splitlines() if "namespaces" not in line and "Warning" not in line]
+        assert not refused, applied.stderr
