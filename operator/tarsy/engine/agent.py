@@ -11,10 +11,12 @@ from uuid import UUID
 from tarsy.engine.call import ModelCallFailed
 from tarsy.engine.context import synthesis_context
 from tarsy.engine.conversation import Conversation
-from tarsy.engine.loop import run_loop
+from tarsy.engine.loop import FunctionCalls, run_loop
 from tarsy.engine.ports import Toolbox, World
 from tarsy.engine.prompts import builder
+from tarsy.engine.prompts.react import react_section
 from tarsy.engine.single import run_single_call
+from tarsy.engine.strategies.react_loop import ReactCalls
 from tarsy.engine.task import Task
 from tarsy.plan.model import AgentPlan, Limits, Strategy
 from tarsy.record.ids import event_id
@@ -71,13 +73,15 @@ async def run_agent(
 async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task, world: World) -> str:
     agent = conversation.agent
     match agent.strategy:
-        case Strategy.LANGCHAIN:
+        case Strategy.LANGCHAIN | Strategy.REACT:
             async with world.toolboxes.open(agent.servers) as toolbox:
                 await _report_missing(conversation, toolbox, world)
-                opening = builder.investigation_messages(
-                    agent, task, toolbox.unavailable, {s.name: s.instructions for s in agent.servers}
-                )
-                return await run_loop(conversation, opening, toolbox, world)
+                instructions = {s.name: s.instructions for s in agent.servers}
+                react = agent.strategy is Strategy.REACT
+                sections = [react_section(toolbox.tools)] if react else []
+                opening = builder.investigation_messages(agent, task, toolbox.unavailable, instructions, sections)
+                manner = ReactCalls(toolbox.tools) if react else FunctionCalls()
+                return await run_loop(conversation, opening, toolbox, world, manner)
         case Strategy.SYNTHESIS | Strategy.SINGLE_CALL:
             if task.summarise is not None:
                 opening = builder.summary_messages(agent, task.summarise)
@@ -88,7 +92,7 @@ async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task,
                 return await run_single_call(conversation, ModelCallKind.SYNTHESIS, opening, world)
             opening = builder.investigation_messages(agent, task, {}, {})
             return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world)
-        case Strategy.REACT | Strategy.NATIVE_THINKING | Strategy.SYNTHESIS_NATIVE_THINKING:
+        case Strategy.NATIVE_THINKING | Strategy.SYNTHESIS_NATIVE_THINKING:
             # The plan refuses these at acceptance; a plan stored by a newer version may hold them all the same.
             raise ModelCallFailed(
                 State.FAILED,

@@ -7,7 +7,7 @@ a limit to the first chunk, one between chunks, one for the whole call.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -50,10 +50,15 @@ _ASK_AGAIN = _TIMEOUTS | {ModelErrorCode.PARTIAL_STREAM}
 """Answers lost on the way; everything else was retried below or will not get better."""
 
 
+Read = Callable[[Conversation, UUID, str], list[Event]]
+"""The timeline events that the complete text of a model call makes."""
+
+
 @dataclass(slots=True)
 class _Answer:
-    """What has arrived of an answer."""
+    """What has arrived of an answer; with `read`, its text is not shown as it arrives, but read when it is complete."""
 
+    read: Read | None
     text: list[str] = field(default_factory=list)
     thinking: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
@@ -62,7 +67,13 @@ class _Answer:
 
 
 async def call_model(
-    conversation: Conversation, turn: CallModel, tools: tuple[ToolDefinition, ...], world: World, *, seconds: float
+    conversation: Conversation,
+    turn: CallModel,
+    tools: tuple[ToolDefinition, ...],
+    world: World,
+    *,
+    seconds: float,
+    read: Read | None = None,
 ) -> None:
     """Makes one model call, of at most `seconds`, and appends its answer to the conversation.
 
@@ -96,7 +107,7 @@ async def call_model(
     world.control.check()  # the write may have waited for Postgres longer than the lease lasts
 
     started = time.monotonic()
-    answer = _Answer()
+    answer = _Answer(read)
     try:
         await _stream(conversation, call.id, answer, tools, world, seconds)
     except ModelError as error:
@@ -166,7 +177,7 @@ def _idle_error(limits: Limits, first: bool) -> ModelError:
 async def _take(chunk: Chunk, answer: _Answer, conversation: Conversation, call: UUID, world: World) -> None:
     match chunk:
         case TextChunk(text):
-            if not answer.text:
+            if not answer.text and answer.read is None:
                 await world.recorder.write_events([response_event(conversation, call, "", EventStatus.STREAMING)])
             answer.text.append(text)
         case ThinkingChunk(text):
@@ -268,7 +279,10 @@ def _events(
     events = []
     if answer.thinking:
         events.append(thinking_event(conversation, call, "".join(answer.thinking), status))
-    if answer.text:
+    if answer.read is not None:
+        if status is EventStatus.COMPLETED:
+            events += answer.read(conversation, call, "".join(answer.text))
+    elif answer.text:
         events.append(response_event(conversation, call, "".join(answer.text), status, kind))
     return events
 

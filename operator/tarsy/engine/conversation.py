@@ -7,6 +7,7 @@ kept anywhere else.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 from uuid import UUID
 
 from tarsy.engine.prompts import builder
@@ -76,6 +77,14 @@ class Finish:
 Turn = CallModel | CallTool | Finish
 
 
+class Conclude(Protocol):
+    """Makes the message that asks for a conclusion."""
+
+    def __call__(self, iterations: int, *, requested: bool) -> Message:
+        """After so many iterations; `requested` when a person asked for it."""
+        ...
+
+
 def next_turn(
     conversation: Conversation, opening: Sequence[Message], *, concluding: bool, max_iterations: int | None
 ) -> Turn:
@@ -90,7 +99,7 @@ def next_turn(
     tools = max_iterations is not None and not (concluding or conversation.loop.concluding)
     turn = _next(conversation, opening, tools)
     if isinstance(turn, CallModel):
-        return _ask(conversation, turn, concluding, max_iterations)
+        return ask(conversation, turn, concluding, max_iterations)
     return turn
 
 
@@ -110,13 +119,19 @@ def _next(conversation: Conversation, opening: Sequence[Message], tools: bool) -
     return CallModel(ModelCallKind.ITERATION, (), loop)
 
 
-def _ask(conversation: Conversation, turn: CallModel, concluding: bool, max_iterations: int | None) -> CallModel:
+def ask(
+    conversation: Conversation,
+    turn: CallModel,
+    concluding: bool,
+    max_iterations: int | None,
+    conclude: Conclude = builder.conclusion_message,
+) -> CallModel:
     """The call with what else the model must hear: what became of its last answer, and that it is time to conclude."""
     loop = conversation.loop
     new = turn.new_messages if conversation.note is None else (conversation.note, *turn.new_messages)
     if loop.concluding:
         return CallModel(ModelCallKind.FORCED_CONCLUSION, new, loop)
     if concluding or (max_iterations is not None and loop.iteration >= max_iterations):
-        prompt = builder.conclusion_message(loop.iteration, requested=concluding)
+        prompt = conclude(loop.iteration, requested=concluding)
         return CallModel(ModelCallKind.FORCED_CONCLUSION, (*new, prompt), loop.model_copy(update={"concluding": True}))
     return replace(turn, new_messages=new)

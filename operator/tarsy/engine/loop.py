@@ -1,22 +1,68 @@
-"""The tool loop of the function-calling strategies (seed 004, "FunctionCallingController").
+"""The tool loop of all strategies that call tools (seed 004, "FunctionCallingController").
 
-Ask the model with tools bound; answer its tool calls; an answer without tool calls is the final one; at the iteration
-limit, or when asked to conclude, one more call without tools. Each turn comes from `next_turn` and ends on a boundary.
+Ask the model; answer its tool calls; an answer without tool calls is the final one; at the iteration limit, or when
+asked to conclude, one more call without tools. Each turn comes from `next_turn` and ends on a boundary. How a model
+asks for a tool and hears of its result is the strategy's `Manner`.
 """
 
 import asyncio
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Protocol, assert_never
 
-from tarsy.engine.call import ModelCallFailed, call_model
-from tarsy.engine.conversation import CallModel, CallTool, Conversation, Finish, next_turn
+from tarsy.engine.call import ModelCallFailed, Read, call_model
+from tarsy.engine.conversation import CallModel, CallTool, Conversation, Finish, Turn, next_turn
 from tarsy.engine.ports import Toolbox, World
-from tarsy.engine.tools import answer_tool_call
-from tarsy.record.messages import Message
+from tarsy.engine.tools import answer_tool_call, tool_message
+from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
 from tarsy.record.run import Failure, ModelCallKind, State
 
 
-async def run_loop(conversation: Conversation, opening: Sequence[Message], toolbox: Toolbox, world: World) -> str:
+class Manner(Protocol):
+    """What the strategies of this loop do differently."""
+
+    @property
+    def read(self) -> Read | None:
+        """Makes the timeline events of an answer's text; None when the text is the event."""
+        ...
+
+    def next_turn(
+        self, conversation: Conversation, opening: Sequence[Message], *, concluding: bool, max_iterations: int | None
+    ) -> Turn:
+        """What to do next, from the record alone."""
+        ...
+
+    def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+        """The tools to bind to a call."""
+        ...
+
+    def tell(self, turn: CallTool, outcome: ToolOutcome) -> Message:
+        """The message that tells the model what became of its call."""
+        ...
+
+
+class FunctionCalls:
+    """Tools are bound to the call, calls and results have messages of their own."""
+
+    read: Read | None = None
+
+    def next_turn(
+        self, conversation: Conversation, opening: Sequence[Message], *, concluding: bool, max_iterations: int | None
+    ) -> Turn:
+        """See `tarsy.engine.conversation.next_turn`."""
+        return next_turn(conversation, opening, concluding=concluding, max_iterations=max_iterations)
+
+    def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+        """All of them."""
+        return tuple(tools)
+
+    def tell(self, turn: CallTool, outcome: ToolOutcome) -> Message:
+        """A tool message."""
+        return tool_message(turn, outcome)
+
+
+async def run_loop(
+    conversation: Conversation, opening: Sequence[Message], toolbox: Toolbox, world: World, manner: Manner
+) -> str:
     """Runs the loop to its final answer (blank when the model gave none).
 
     Raises:
@@ -24,12 +70,12 @@ async def run_loop(conversation: Conversation, opening: Sequence[Message], toolb
     """
     text = None
     while text is None:
-        text = await _iterate(conversation, opening, toolbox, world)
+        text = await _iterate(conversation, opening, toolbox, world, manner)
     return text
 
 
 async def _iterate(
-    conversation: Conversation, opening: Sequence[Message], toolbox: Toolbox, world: World
+    conversation: Conversation, opening: Sequence[Message], toolbox: Toolbox, world: World, manner: Manner
 ) -> str | None:
     """One model call and the answers to its tool calls; the final text, or None to go on.
 
@@ -41,7 +87,7 @@ async def _iterate(
     deadline, asked = clock() + limits.iteration_seconds, False
     while True:
         concluding = world.control.concluding
-        turn = next_turn(conversation, opening, concluding=concluding, max_iterations=agent.max_iterations)
+        turn = manner.next_turn(conversation, opening, concluding=concluding, max_iterations=agent.max_iterations)
         left = deadline - clock()
         if left <= 0 and not isinstance(turn, Finish):
             message = f"an iteration took longer than its limit of {limits.iteration_seconds:g} s"
@@ -51,12 +97,13 @@ async def _iterate(
                 return text
             case CallTool():
                 seconds = min(left, limits.tool_call_seconds)
-                await answer_tool_call(conversation, turn, toolbox, world, seconds=seconds)
+                await answer_tool_call(conversation, turn, toolbox, world, seconds=seconds, tell=manner.tell)
             case CallModel(kind):
                 if asked:
                     return None
                 asked = True
-                tools = () if kind is ModelCallKind.FORCED_CONCLUSION else tuple(toolbox.tools)
-                await call_model(conversation, turn, tools, world, seconds=min(left, limits.model_call_seconds))
+                tools = () if kind is ModelCallKind.FORCED_CONCLUSION else manner.offer(toolbox.tools)
+                seconds = min(left, limits.model_call_seconds)
+                await call_model(conversation, turn, tools, world, seconds=seconds, read=manner.read)
             case _:
                 assert_never(turn)

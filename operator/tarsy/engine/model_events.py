@@ -31,10 +31,19 @@ def response_event(
     return _event(conversation, call, "response", kind, status, text, metadata)
 
 
+def thought_event(conversation: Conversation, call: UUID, text: str) -> Event:
+    """A thought that a model wrote into its text."""
+    return _event(conversation, call, "thought", EventType.LLM_THINKING, EventStatus.COMPLETED, text)
+
+
 def error_event(conversation: Conversation, call: UUID, error: ModelError) -> Event:
     """That an answer was lost and is asked for again."""
-    metadata = {"reason": error.code.value}
-    return _event(conversation, call, "error", EventType.ERROR, EventStatus.COMPLETED, error.message, metadata)
+    return unusable_event(conversation, call, error.message, error.code.value)
+
+
+def unusable_event(conversation: Conversation, call: UUID, text: str, reason: str) -> Event:
+    """That an answer could not be used and is asked for again."""
+    return _event(conversation, call, "error", EventType.ERROR, EventStatus.COMPLETED, text, {"reason": reason})
 
 
 def _event(

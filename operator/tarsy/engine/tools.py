@@ -7,6 +7,7 @@ trusted to be repeatable, else the model is told that its outcome is unknown (DE
 
 import asyncio
 import time
+from collections.abc import Callable
 from uuid import UUID
 
 from tarsy.engine.conversation import CallTool, Conversation
@@ -22,9 +23,23 @@ _UNKNOWN_OUTCOME = ToolOutcome(
     is_error=True,
 )
 
+Tell = Callable[[CallTool, ToolOutcome], Message]
+"""The message that tells a model what became of its call."""
+
+
+def tool_message(turn: CallTool, outcome: ToolOutcome) -> Message:
+    """The answer to a call of a model that was offered functions."""
+    return Message(Role.TOOL, outcome.content, tool_call_id=turn.call.id or None, tool_name=turn.call.name or None)
+
 
 async def answer_tool_call(
-    conversation: Conversation, turn: CallTool, toolbox: Toolbox, world: World, *, seconds: float
+    conversation: Conversation,
+    turn: CallTool,
+    toolbox: Toolbox,
+    world: World,
+    *,
+    seconds: float,
+    tell: Tell = tool_message,
 ) -> None:
     """Makes the call and appends its answer; every failure of the tool, no answer for `seconds` too, is an answer."""
     left = conversation.unanswered.pop((turn.message_seq, turn.index), None)
@@ -32,7 +47,7 @@ async def answer_tool_call(
     if left is not None:
         if left.state is InteractionState.STARTED and not toolbox.repeatable(turn.call.name):
             call = tool_call_id(conversation.execution, turn.message_seq, turn.index, left.attempt)
-            await _record(conversation, turn, call, _UNKNOWN_OUTCOME, 0, toolbox, world, interrupted=True)
+            await _record(conversation, turn, call, _UNKNOWN_OUTCOME, 0, toolbox, world, tell, interrupted=True)
             return
         attempt = left.attempt + 1
     call = tool_call_id(conversation.execution, turn.message_seq, turn.index, attempt)
@@ -57,7 +72,7 @@ async def answer_tool_call(
     started = time.monotonic()
     outcome = await _call(turn, key, toolbox, seconds)
     elapsed = round((time.monotonic() - started) * 1000)
-    await _record(conversation, turn, call, outcome, elapsed, toolbox, world)
+    await _record(conversation, turn, call, outcome, elapsed, toolbox, world, tell)
 
 
 async def _call(turn: CallTool, key: str, toolbox: Toolbox, seconds: float) -> ToolOutcome:
@@ -78,10 +93,11 @@ async def _record(
     elapsed: int,
     toolbox: Toolbox,
     world: World,
+    tell: Tell,
     *,
     interrupted: bool = False,
 ) -> None:
-    message = Message(Role.TOOL, outcome.content, tool_call_id=turn.call.id or None, tool_name=turn.call.name or None)
+    message = tell(turn, outcome)
     loop = conversation.loop.model_copy(update={"tool_calls": conversation.loop.tool_calls + 1})
     status = EventStatus.INTERRUPTED if interrupted else EventStatus.COMPLETED
     event = _event(conversation, turn, call, outcome.content, status, toolbox, is_error=outcome.is_error)

@@ -8,7 +8,7 @@ from typing import Final
 
 from tarsy.plan.model import Strategy, SuccessPolicy
 
-AVAILABLE_STRATEGIES: Final = frozenset({Strategy.LANGCHAIN, Strategy.SYNTHESIS, Strategy.SINGLE_CALL})
+AVAILABLE_STRATEGIES: Final = frozenset({Strategy.REACT, Strategy.LANGCHAIN, Strategy.SYNTHESIS, Strategy.SINGLE_CALL})
 SYNTHESIS_STRATEGIES: Final = frozenset({Strategy.SYNTHESIS, Strategy.SYNTHESIS_NATIVE_THINKING})
 STRATEGIES_WITHOUT_TOOLS: Final = SYNTHESIS_STRATEGIES | {Strategy.SINGLE_CALL}
 

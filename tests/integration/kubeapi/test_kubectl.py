@@ -53,7 +53,7 @@ SCRIPT: list[tuple[str, int, str]] = [
     ("auth can-i create widgets", 0, "yes"),
     ("auth whoami", 0, "kubernetes-admin"),
     ("create serviceaccount robot", 0, "created"),
-    ("create token robot", 0, r"^ey[\w.-]+\n$"),
+    ("create token robot", 0, r"^ey[\w.-]+\s*$"),
     ("create secret generic s1 --from-literal=a=b", 0, "created"),
     ("get secret s1 -o jsonpath={.data.a}", 0, "^Yg==$"),
     ("create configmap c1 --from-literal=a=b", 0, "created"),
@@ -133,8 +133,8 @@ def test_owned_objects_go_with_their_owner_unless_orphaned(kubectl: Kubectl, nam
 
 def test_crd_goes_with_its_objects(kubectl: Kubectl, namespace: str) -> None:
     names = {"plural": "gizmos", "kind": "Gizmo"}
-    version = {"name": "v1", "served": True, "storage": True,
-               "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}  # fmt: skip
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
     crd = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -180,7 +180,7 @@ async def test_tool_calls_of_a_single_call_agent_are_dropped() -> None:
     assert s.toolboxes.called == []
 
 
-@pytest.mark.parametrize("strategy", [Strategy.REACT, Strategy.NATIVE_THINKING, Strategy.SYNTHESIS_NATIVE_THINKING])
+@pytest.mark.parametrize("strategy", [Strategy.NATIVE_THINKING, Strategy.SYNTHESIS_NATIVE_THINKING])
 async def test_a_strategy_of_a_newer_version_fails_its_agent_and_says_so(strategy: Strategy) -> None:
     s = scene({})
 

@@ -20,11 +20,11 @@ BROKEN_CHAIN = chain(
     mcpServers=selected("s"),
     strategy="native-thinking",
     stages=[
-        stage("one", {"name": "two", "llmProvider": "p2", "mcpServers": selected("s2"), "strategy": "react"}),
+        stage("one", {"name": "two", "llmProvider": "p2", "mcpServers": selected("s2"), "strategy": "native-thinking"}),
         stage(name="next", replicas=2, mcpServers=selected("s3"), synthesis={"agent": "j", "strategy": "langchain"}),
     ],
     executiveSummary={"llmProvider": "p3"},
-    chat={"agent": "c", "llmProvider": "p4", "mcpServers": selected("s4"), "strategy": "react"},
+    chat={"agent": "c", "llmProvider": "p4", "mcpServers": selected("s4"), "strategy": "native-thinking"},
 )
 
 
@@ -78,12 +78,12 @@ def test_a_whole_configuration_has_no_errors() -> None:
     ("obj", "expected"),
     [
         (
-            agent(mcpServers=selected("a", "b"), strategy="react"),
+            agent(mcpServers=selected("a", "b"), strategy="native-thinking"),
             ["spec.mcpServers[0].name", "spec.mcpServers[1].name", "spec.strategy"],
         ),
         (agent(mcpServers=[{"name": "kube", "tools": ["drop", "list"]}]), ["spec.mcpServers[0].tools"]),
         (
-            defaults(llmProvider="x", executiveSummary={"llmProvider": "y"}, strategy="react"),
+            defaults(llmProvider="x", executiveSummary={"llmProvider": "y"}, strategy="native-thinking"),
             ["spec.llmProvider", "spec.executiveSummary.llmProvider", "spec.strategy"],
         ),
         (server("other", tools={"allow": ["a"], "deny": ["a", "b"]}), ["spec.tools.deny"]),

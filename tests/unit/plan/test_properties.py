@@ -29,7 +29,7 @@ def _selections(at_least: int = 0) -> st.SearchStrategy[list[dict[str, Any]]]:
 
 
 selections = _selections()
-strategy = st.sampled_from(["langchain", "synthesis", "single-call", "react"])
+strategy = st.sampled_from(["langchain", "synthesis", "single-call", "react", "native-thinking"])
 iterations = st.integers(1, 200)
 policy = st.sampled_from(["Any", "All"])
 timeouts = st.fixed_dictionaries({}, optional={"stallSeconds": iterations, "toolCallSeconds": iterations})

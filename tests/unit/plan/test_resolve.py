@@ -41,7 +41,7 @@ def test_every_error_of_a_plan_is_reported_at_once_by_field() -> None:
         executiveSummary={"llmProvider": "writer"},
         stages=[
             stage("triage", {"name": "triage", "llmProvider": "nobody"}),
-            stage({"name": "ghost", "strategy": "react"}, name="next", mcpServers=selected("nowhere")),
+            stage({"name": "ghost", "strategy": "native-thinking"}, name="next", mcpServers=selected("nowhere")),
             stage("triage", name="last", replicas=2, synthesis={"agent": "joiner", "strategy": "langchain"}),
         ],
     )
@@ -68,7 +68,7 @@ def test_every_error_of_a_plan_is_reported_at_once_by_field() -> None:
     assert found["Chain spec.llmProvider"] == (
         "there is no LLMProvider modle in namespace team-a; did you mean model? Else create it, or name another"
     )
-    assert "langchain, single-call, synthesis" in found["Chain spec.stages[1].agents[0].strategy"]
+    assert "langchain, react, single-call, synthesis" in found["Chain spec.stages[1].agents[0].strategy"]
 
 
 def test_a_plan_without_any_provider_says_where_one_can_be_named_and_does_not_guess() -> None:

@@ -24,18 +24,23 @@ def template(name: str) -> Template:
 
 
 def investigation_messages(
-    agent: AgentPlan, task: Task, unavailable: Mapping[str, str], instructions: Mapping[str, str]
+    agent: AgentPlan,
+    task: Task,
+    unavailable: Mapping[str, str],
+    instructions: Mapping[str, str],
+    sections: Sequence[str] = (),
 ) -> tuple[Message, ...]:
     """System and user message of an investigating agent.
 
     `unavailable` are tool servers that could not be opened (name to reason), `instructions` what the plan says of each
-    server.
+    server, `sections` what the strategy adds to the system message.
     """
     tiers = [template("general").substitute()]
     tiers += [f"## Tool server {name}\n\n{text}" for name, text in instructions.items() if text.strip()]
     if unavailable:
         lines = "\n".join(f"- {name}: {reason}" for name, reason in sorted(unavailable.items()))
         tiers.append(template("unavailable").substitute(servers=fence("UNAVAILABLE_SERVERS", lines)))
+    tiers += sections
     return (_system(agent, tiers), _user(_alert_sections(task), template("task").substitute(stage=task.stage_name)))
 
 

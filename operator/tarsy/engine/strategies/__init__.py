@@ -1,0 +1,1 @@
+"""How an agent thinks: the strategies that need more than the shared loop."""

@@ -1,0 +1,101 @@
+"""From an Action Input to the arguments of its tool: a cascade in which the first form that fits wins.
+
+JSON, JSON with something around it or nearly JSON, nested YAML, pairs, and at last the text itself as `input`
+(reference section 3.5). Types are settled afterwards, by the tool's schema where it has an opinion.
+"""
+
+import json
+import re
+from typing import Any
+
+from tarsy.engine.strategies.react import pairs, relaxed
+from tarsy.engine.strategies.react.relaxed import Bare, NotRelaxed
+from tarsy.engine.strategies.react.settle import Number, settle
+from tarsy.engine.strategies.react.shape import Shape
+from tarsy.mcp.arguments import read_yaml
+
+_FENCE = re.compile(r"```[ \t]*(?:json[5c]?|ya?ml|te?xt|plaintext|python|toml|tool_code)?[ \t]*\n?", re.I)
+_INVENTED = re.compile(r"(?<=\s)Observation:")
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+_DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=_refuse, strict=False)
+
+
+def read_arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Reads the arguments a model wrote; never raises.
+
+    Args:
+        text: the content of an Action Input.
+        schema: the tool's JSON schema; empty when nothing is known of it.
+
+    Returns:
+        The arguments; `{"input": ...}` when the text is one value without a name.
+    """
+    body = _bare(text.strip())
+    if not body:
+        return {}
+    try:
+        shape = Shape(schema)
+        found, value = _structure(body)
+        if not found:
+            value = _flat(body, shape)
+        if not isinstance(value, dict):
+            return {"input": settle(value, Shape(None))}
+        read = settle(value, shape)
+    except (ValueError, TypeError, RecursionError):
+        return {"input": body}
+    return read if isinstance(read, dict) else {"input": read}
+
+
+def _bare(text: str) -> str:
+    """The text without a code fence or backticks around it."""
+    if text.startswith("```"):
+        found = _FENCE.match(text)
+        text = text[found.end() :] if found else text
+        if not text.lstrip().startswith(("{", "[")):
+            text = text.partition("```")[0]
+    elif text.startswith("`"):
+        text = text.strip("`")
+    return text.strip()
+
+
+def _structure(text: str) -> tuple[bool, Any]:
+    """A JSON value, whether strict, relaxed, in a fence further down, or followed by something else."""
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        pass
+    else:
+        if not text[end:].strip("` \t\n"):
+            return True, _unwrapped(value)
+        if isinstance(value, dict | list):
+            return True, value
+    start = 0
+    if not text.startswith(("{", "[")):
+        start = next((f.end() for f in [re.search(r"^```(?:json)?[ \t]*\n[ \t]*(?=\{)", text, re.M)] if f), -1)
+    if start < 0:
+        return False, None
+    try:
+        return True, relaxed.read(text, start)[0]
+    except NotRelaxed:
+        return False, None
+
+
+def _unwrapped(value: Any) -> Any:
+    """What a JSON string holds, when that is a JSON object itself."""
+    if isinstance(value, str) and not isinstance(value, Number) and value.lstrip().startswith("{"):
+        try:
+            inner = _DECODER.decode(value)
+        except (ValueError, RecursionError):
+            return value
+        return inner if isinstance(inner, dict) else value
+    return value
+
+
+def _flat(text: str, shape: Shape) -> Any:
+    text = _INVENTED.split(text, maxsplit=1)[0].rstrip().removesuffix("**").rstrip()
+    return read_yaml(text, Bare) or pairs.read(text, shape) or text

@@ -1,0 +1,70 @@
+"""What a model hears of an answer that cannot be acted on (reference section 3.6, F1 to F6)."""
+
+from collections.abc import Sequence
+
+from tarsy.llm import ToolDefinition
+
+_REMINDER = """\
+Remember:
+1. Every header needs a colon: "Thought:", "Action:", "Action Input:", "Final Answer:".
+2. Each section starts on a new line.
+3. Stop after "Action Input:". Never write an "Observation:" yourself.
+4. An answer is either one tool call or a Final Answer, never both.
+
+To call a tool:
+Thought: what you want to know, and why
+Action: server.tool
+Action Input: {"parameter": "value"}
+
+To call a tool without parameters:
+Thought: what you want to know, and why
+Action: server.tool
+Action Input: {}
+
+To conclude:
+Thought: why you know enough
+Final Answer: your complete analysis"""
+
+NO_INPUT = (
+    'Your answer has "Action:" but is missing "Action Input:". Every "Action:" MUST be followed by "Action Input:", '
+    "even when the tool takes no parameters (leave it empty, or write {})."
+)
+NO_ACTION = (
+    'Your answer has "Action Input:" but is missing "Action:". "Action Input:" must be preceded by "Action:" naming '
+    "the tool, as server.tool."
+)
+ONLY_THOUGHT = (
+    'Your answer has only a "Thought:". A thought must be followed by either a tool call ("Action:" and '
+    '"Action Input:") or a conclusion with "Final Answer:".'
+)
+NOTHING = "Could not detect any ReAct sections in your answer. Use the exact format below."
+
+
+def format_error(text: str) -> str:
+    """One of the sentences above, or another, with the reminder of the format."""
+    return f"FORMAT ERROR: {text}\n\n{_REMINDER}"
+
+
+def incomplete(found: Sequence[str], missing: Sequence[str], why: str = "") -> str:
+    """F5: neither of the usual mistakes."""
+    reason = f" {why}" if why else ""
+    return f"Incomplete ReAct format.{reason} Found: {', '.join(found) or 'nothing'}. Missing: {', '.join(missing)}."
+
+
+def unknown_tool(name: str, near: Sequence[str], tools: Sequence[ToolDefinition]) -> str:
+    """F6: the tool does not exist, or could be one of several; the list of tools is always complete."""
+    text = f"Unknown tool '{name}'. Tools must be in server.tool format and be one of the available tools."
+    if near:
+        text += f" Did you mean {' or '.join(near)}?"
+    return f"{text}\n{tool_list(tools)}"
+
+
+def tool_list(tools: Sequence[ToolDefinition]) -> str:
+    """All tools with their descriptions."""
+    if not tools:
+        return "No tools are currently available."
+    return "Available tools:\n" + "\n".join(f"  - {tool.name}: {_one_line(tool.description)}" for tool in tools)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,118 @@
+"""ReAct in the tool loop: calls are read out of text, results come back as observations (seed 003, "ReAct Controller").
+
+Proper roles (seed 002): the model's text is an assistant message, an observation a user message; no tool is bound and
+no tool message exists. An answer is read again whenever the position is asked for; reading is pure, so an attempt that
+resumes reads what the one that died has read. Observations carry the id of their call, for citations.
+"""
+
+import json
+from collections.abc import Sequence
+from uuid import UUID
+
+from tarsy.engine.conversation import CallModel, CallTool, Conversation, Finish, Turn, ask
+from tarsy.engine.model_events import response_event, thought_event, unusable_event
+from tarsy.engine.prompts.react import react_conclusion_message
+from tarsy.engine.strategies.react import Kind, Parsed, parse
+from tarsy.record.ids import idempotency_key
+from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition, ToolOutcome
+from tarsy.record.run import ModelCallKind
+from tarsy.record.timeline import Event, EventStatus, EventType
+
+
+class ReactCalls:
+    """The manner of ReAct (`tarsy.engine.loop.Manner`).
+
+    Args:
+        tools: the tools of this attempt; names are resolved against them.
+    """
+
+    def __init__(self, tools: Sequence[ToolDefinition]) -> None:
+        self._tools = tuple(tools)
+
+    def next_turn(
+        self, conversation: Conversation, opening: Sequence[Message], *, concluding: bool, max_iterations: int | None
+    ) -> Turn:
+        """What to do next, from what the last answer says.
+
+        Args:
+            conversation: as on record.
+            opening: the messages a new conversation starts with.
+            concluding: whether somebody asked the run to conclude.
+            max_iterations: model calls after which a conclusion is forced.
+        """
+        turn = self._next(conversation, opening)
+        if isinstance(turn, CallModel):
+            return ask(conversation, turn, concluding, max_iterations, react_conclusion_message)
+        return turn
+
+    def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+        """None: they are described in the system message."""
+        return ()
+
+    def tell(self, turn: CallTool, outcome: ToolOutcome) -> Message:
+        """An observation (seed 003, "Observation Formatting")."""
+        error = f"Error executing {turn.call.name}: " if outcome.is_error else ""
+        return Message(Role.USER, f"Observation: {error}{outcome.content}\n\n(callId: {turn.call.id})")
+
+    def read(self, conversation: Conversation, call: UUID, text: str) -> list[Event]:
+        """A thought, then a final answer or an error; the raw text is no event (seed 003, "Timeline Event Flow")."""
+        parsed = self._parse(text)
+        answer = _conclusion(parsed, text) if conversation.loop.concluding else parsed.final_answer
+        events = []
+        if parsed.thought and parsed.thought != answer:
+            events.append(thought_event(conversation, call, parsed.thought))
+        if answer.strip():
+            status, kind = EventStatus.COMPLETED, EventType.FINAL_ANALYSIS
+            events.append(response_event(conversation, call, answer, status, kind))
+        elif parsed.kind is Kind.UNKNOWN_TOOL:
+            events.append(unusable_event(conversation, call, _first_line(parsed.feedback), "UnknownTool"))
+        elif parsed.kind is Kind.MALFORMED and text.strip():
+            events.append(unusable_event(conversation, call, _first_line(parsed.feedback), "MalformedAnswer"))
+        return events
+
+    def _next(self, conversation: Conversation, opening: Sequence[Message]) -> Turn:
+        messages, loop = conversation.messages, conversation.loop
+        if not messages:
+            return CallModel(ModelCallKind.ITERATION, tuple(opening), loop)
+        last = messages[-1]
+        if last.role is not Role.ASSISTANT:
+            return CallModel(ModelCallKind.ITERATION, (), loop)
+        if not last.content.strip() and loop.empty_answers > conversation.limits.empty_answers:
+            return Finish("")
+        parsed = self._parse(last.content)
+        if loop.concluding and last.content.strip():
+            return Finish(_conclusion(parsed, last.content))
+        match parsed.kind:
+            case Kind.FINAL_ANSWER:
+                return Finish(parsed.final_answer)
+            case Kind.TOOL_CALL:
+                return _call(conversation, len(messages) - 1, parsed)
+            case Kind.UNKNOWN_TOOL:
+                feedback = f"Observation: Error - {parsed.feedback}"
+            case Kind.MALFORMED:
+                feedback = parsed.feedback
+        return CallModel(ModelCallKind.ITERATION, (Message(Role.USER, feedback),), loop)
+
+    def _parse(self, text: str) -> Parsed:
+        """Reads an answer. Without any tool every call is of an unknown one, which `parse` cannot know."""
+        parsed = parse(text, self._tools)
+        if parsed.kind is Kind.TOOL_CALL and not self._tools:
+            feedback = f"Unknown tool '{parsed.tool}'. No tools are currently available."
+            return Parsed(Kind.UNKNOWN_TOOL, parsed.thought, parsed.tool, parsed.arguments, feedback=feedback)
+        return parsed
+
+
+def _call(conversation: Conversation, seq: int, parsed: Parsed) -> CallTool:
+    """The call, named after its place in the run: the same whoever reads it."""
+    identity = idempotency_key(conversation.execution, seq, 0).replace("-", "")[:12]
+    arguments = json.dumps(parsed.arguments, ensure_ascii=False)
+    return CallTool(seq, 0, ToolCall(f"call_{identity}", parsed.tool, arguments))
+
+
+def _conclusion(parsed: Parsed, text: str) -> str:
+    """What a model that had to conclude concluded, whatever form it gave it (seed 003, "Forced Conclusion")."""
+    return parsed.final_answer.strip() or parsed.thought.strip() or text.strip()
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]

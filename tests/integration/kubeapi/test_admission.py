@@ -1,0 +1,195 @@
+"""Judges of writes: policies with parameters and the authorizer, webhooks that change and refuse, aggregated APIs."""
+
+import asyncio
+import base64
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tarsy.local.kubeapi.pki import Authority
+from tarsy.local.kubeapi.server import EmbeddedApi
+
+Kubectl = Callable[..., subprocess.CompletedProcess[str]]
+GROUP = "admissionregistration.k8s.io/v1"
+
+
+def rule(*resources: str) -> dict[str, Any]:
+    return {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": list(resources)}
+
+
+def only_in(namespace: str) -> dict[str, Any]:
+    return {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+
+
+def configmap(name: str, namespace: str, **data: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
+
+
+@pytest.fixture
+def make(kubectl: Kubectl) -> Callable[[dict[str, Any]], None]:
+    def create(obj: dict[str, Any]) -> None:
+        made = kubectl("create", "-f", "-", stdin=obj)
+        assert made.returncode == 0, made.stderr
+
+    return create
+
+
+def test_policy_refuses_with_its_words_and_parameters(
+    kubectl: Kubectl, namespace: str, make: Callable[[dict[str, Any]], None]
+) -> None:
+    policy = {
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "matchConstraints": {"resourceRules": [rule("configmaps")], "namespaceSelector": only_in(namespace)},
+        "matchConditions": [{"name": "not-limits", "expression": "object.metadata.name != 'limits'"}],
+        "variables": [{"name": "count", "expression": "has(object.data) ? size(object.data) : 0"}],
+        "validations": [
+            {
+                "expression": "variables.count <= int(params.data.most)",
+                "messageExpression": "'at most ' + params.data.most + ' keys'",
+            }
+        ],
+    }
+    make(configmap("limits", namespace, most="1"))
+    make({"apiVersion": GROUP, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": namespace}, "spec": policy})
+    binding = {"policyName": namespace, "validationActions": ["Deny"], "paramRef": {"name": "limits"}}
+    kind = "ValidatingAdmissionPolicyBinding"
+    make({"apiVersion": GROUP, "kind": kind, "metadata": {"name": namespace}, "spec": binding})
+    make(configmap("small", namespace, a="1"))
+    refused = kubectl("create", "-f", "-", stdin=configmap("large", namespace, a="1", b="2"))
+    assert f"ValidatingAdmissionPolicy '{namespace}' with binding '{namespace}' denied request: at most 1 keys" in (
+        refused.stderr
+    )
+    kubectl("patch", "validatingadmissionpolicybinding", namespace, "--type=merge", "-p",
+            '{"spec":{"validationActions":["Warn"]}}')  # fmt: skip
+    warned = kubectl("create", "-f", "-", stdin=configmap("large", namespace, a="1", b="2"))
+    assert warned.returncode == 0
+    assert "Warning: Validation failed for ValidatingAdmissionPolicy" in warned.stderr
+
+
+def test_policy_asks_the_authorizer(
+    kubectl: Kubectl, api: EmbeddedApi, namespace: str, make: Callable[[dict[str, Any]], None]
+) -> None:
+    check = (
+        "authorizer.group('tarsy.dev').resource('chains').namespace(object.metadata.namespace).name('c').check('use')"
+    )
+    policy = {
+        "matchConstraints": {"resourceRules": [rule("configmaps")], "namespaceSelector": only_in(namespace)},
+        "validations": [{"expression": f"{check}.allowed()", "message": "may not use c", "reason": "Forbidden"}],
+    }
+    make({"apiVersion": GROUP, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": namespace}, "spec": policy})
+    kind = "ValidatingAdmissionPolicyBinding"
+    make({"apiVersion": GROUP, "kind": kind, "metadata": {"name": namespace}, "spec": {"policyName": namespace}})
+    may_use = {"apiGroups": ["tarsy.dev"], "resources": ["chains"], "verbs": ["use"], "resourceNames": ["c"]}
+    meta = {"name": "u", "namespace": namespace}
+    make({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": meta, "rules": [may_use]})
+    for user in ("writer", "user"):
+        assert (
+            kubectl(
+                "create", "rolebinding", f"{user}-e", "--clusterrole=edit", f"--user={user}", "-n", namespace
+            ).returncode
+            == 0
+        )
+    assert kubectl("create", "rolebinding", "user-u", "--role=u", "--user=user", "-n", namespace).returncode == 0
+    refused = kubectl("create", "configmap", "a", "-n", namespace, kubeconfig=api.kubeconfig_for("writer"))
+    assert "may not use c" in refused.stderr
+    allowed = kubectl("create", "configmap", "a", "-n", namespace, kubeconfig=api.kubeconfig_for("user"))
+    assert allowed.returncode == 0, allowed.stderr
+
+
+@asynccontextmanager
+async def https(folder: Path, handler: Any, client_ca: Path | None = None) -> AsyncIterator[tuple[int, str]]:
+    """A server on 127.0.0.1; its port and CA bundle."""
+    authority = Authority("other")
+    pair = authority.issue("other", server=True)
+    (folder / "crt").write_bytes(pair.certificate)
+    (folder / "key").write_bytes(pair.key)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=client_ca and str(client_ca))
+    if client_ca:
+        tls.verify_mode = ssl.CERT_REQUIRED
+    tls.load_cert_chain(folder / "crt", folder / "key")
+    runner = web.ServerRunner(web.Server(handler))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
+    await site.start()
+    try:
+        yield runner.addresses[0][1], base64.b64encode(authority.certificate).decode()
+    finally:
+        await runner.cleanup()
+
+
+async def test_webhook_changes_and_refuses(kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
+    async def handler(request: web.BaseRequest) -> web.Response:
+        asked = (await request.json())["request"]
+        answer: dict[str, Any] = {"uid": asked["uid"], "allowed": True, "warnings": ["looked at"]}
+        if request.path == "/mutate":
+            patch = b'[{"op":"add","path":"/metadata/labels","value":{"seen":"yes"}}]'
+            answer |= {"patchType": "JSONPatch", "patch": base64.b64encode(patch).decode()}
+        elif asked["name"] == "bad":
+            answer |= {"allowed": False, "status": {"message": f"not by {asked['userInfo']['username']}", "code": 403}}
+        return web.json_response({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer})
+
+    async with https(tmp_path, handler) as (port, bundle):
+        for kind, path in (("Mutating", "mutate"), ("Validating", "validate")):
+            webhook = {
+                "name": f"{path}.example.com",
+                "clientConfig": {"url": f"https://127.0.0.1:{port}/{path}", "caBundle": bundle},
+                "rules": [rule("configmaps")],
+                "namespaceSelector": only_in(namespace),
+                "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+            }
+            configuration = {"apiVersion": GROUP, "kind": f"{kind}WebhookConfiguration",
+                             "metadata": {"name": namespace}, "webhooks": [webhook]}  # fmt: skip
+            made = await asyncio.to_thread(kubectl, "create", "-f", "-", stdin=configuration)
+            assert made.returncode == 0, made.stderr
+        good = await asyncio.to_thread(kubectl, "create", "-f", "-", stdin=configmap("good", namespace))
+        assert "Warning: looked at" in good.stderr
+        labels = await asyncio.to_thread(
+            kubectl, "get", "cm", "good", "-n", namespace, "-o", "jsonpath={.metadata.labels}"
+        )
+        assert labels.stdout == '{"seen":"yes"}'
+        bad = await asyncio.to_thread(kubectl, "create", "-f", "-", stdin=configmap("bad", namespace))
+        assert 'admission webhook "validate.example.com" denied the request: not by kubernetes-admin' in bad.stderr
+    gone = await asyncio.to_thread(kubectl, "create", "-f", "-", stdin=configmap("later", namespace))
+    assert 'failed calling webhook "mutate.example.com"' in gone.stderr
+
+
+async def test_aggregated_api_is_served_with_the_callers_name(
+    kubectl: Kubectl, api: EmbeddedApi, namespace: str, tmp_path: Path
+) -> None:
+    callers = []
+    group = f"g{namespace}.example.com"
+
+    async def handler(request: web.BaseRequest) -> web.Response:
+        callers.append((request.headers["X-Remote-User"], request.headers.getall("X-Remote-Group", [])))
+        entry = {"name": "things", "singularName": "thing", "namespaced": True, "kind": "Thing", "verbs": ["list"]}
+        body = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/v1", "resources": [entry]}
+        if request.path.endswith("/things"):
+            body = {"kind": "ThingList", "apiVersion": f"{group}/v1", "metadata": {}, "items": []}
+        return web.json_response(body)
+
+    front_proxy_ca = api.ca_file.parent / "front-proxy-ca.crt"
+    async with https(tmp_path, handler, front_proxy_ca) as (port, bundle):
+        meta = {"name": "kubernetes", "namespace": "default"}
+        service = {"apiVersion": "v1", "kind": "Service", "metadata": meta,
+                   "spec": {"type": "ExternalName", "externalName": "127.0.0.1"}}  # fmt: skip
+        spec = {"group": group, "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 15,
+                "caBundle": bundle, "service": {"name": "kubernetes", "namespace": "default", "port": port}}  # fmt: skip
+        extension = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+                     "metadata": {"name": f"v1.{group}"}, "spec": spec}  # fmt: skip
+        for obj in (service, extension):
+            applied = await asyncio.to_thread(kubectl, "apply", "-f", "-", stdin=obj)
+            assert applied.returncode == 0, applied.stderr
+        name = f"apiservice/v1.{group}"
+        ready = await asyncio.to_thread(kubectl, "wait", "--for=condition=Available", name, "--timeout=5s")
+        assert ready.returncode == 0, ready.stderr
+        listed = await asyncio.to_thread(kubectl, "get", f"things.{group}", "-n", namespace)
+        assert "No resources found" in listed.stderr, listed.stderr
+        assert ("kubernetes-admin", ["system:masters", "system:authenticated"]) in callers
+    await asyncio.to_thread(kubectl, "delete", "apiservice", f"v1.{group}")
