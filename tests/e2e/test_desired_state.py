@@ -63,7 +63,9 @@ async def test_queued_one_ends_without_a_start(tenant: Tenant, desired: str) -> 
     assert condition(await tenant.finished("run"), "Succeeded") == "True"
 
 
-@pytest.mark.parametrize(("desired", "reason"), [("Cancelled", "CancelledBeforeStart"), ("Concluded", "ConcludedBeforeStart")])
+@pytest.mark.parametrize(
+    ("desired", "reason"), [("Cancelled", "CancelledBeforeStart"), ("Concluded", "ConcludedBeforeStart")]
+)
 async def test_one_that_was_never_accepted_ends_too(tenant: Tenant, desired: str, reason: str) -> None:
     await tenant.investigate(chain="missing")
 

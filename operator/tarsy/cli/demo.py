@@ -14,7 +14,7 @@ from tarsy.cli.kubectl import run_kubectl
 from tarsy.cli.timeline import follow_timeline
 from tarsy.kube.client import ApiError
 from tarsy.local.objects import manifest, put, put_all
-from tarsy.local.stack import Stack, running_stack
+from tarsy.local.stack import ApiChoice, Stack, running_stack
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.store.database import open_pool
 from tarsy.store.reads import Reads
@@ -24,12 +24,12 @@ ACCEPT_SECONDS = 60.0
 PROJECTED_SECONDS = 30.0
 
 
-async def demonstrate(state: Path | None, model: str | None, base_url: str | None) -> int:
+async def demonstrate(state: Path | None, model: str | None, base_url: str | None, api: ApiChoice) -> int:
     """Runs the demo; exit status 0 only when the investigation succeeded."""
     console = Console()
     began = time.monotonic()
     with console.status("Starting a Kubernetes API, Postgres and the operator …"):
-        async with running_stack(state) as stack:
+        async with running_stack(state, api=api) as stack:
             which = await prepare(stack, configured_model(model, base_url))
             operator = stack.operator()
             keeper = asyncio.create_task(operator.keep_running())
@@ -49,8 +49,7 @@ async def _investigate(console: Console, stack: Stack, which: str, began: float)
     name = alert["metadata"]["name"]
     alert = {**alert, "metadata": {**alert["metadata"], "namespace": NAMESPACE}}
     await put(stack.client, alert)
-    version = ".".join(map(str, stack.api.version))
-    console.print(f"Kubernetes API {version}; {which}.", highlight=False)
+    console.print(f"{stack.api_sentence}; {which}.", highlight=False)
     console.print(f"$ kubectl apply -n {NAMESPACE} -f manifests/samples/alert-kubepodcrashlooping.yaml")
     console.print(f"alert.tarsy.dev/{name} created  ({time.monotonic() - began:.1f} s after the start)\n")
     pool = await open_pool(stack.database_url, max_size=2, application="tarsy demo")

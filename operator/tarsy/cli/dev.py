@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tarsy.local.model import Script
-from tarsy.local.stack import RealModel, Stack, running_stack
+from tarsy.local.stack import ApiChoice, RealModel, Stack, running_stack
 
 
 def configured_model(model: str | None, base_url: str | None) -> RealModel | None:
@@ -25,14 +25,14 @@ async def prepare(stack: Stack, model: RealModel | Script | None) -> str:
     return await stack.use_model(model)
 
 
-async def develop(state: Path | None, model: str | None, base_url: str | None) -> int:
+async def develop(state: Path | None, model: str | None, base_url: str | None, api: ApiChoice) -> int:
     """Runs the stack and an operator until SIGINT or SIGTERM."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     console = Console()
     console.print("Starting a Kubernetes API, Postgres and the operator …")
-    async with running_stack(state) as stack:
+    async with running_stack(state, api=api) as stack:
         which = await prepare(stack, configured_model(model, base_url))
         operator = stack.operator()
 
@@ -40,8 +40,7 @@ async def develop(state: Path | None, model: str | None, base_url: str | None) -
             console.print(f"The operator ended with status {status}; it is started again.")
 
         operator.on_restart = restarted
-        version = ".".join(map(str, stack.api.version))
-        console.print(f"Kubernetes API {version} at {stack.api.url}; {which}.", highlight=False)
+        console.print(f"{stack.api_sentence} at {stack.api.url}; {which}.", highlight=False)
         console.print(f"Operator: pid {operator.pid}, log {stack.operator_log}", highlight=False)
         console.print(f"\n    export KUBECONFIG={stack.kubeconfig}", highlight=False, soft_wrap=True)
         console.print(f"    export TARSY_DATABASE_URL='{stack.database_url}'\n", highlight=False, soft_wrap=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 
 import yaml
 
@@ -13,7 +12,7 @@ KUBECTL_SECONDS = 30.0
 
 async def run_kubectl(stack: Stack, arguments: list[str]) -> str:
     """The output of one kubectl command against the stack."""
-    kubectl = stack.api.binaries.kubectl or shutil.which("kubectl")
+    kubectl = stack.kubectl
     if kubectl is None:
         return await _without(stack, arguments)
     process = await asyncio.create_subprocess_exec(

@@ -8,7 +8,7 @@ import asyncio
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -31,6 +31,12 @@ DatabaseUrl = Annotated[
 ]
 StateDir = Annotated[Path | None, typer.Option(help="Keep all state in this folder; else it is temporary.")]
 Model = Annotated[str | None, typer.Option(envvar="TARSY_MODEL", help="Name of a real model.")]
+Api = Annotated[
+    Literal["auto", "real", "embedded"],
+    typer.Option(
+        help="Kubernetes API: a real one, the embedded stand-in, or a real one where its binaries are (auto)."
+    ),
+]
 BaseUrl = Annotated[str | None, typer.Option(envvar="TARSY_MODEL_BASE_URL", help="OpenAI-compatible server.")]
 
 
@@ -86,19 +92,19 @@ def run(
 
 
 @app.command()
-def dev(state: StateDir = None, model: Model = None, model_base_url: BaseUrl = None) -> None:
+def dev(state: StateDir = None, model: Model = None, model_base_url: BaseUrl = None, api: Api = "auto") -> None:
     """Run everything on this machine until Ctrl-C, and leave nothing behind."""
     from tarsy.cli.dev import develop
 
-    _go(develop(state, model, model_base_url))
+    _go(develop(state, model, model_base_url, api))
 
 
 @app.command()
-def demo(state: StateDir = None, model: Model = None, model_base_url: BaseUrl = None) -> None:
+def demo(state: StateDir = None, model: Model = None, model_base_url: BaseUrl = None, api: Api = "auto") -> None:
     """Investigate a crash-looping Deployment on this machine; ends 0 when the investigation succeeded."""
     from tarsy.cli.demo import demonstrate
 
-    _go(demonstrate(state, model, model_base_url))
+    _go(demonstrate(state, model, model_base_url, api))
 
 
 @app.command()

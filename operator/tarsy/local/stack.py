@@ -16,15 +16,17 @@ import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import LABEL
+from tarsy.local.apiserver.binaries import find_binaries
 from tarsy.local.apiserver.errors import LocalKubernetesError
 from tarsy.local.apiserver.process import Spawner, end, free_port
 from tarsy.local.apiserver.server import ApiServer
+from tarsy.local.kubeapi.server import EmbeddedApi
 from tarsy.local.model import Script, ScriptedModel, demo_script
 from tarsy.local.objects import install_crds, manifest, put, put_all
 from tarsy.local.operator_process import OperatorProcess
@@ -48,6 +50,11 @@ RIGHTS = (
 """What the operator and the tools may do here is what the shipped manifests say they may."""
 
 
+LocalApi = ApiServer | EmbeddedApi
+ApiChoice = Literal["auto", "real", "embedded"]
+"""Which Kubernetes API: a real one, the embedded stand-in, or (auto) a real one where its binaries are already."""
+
+
 @dataclass(frozen=True, slots=True)
 class RealModel:
     """A model to use instead of the scripted one; `api_key` may be empty for servers that ask for none."""
@@ -60,7 +67,7 @@ class RealModel:
 class Stack:
     """A running stack. Make one with `running_stack`."""
 
-    def __init__(self, folder: Path, api: ApiServer, database_url: str, client: KubeClient) -> None:
+    def __init__(self, folder: Path, api: LocalApi, database_url: str, client: KubeClient) -> None:
         self.folder = folder
         self.api = api
         self.database_url = database_url
@@ -68,6 +75,21 @@ class Stack:
         self.model: ScriptedModel | None = None
         self._spawner = Spawner()
         self._tools: subprocess.Popen[bytes] | None = None
+
+    @property
+    def api_sentence(self) -> str:
+        """Which Kubernetes API this is, for people."""
+        version = ".".join(map(str, self.api.version))
+        if isinstance(self.api, EmbeddedApi):
+            return f"EMBEDDED Kubernetes API (a stand-in for trying out, like {version}; no pod runs)"
+        return f"Kubernetes API {version}"
+
+    @property
+    def kubectl(self) -> Path | None:
+        """The kubectl to use with it, where there is one."""
+        found = self.api.binaries.kubectl if isinstance(self.api, ApiServer) else None
+        path = shutil.which("kubectl")
+        return found or (Path(path) if path else None)
 
     @property
     def kubeconfig(self) -> Path:
@@ -173,12 +195,15 @@ async def bind_secret_role(client: KubeClient, namespace: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def running_stack(folder: Path | None = None, *, durable: bool = True) -> AsyncIterator[Stack]:
+async def running_stack(
+    folder: Path | None = None, *, durable: bool = True, api: ApiChoice = "real"
+) -> AsyncIterator[Stack]:
     """Starts Kubernetes API and Postgres; stops them, and removes a temporary folder, at the end.
 
     Args:
         folder: where all state goes and stays; None for a temporary one.
         durable: False for tests: Postgres does not wait for the disk.
+        api: which Kubernetes API.
 
     Raises:
         LocalKubernetesError, PostgresError: one of them cannot be started; the message says what to do.
@@ -188,22 +213,28 @@ async def running_stack(folder: Path | None = None, *, durable: bool = True) -> 
     folder.mkdir(parents=True, exist_ok=True)
     if temporary and os.geteuid() == 0:
         folder.chmod(0o711)  # Postgres runs as another user then, and must reach its own folder below
-    api = ApiServer(folder / "kubernetes")
+    server = _api(api, folder, keep=not temporary)
     postgres = LocalPostgres(folder / "postgres", fsync=durable)
     stack: Stack | None = None
     try:
-        _, database_url = await asyncio.gather(asyncio.to_thread(api.start), asyncio.to_thread(postgres.start))
-        async with await KubeClient.load(api.kubeconfig) as client:
-            stack = Stack(folder, api, database_url, client)
+        _, database_url = await asyncio.gather(asyncio.to_thread(server.start), asyncio.to_thread(postgres.start))
+        async with await KubeClient.load(server.kubeconfig) as client:
+            stack = Stack(folder, server, database_url, client)
             yield stack
     finally:
         if stack and stack.model:
             await stack.model.stop()
         if stack:
             await asyncio.to_thread(stack.close)
-        await asyncio.gather(asyncio.to_thread(api.stop), asyncio.to_thread(postgres.stop))
+        await asyncio.gather(asyncio.to_thread(server.stop), asyncio.to_thread(postgres.stop))
         if temporary:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _api(choice: ApiChoice, folder: Path, *, keep: bool) -> LocalApi:
+    if choice == "real" or (choice == "auto" and find_binaries()):
+        return ApiServer(folder / "kubernetes")
+    return EmbeddedApi(folder / "kubernetes", keep=folder / "kubernetes.journal" if keep else None)
 
 
 def _library() -> list[dict[str, Any]]:

@@ -180,7 +180,7 @@ async def test_aggregated_api_is_served_with_the_callers_name(
         service = {"apiVersion": "v1", "kind": "Service", "metadata": meta,
                    "spec": {"type": "ExternalName", "externalName": "127.0.0.1"}}  # fmt: skip
         spec = {"group": group, "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 15,
-                "caBundle": bundle, "service": {"name": "kubernetes", "namespace": "default", "port": port}}  # fmt: skip
+                "caBundle": bundle, "service": {**meta, "port": port}}  # fmt: skip
         extension = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
                      "metadata": {"name": f"v1.{group}"}, "spec": spec}  # fmt: skip
         for obj in (service, extension):

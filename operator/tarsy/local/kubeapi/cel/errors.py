@@ -1,0 +1,9 @@
+"""What can go wrong with an expression: before it runs, and while it does."""
+
+
+class CelSyntaxError(ValueError):
+    """The expression cannot be compiled."""
+
+
+class CelError(Exception):
+    """The expression has no value for this input, such as a missing key or a division by zero."""

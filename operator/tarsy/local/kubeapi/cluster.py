@@ -1,0 +1,82 @@
+"""The objects behind one embedded API, put together: store, kinds, roles, lifecycle, writes, and who answers requests.
+
+State is here and outlives the listening socket: an outage (`stop_apiserver`) closes the door, not the house.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tarsy.local.kubeapi.admission.chain import Chain
+from tarsy.local.kubeapi.admission.policies import Policies
+from tarsy.local.kubeapi.admission.webhooks import Webhooks
+from tarsy.local.kubeapi.auth.rbac import Aggregation, Rbac
+from tarsy.local.kubeapi.auth.roles import bootstrap_objects
+from tarsy.local.kubeapi.auth.tokens import TokenIssuer
+from tarsy.local.kubeapi.builtin.catalog import builtin_resources
+from tarsy.local.kubeapi.builtin.strategies import strategy_of
+from tarsy.local.kubeapi.crds import CrdServing
+from tarsy.local.kubeapi.http.app import App, Parts
+from tarsy.local.kubeapi.http.proxy import FrontProxy, Proxy
+from tarsy.local.kubeapi.journal import Journal
+from tarsy.local.kubeapi.lifecycle import NAMESPACES, Lifecycle
+from tarsy.local.kubeapi.objects import Obj, new_uid, now
+from tarsy.local.kubeapi.pki import Pki
+from tarsy.local.kubeapi.registry import Registry
+from tarsy.local.kubeapi.store import Store
+from tarsy.local.kubeapi.writes import Writes
+
+
+class Cluster:
+    """Everything but the socket; made on the loop that serves it.
+
+    Args:
+        keep: the file in which objects outlive the process; None to forget them.
+        log_size: how many events a watch can go back.
+
+    Raises:
+        JournalInUse: another process has the file.
+    """
+
+    def __init__(self, pki: Pki, keep: Path | None, log_size: int) -> None:
+        self.store = Store(log_size)
+        self._journal = Journal(keep) if keep else None
+        if self._journal:
+            self._journal.open(self.store)
+        self.registry = Registry(builtin_resources())
+        CrdServing(self.store, self.registry)
+        self._lifecycle = Lifecycle(self.store, self.registry, pki.path("ca.crt").read_text())
+        rbac = Rbac(self.store)
+        self._webhooks = Webhooks(self.store, rbac)
+        admission = Chain([self._webhooks, Policies(self.store, self.registry, rbac)])
+        self.writes = Writes(self.store, self.registry, self._lifecycle, admission)
+        self._furnish()
+        Aggregation(self.store)
+        front = FrontProxy(pki.path("front-proxy-client.crt"), pki.path("front-proxy-client.key"))
+        self.proxy = Proxy(self.store, front)
+        parts = Parts(self.store, self.registry, self.writes, rbac, TokenIssuer(self.store), self.proxy)
+        self.app = App(parts)
+        self.proxy.check_all()
+
+    async def close(self) -> None:
+        """End what runs in the background, and let go of the file."""
+        await self.proxy.close()
+        await self._webhooks.close()
+        if self._journal:
+            self._journal.close()
+
+    def _furnish(self) -> None:
+        for obj in bootstrap_objects():
+            self._put_if_absent(obj)
+        for namespace in self.store.objects(NAMESPACES):
+            self._lifecycle.furnish(namespace["metadata"]["name"])
+
+    def _put_if_absent(self, obj: Obj) -> None:
+        resource = self.registry.by_kind(obj["apiVersion"], obj["kind"])
+        if resource is None:
+            raise LookupError(f"{obj['kind']} is not a built-in kind")
+        meta = obj["metadata"]
+        if self.store.get(resource.key, None, meta["name"]) is None:
+            made = {**obj, "metadata": {**meta, "uid": new_uid(), "creationTimestamp": now()}}
+            strategy_of(resource.key).complete(made, None)
+            self.store.put(resource.key, made)

@@ -1,0 +1,87 @@
+"""Get and list, with pages that go on where the last one ended."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from bisect import bisect_right
+from collections.abc import Mapping
+
+from tarsy.local.kubeapi.errors import ApiError, bad_request, expired
+from tarsy.local.kubeapi.http.answers import Form, shown_list
+from tarsy.local.kubeapi.http.request import Target
+from tarsy.local.kubeapi.objects import Obj
+from tarsy.local.kubeapi.resource import Resource
+from tarsy.local.kubeapi.selectors import predicate
+from tarsy.local.kubeapi.store import Store
+
+_TOKEN_VERSION = "meta.k8s.io/v1"
+
+
+def list_objects(store: Store, resource: Resource, target: Target, query: Mapping[str, str], form: Form) -> Obj:
+    """A list as the query asks.
+
+    Raises:
+        ApiError: 400 for a bad selector or token, 410 for a page of a list that is too old, 504 for the future.
+    """
+    labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+    shows = predicate(resource, labels, fields)
+    limit = _number(query, "limit")
+    revision, start = store.revision, None
+    if token := query.get("continue"):
+        revision, start = _from_token(token)
+        if not store.holds(revision):
+            raise expired(
+                "The provided continue parameter is too old to display a consistent list result. You can start a new "
+                "list without the continue parameter."
+            )
+    else:
+        _check_revision(store, query)
+    found = [obj for obj in store.objects(resource.key, target.namespace) if shows(obj)]
+    if start is not None:
+        found = found[bisect_right(found, start, key=_place) :]
+    meta: Obj = {"resourceVersion": str(revision)}
+    if limit and len(found) > limit:
+        meta["continue"] = _to_token(revision, _place(found[limit - 1]))
+        if not labels and not fields:
+            meta["remainingItemCount"] = len(found) - limit
+        found = found[:limit]
+    return shown_list(resource, found, meta, form)
+
+
+def _check_revision(store: Store, query: Mapping[str, str]) -> None:
+    wanted, match = _number(query, "resourceVersion"), query.get("resourceVersionMatch", "")
+    if match and "resourceVersion" not in query:
+        raise bad_request("resourceVersionMatch is forbidden unless resourceVersion is provided")
+    if wanted > store.revision:
+        text = f"Too large resource version: {wanted}, current: {store.revision}"
+        causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+        raise ApiError(504, "Timeout", text, {"retryAfterSeconds": 1, "causes": causes})
+    if match == "Exact" and wanted < store.compacted:
+        raise expired(f"The resourceVersion for the provided list is too old: {wanted}")
+
+
+def _number(query: Mapping[str, str], name: str) -> int:
+    text = query.get(name) or "0"
+    if not text.isdigit():
+        raise bad_request(f'invalid value of {name}: "{text}": must be a number')
+    return int(text)
+
+
+def _place(obj: Obj) -> tuple[str, str]:
+    return obj["metadata"].get("namespace") or "", obj["metadata"]["name"]
+
+
+def _to_token(revision: int, place: tuple[str, str]) -> str:
+    body = {"v": _TOKEN_VERSION, "rv": revision, "start": list(place)}
+    return base64.urlsafe_b64encode(json.dumps(body).encode()).decode().rstrip("=")
+
+
+def _from_token(token: str) -> tuple[int, tuple[str, str]]:
+    try:
+        body = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        namespace, name = body["start"]
+        return int(body["rv"]), (str(namespace), str(name))
+    except (ValueError, KeyError, TypeError, binascii.Error):
+        raise bad_request("continue key is not valid: it must be taken from the last list's metadata") from None

@@ -1,0 +1,52 @@
+"""One structural schema with its compiled rules: clean an object, then check it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tarsy.local.kubeapi.errors import FieldError
+from tarsy.local.kubeapi.objects import Obj
+from tarsy.local.kubeapi.schema.defaults import with_defaults
+from tarsy.local.kubeapi.schema.prune import pruned
+from tarsy.local.kubeapi.schema.rules import check_rules, compile_rules
+from tarsy.local.kubeapi.schema.values import check_values
+
+# After one of these, rules would judge a value they cannot read (apiextensions-apiserver, hasBlockingErr).
+_BLOCKING = {"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
+_NOT_CHECKED = FieldError(
+    "FieldValueInvalid",
+    "<nil>",
+    'Invalid value: "null": some validation rules were not checked because the object was invalid; '
+    "correct the existing errors to complete validation",
+)
+
+
+class Schema:
+    """A CRD version's `openAPIV3Schema`.
+
+    Args:
+        document: the schema as written.
+
+    Raises:
+        RuleError: a rule cannot be compiled.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.document = document
+        self._rules = compile_rules(document)
+
+    def clean(self, obj: Obj) -> tuple[Obj, list[str]]:
+        """A copy without unknown fields and with defaults, and the paths of the unknown fields."""
+        unknown: list[str] = []
+        kept = pruned(self.document, obj, "", unknown, resource=True)
+        return with_defaults(self.document, kept), unknown
+
+    def check(self, obj: Obj, old: Obj | None) -> list[FieldError]:
+        """Everything that is wrong with an object; `old` is what it replaces, for rules with `oldSelf`."""
+        errors: list[FieldError] = []
+        check_values(self.document, obj, "", errors)
+        if self._rules is None:
+            return errors
+        if any(error.reason in _BLOCKING for error in errors):
+            return [*errors, _NOT_CHECKED]
+        return errors + check_rules(self._rules, obj, old)
