@@ -55,6 +55,7 @@ class ActiveController:
         events: Events,
         *,
         library_namespace: str,
+        mask: Callable[[str], str],
         namespaces: tuple[str, ...] = (),
         changed: asyncio.Event,
         relist_seconds: float = RELIST_SECONDS,
@@ -73,7 +74,7 @@ class ActiveController:
         self._waiting: dict[Key, None] = {}
         self._deleted: dict[Key, set[str]] = {}
         self._events = events
-        self._desk = investigation.Desk(self._cache, client, runs, reads, library_namespace)
+        self._desk = investigation.Desk(self._cache, client, runs, reads, library_namespace, mask)
 
     async def run(self) -> None:
         """Runs until cancelled."""

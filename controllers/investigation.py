@@ -6,7 +6,9 @@ deleted. Writes: a pending run with its frozen plan into the record, `Accepted` 
 state. What an accepted run does is written by `publisher`, from the record.
 """
 
-from collections.abc import Mapping
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +18,7 @@ from tarsy.controllers.alert import ACCEPTED_UID, expire, mark_accepted
 from tarsy.controllers.cache import Cache, Unreadable
 from tarsy.controllers.status import write_status
 from tarsy.kube.client import ApiError, KubeClient
+from tarsy.masking import MaskingError
 from tarsy.plan.errors import At, PlanInvalid
 from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, search_path, select
@@ -27,6 +30,8 @@ from tarsy.resources.v1alpha1.common import ConditionType, ConfigMapKeyRef
 from tarsy.resources.v1alpha1.investigation import LastError
 from tarsy.store.reads import Reads
 from tarsy.store.runs import NewRun, Runs
+
+log = logging.getLogger(__name__)
 
 MAX_CONFIG_MAP_BYTES = 1_048_576
 MAX_RUNBOOK_BYTES = 262_144
@@ -52,6 +57,7 @@ class Desk:
     runs: Runs
     reads: Reads
     library_namespace: str
+    mask: Callable[[str], str]
 
 
 async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
@@ -142,11 +148,20 @@ async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
         namespace=meta.namespace,
         namespace_uid=(namespace or {}).get("metadata", {}).get("uid", ""),
         name=meta.name,
-        alert_data=await _data(alert, source, desk),
-        runbook=await _runbook(alert, source, desk),
+        alert_data=await _masked(await _data(alert, source, desk), desk),
+        runbook=await _masked(await _runbook(alert, source, desk), desk),
         plan=plan,
         author=author,
     )
+
+
+async def _masked(text: str, desk: Desk) -> str:
+    """The text as it is stored: without secrets, or, where masking fails, as it came (fail open, DESIGN section 6)."""
+    try:
+        return await asyncio.to_thread(desk.mask, text)
+    except MaskingError as error:
+        log.warning("an alert or runbook was stored unmasked: %s", type(error).__name__)
+        return text
 
 
 async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent, At, Mapping[str, Any]]:

@@ -93,7 +93,8 @@ def _mixed() -> str:
         for second in range(4)
     )
     items = json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod, pod, secret, pod]}, indent=2)
-    return f"{_logs()[:3000]}---\n{document}---\n{items}\n{failures}{json.dumps(pod)}\n"
+    logs = "".join(_logs().splitlines(keepends=True)[:18])
+    return f"{logs}---\n{document}---\n{items}\n{failures}{json.dumps(pod)}\n"
 
 
 def _hostile() -> dict[str, str]:

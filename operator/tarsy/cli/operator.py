@@ -23,6 +23,7 @@ from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
 from tarsy.llm.langchain import preload
 from tarsy.llm.registry import ModelRegistry
+from tarsy.masking import default_masker
 from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.plan.model import Value
 from tarsy.runtime.run import Runner
@@ -101,9 +102,10 @@ async def _operate(settings: OperatorSettings, ready: Callable[[], None] | None)
         async def resolve(value: Value) -> str:
             return await secrets(value.secret) if value.secret else value.value or ""
 
+        mask = default_masker().mask
         models = ModelRegistry(secrets)
         stack.push_async_callback(models.aclose)
-        toolboxes = McpToolboxes(resolve, allow_stdio=settings.stdio_tools)
+        toolboxes = McpToolboxes(resolve, mask=mask, allow_stdio=settings.stdio_tools)
         notifier = Notifier(pool)
         runs, reads = Runs(pool, notifier.notify), Reads(pool)
         wake, changed = asyncio.Event(), asyncio.Event()
@@ -123,6 +125,7 @@ async def _operate(settings: OperatorSettings, ready: Callable[[], None] | None)
             LeaderElection(client, settings.lease_namespace, "tarsy-controller", instance),
             Events(client, instance=instance),
             library_namespace=settings.library_namespace,
+            mask=mask,
             namespaces=settings.namespaces,
             changed=changed,
         )

@@ -1,0 +1,57 @@
+"""Secrets out of everything that came from outside: alerts, runbooks, tool results, what models say.
+
+    masker = build_masker(["kubernetes", "security"])
+    masker.mask("password: hunter22")      # "password: [MASKED_PASSWORD]"
+
+Matches become `[MASKED_X]`. `kubernetes_secret` runs first, then the patterns of the groups, single patterns, custom
+ones. The non-obvious decision: nothing is parsed. Tool results are cut off, indented, quoted, logged and nested, so
+Secrets are found by keys and their depth (`frames.py`), and values are replaced in place: what is not secret stays
+byte for byte what it was, and masked YAML or JSON still parses to the same shape.
+
+| pattern | finds | tag |
+|---|---|---|
+| kubernetes_secret | data and stringData of Secret, SecretList, items of lists; YAML, JSON, documents within strings | MASKED_SECRET_DATA |
+| api_key | api_key, apikey and a key of at least 20 characters; `key` and `*_key` if it looks random; AIza, sk-, sk_live_, SG. | MASKED_API_KEY |
+| password | password, passwd, pwd, pass, passphrase of at least 6; in URLs and DSNs; in env entries; Docker auths | MASKED_PASSWORD |
+| certificate | any PEM block (keys too), cut off, escaped, or in base64; client-certificate-data | MASKED_CERTIFICATE |
+| certificate_authority_data | certificate-authority-data; client-key-data (as MASKED_PRIVATE_KEY) | MASKED_CA_CERTIFICATE |
+| token | token, bearer, jwt of at least 20; --token; Authorization; Bearer; JWTs; GitLab, OpenShift, Vault, npm, PyPI | MASKED_TOKEN |
+| email | e-mail addresses | MASKED_EMAIL |
+| ssh_key | SSH public keys | MASKED_SSH_KEY |
+| private_key, secret_key | those keys of at least 20 characters; PEM private keys; client secrets | MASKED_PRIVATE_KEY, MASKED_SECRET_KEY |
+| aws_access_key | AKIA and ASIA with 16 characters | MASKED_AWS_KEY |
+| aws_secret_key | aws_secret_access_key with 40 characters; lone words of 40 that look drawn | MASKED_AWS_SECRET |
+| github_token | ghp_ gho_ ghu_ ghs_ ghr_ github_pat_; github_token with any value | MASKED_GITHUB_TOKEN |
+| slack_token | xox?-, xapp-, webhook addresses | MASKED_SLACK_TOKEN |
+| base64_secret | base64 words of at least 20 characters that look encoded | MASKED_BASE64_VALUE |
+| base64_short | `: ` and a base64 word of 4 to 19 that decodes to text | MASKED_SHORT_BASE64 |
+
+Groups: basic (api_key, password), secrets (basic, token, private_key, secret_key), security (basic, token, certificate,
+certificate_authority_data, email, ssh_key), kubernetes (basic, kubernetes_secret, certificate_authority_data), cloud
+(aws_*, api_key, token), all. (Reference section 1.10.)
+"""  # noqa: E501
+
+from tarsy.masking.errors import InvalidPattern, MaskingError, MaskingFailed
+from tarsy.masking.masker import CustomPattern, Masker, build_masker
+
+DEFAULT_GROUPS = ("kubernetes", "security", "secrets", "cloud")
+DEFAULT_PATTERNS = ("github_token", "slack_token")
+"""What is masked where nothing else is said: all but the two patterns of any base64 word, which hide evidence."""
+
+
+def default_masker() -> Masker:
+    """The masker for alerts, runbooks and every tool server."""
+    return build_masker(DEFAULT_GROUPS, DEFAULT_PATTERNS)
+
+
+__all__ = [
+    "DEFAULT_GROUPS",
+    "DEFAULT_PATTERNS",
+    "CustomPattern",
+    "InvalidPattern",
+    "Masker",
+    "MaskingError",
+    "MaskingFailed",
+    "build_masker",
+    "default_masker",
+]

@@ -6,10 +6,11 @@ place where results are masked.
 """
 
 import asyncio
+import logging
 import random
 import re
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any
@@ -25,6 +26,10 @@ from tarsy.record.messages import ToolDefinition, ToolOutcome
 
 _LISTED = 40
 _BACKOFF = (0.25, 0.75)
+log = logging.getLogger(__name__)
+Mask = Callable[[str], str]
+_LARGE = 65_536  # characters from which on masking would hold up the event loop
+_WITHHELD = "The answer could not be searched for secrets and is withheld. Ask for less of it, or for something else."
 _SEPARATOR = re.compile(r"\.|__")  # the name of a server has neither
 
 
@@ -34,10 +39,12 @@ class McpToolbox:
     Args:
         servers: The opened servers by name.
         unavailable: A sentence for each server that could not be opened.
+        mask: Takes secrets out of every answer; an answer that it cannot mask is withheld (fail closed, DESIGN 6).
     """
 
-    def __init__(self, servers: Mapping[str, ToolServer], unavailable: Mapping[str, str]) -> None:
+    def __init__(self, servers: Mapping[str, ToolServer], unavailable: Mapping[str, str], mask: Mask) -> None:
         self._servers = servers
+        self._mask = mask
         self._unavailable = dict(unavailable)
         definitions = [definition for name in sorted(servers) for definition in servers[name].definitions]
         self._tools = {definition.name: definition for definition in definitions}
@@ -93,13 +100,13 @@ class McpToolbox:
                 return await self._attempts(server, tool, parsed, idempotency_key)
         except TimeoutError:
             if not clock.expired():
-                return _failure(server, tool, "TimeoutError inside the call")
+                return await self._failure(server, tool, "TimeoutError inside the call")
             unknown = "" if self.repeatable(name) else "; it may have taken effect or not"
-            return _failure(server, tool, f"no answer within {limit:g} s{unknown}")
+            return await self._failure(server, tool, f"no answer within {limit:g} s{unknown}")
         except McpError as error:
-            return _failure(server, tool, error.sentence)
+            return await self._failure(server, tool, error.sentence)
         except Exception as error:
-            return _failure(server, tool, f"{type(error).__name__}: {error}")
+            return await self._failure(server, tool, f"{type(error).__name__}: {error}")
 
     async def _attempts(self, server: ToolServer, tool: str, arguments: dict[str, Any], key: str) -> ToolOutcome:
         for last in (False, True):
@@ -110,13 +117,26 @@ class McpToolbox:
                 session.retire()
                 if error.sent and tool not in server.plan.repeatable:
                     reason = f"{error.sentence}. The outcome is unknown: the call may have taken effect or not"
-                    return _failure(server, tool, reason)
+                    return await self._failure(server, tool, reason)
                 if last:
                     raise
                 await asyncio.sleep(random.uniform(*_BACKOFF))
             else:
-                return _answer(server, render(result), is_error=result.is_error)
+                return await self._answer(server, render(result), is_error=result.is_error)
         raise AssertionError("the second attempt returns or raises")
+
+    async def _answer(self, server: ToolServer, text: str, *, is_error: bool) -> ToolOutcome:
+        """The one way out for what came from a server."""
+        text = server.redact(text)
+        try:
+            masked = await asyncio.to_thread(self._mask, text) if len(text) > _LARGE else self._mask(text)
+        except Exception as error:
+            log.warning("an answer of tool server %s was withheld: %s", server.plan.name, type(error).__name__)
+            return ToolOutcome(_WITHHELD, is_error=True)
+        return ToolOutcome(masked, is_error=is_error)
+
+    async def _failure(self, server: ToolServer, tool: str, reason: str) -> ToolOutcome:
+        return await self._answer(server, f"{server.plan.name}.{tool} failed: {reason}.", is_error=True)
 
     def _schema(self, definition: ToolDefinition) -> ArgumentSchema:
         if definition.name not in self._schemas:
@@ -147,9 +167,13 @@ class McpToolboxes:
         resolve: Gives a declared environment variable or header its value, from its Secret where it stands in one.
         allow_stdio: Whether tool servers may run as child processes: on one machine, not in a cluster.
         url_allowed: Why a URL may not be used, or None.
+        mask: Takes secrets out of every answer.
     """
 
-    def __init__(self, resolve: Resolve, *, allow_stdio: bool = False, url_allowed: UrlAllowed = any_url) -> None:
+    def __init__(
+        self, resolve: Resolve, *, mask: Mask, allow_stdio: bool = False, url_allowed: UrlAllowed = any_url
+    ) -> None:
+        self._mask = mask
         self._policy = Policy(resolve, ssl.create_default_context(), allow_stdio, url_allowed)
 
     @asynccontextmanager
@@ -165,7 +189,8 @@ class McpToolboxes:
             async with asyncio.TaskGroup() as group:
                 for server in made:
                     group.create_task(_open(server, unavailable))
-            yield McpToolbox({s.plan.name: s for s in made if s.plan.name not in unavailable}, unavailable)
+            opened = {server.plan.name: server for server in made if server.plan.name not in unavailable}
+            yield McpToolbox(opened, unavailable, self._mask)
         finally:
             await _close(made)
 
@@ -183,14 +208,6 @@ async def _close(servers: Sequence[ToolServer]) -> None:
     async with asyncio.TaskGroup() as group:
         for server in servers:
             group.create_task(server.close())
-
-
-def _answer(server: ToolServer, text: str, *, is_error: bool) -> ToolOutcome:
-    return ToolOutcome(server.redact(text), is_error=is_error)
-
-
-def _failure(server: ToolServer, tool: str, reason: str) -> ToolOutcome:
-    return _answer(server, f"{server.plan.name}.{tool} failed: {reason}.", is_error=True)
 
 
 def _how_to_call(definition: ToolDefinition, wrong: Sequence[str]) -> str:

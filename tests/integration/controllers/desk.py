@@ -16,6 +16,7 @@ from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
+from tarsy.masking import default_masker
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import InvestigationRecord, RunOutcome, State
 from tarsy.resources.meta import API_VERSION
@@ -102,6 +103,7 @@ class Desk:
                 Chosen(client, self.namespace, "tarsy-controller", uuid4().hex),
                 Events(client),
                 library_namespace=library or self.namespace,
+                mask=default_masker().mask,
                 namespaces=() if everywhere else (self.namespace,),
                 changed=self.changed,
                 relist_seconds=relist_seconds,

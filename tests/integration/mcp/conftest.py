@@ -8,4 +8,4 @@ from tarsy.mcp.toolbox import McpToolboxes
 
 @pytest.fixture
 def toolboxes() -> McpToolboxes:
-    return McpToolboxes(resolve, allow_stdio=True)
+    return McpToolboxes(resolve, mask=str, allow_stdio=True)

@@ -115,7 +115,7 @@ async def test_a_url_that_the_policy_refuses_is_not_contacted() -> None:
         return None if url.startswith("https://") else "plain HTTP is not allowed by the administrator"
 
     async with served() as web:
-        async with McpToolboxes(resolve, url_allowed=only_tls).open([http(web.url)]) as box:
+        async with McpToolboxes(resolve, mask=str, url_allowed=only_tls).open([http(web.url)]) as box:
             assert "plain HTTP is not allowed" in box.unavailable["web"]
         assert web.methods == []
 
@@ -159,7 +159,7 @@ async def test_a_rotated_credential_is_fetched_when_the_old_one_is_refused() -> 
         return f"Bearer {current[0]}"
 
     async with served() as web:
-        async with McpToolboxes(rotating).open([http(web.url, headers=(BEARER,))]) as box:
+        async with McpToolboxes(rotating, mask=str).open([http(web.url, headers=(BEARER,))]) as box:
             web.accepted = "Bearer new"
             refused = await call(box, "web.echo", '{"text": "a"}')
             current[0] = "new"

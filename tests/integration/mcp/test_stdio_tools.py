@@ -174,7 +174,7 @@ async def test_commands_do_not_run_where_they_are_not_allowed() -> None:
     async def resolve(value: Value) -> str:
         raise AssertionError(value)
 
-    async with McpToolboxes(resolve).open([stdio(env=(TOKEN,))]) as box:
+    async with McpToolboxes(resolve, mask=str).open([stdio(env=(TOKEN,))]) as box:
         assert "stdio commands do not run in operator or worker pods" in box.unavailable["small"]
         assert box.tools == ()
 
@@ -183,7 +183,7 @@ async def test_a_value_that_cannot_be_resolved_makes_its_server_unavailable() ->
     async def resolve(value: Value) -> str:
         raise LookupError(f"Secret n/s has no key k for {value.name}")
 
-    async with McpToolboxes(resolve, allow_stdio=True).open([stdio(env=(TOKEN,))]) as box:
+    async with McpToolboxes(resolve, mask=str, allow_stdio=True).open([stdio(env=(TOKEN,))]) as box:
         assert "'TOKEN' could not be resolved: Secret n/s has no key k" in box.unavailable["small"]
 
 

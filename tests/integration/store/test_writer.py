@@ -252,6 +252,21 @@ async def test_text_is_stored_without_control_characters_and_otherwise_whole(poo
     assert await pool.fetchval("SELECT result FROM mcp_interaction") == clean
 
 
+async def test_the_answer_to_a_tool_call_keeps_its_role(pool: asyncpg.Pool) -> None:
+    """An observation of ReAct is a user message (seed 003, "Message Storage")."""
+    run, _ = await claimed_run(pool)
+    write, agent = writer(pool, run), execution(run)
+    await write.begin_stage(stage(run))
+    await write.begin_execution(agent)
+    await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
+    answer, observation = Message(Role.ASSISTANT, "Action: kubernetes.get"), Message(Role.USER, "Observation: a pod")
+    await write.model_call_finished(model_result(agent.id, 0, 2, answer))
+    await write.tool_call_started(tool_call(agent.id, 2))
+    await write.tool_call_finished(tool_result(agent.id, 2, message=observation))
+
+    assert (await write.begin_execution(agent)).messages == (*PROMPT, answer, observation)
+
+
 async def test_messages_of_a_mebibyte_are_stored_whole(pool: asyncpg.Pool) -> None:
     run, _ = await claimed_run(pool)
     write, agent = writer(pool, run), execution(run)

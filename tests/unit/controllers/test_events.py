@@ -35,6 +35,7 @@ def controller(store: Any = None) -> ActiveController:
         nobody,
         nobody,
         library_namespace="lib",
+        mask=str,
         changed=asyncio.Event(),
     )
 

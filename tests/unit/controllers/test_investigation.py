@@ -1,15 +1,21 @@
 """An Investigation that has no record: whether it shall run, and what its status says when it shall not."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tarsy.controllers.cache import Cache
-from tarsy.controllers.investigation import ACCEPTED_UID, Desk, reconcile
+from tarsy.controllers.investigation import ACCEPTED_UID, Desk, _masked, reconcile
+from tarsy.masking import MaskingFailed, default_masker
 from tarsy.record.run import DesiredState, State
 from tarsy.resources.v1alpha1 import InvestigationStatus
 from unit.controllers.builders import NOW, OTHER_UID, UID, investigation, raw, record
+
+
+def _broken(text: str) -> str:
+    raise MaskingFailed("too slow")
 
 
 class World:
@@ -27,7 +33,7 @@ class World:
         cache = Cache()
         for obj in objects:
             cache.put(obj)
-        return Desk(cache, self, self, self, "library")  # type: ignore[arg-type]
+        return Desk(cache, self, self, self, "library", str)  # type: ignore[arg-type]
 
     async def record(self, run: Any) -> Any:
         return self.found
@@ -135,3 +141,11 @@ async def test_investigation_of_another_alert_of_that_name_waits() -> None:
     await reconcile(obj, world.desk(raw("Alert", "one", {"alertType": "PodCrash", "data": "x"})))
     assert world.status is not None and world.status.conditions[0].reason == "AlertReplaced"
     assert "spec.alertRef.uid" in world.status.conditions[0].message
+
+
+@pytest.mark.parametrize(
+    ("mask", "stored"), [(default_masker().mask, "password: [MASKED_PASSWORD]"), (_broken, "password: hunter22")]
+)
+async def test_alert_is_stored_masked_and_as_it_came_where_masking_fails(mask: Any, stored: str) -> None:
+    desk = replace(World().desk(), mask=mask)
+    assert await _masked("password: hunter22", desk) == stored

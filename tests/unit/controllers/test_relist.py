@@ -23,7 +23,7 @@ class World:
     def controller(self, namespaces: tuple[str, ...] = ()) -> ActiveController:
         me: Any = self
         return ActiveController(
-            me, me, me, me, me, me, library_namespace="lib", namespaces=namespaces, changed=asyncio.Event()
+            me, me, me, me, me, me, library_namespace="lib", mask=str, namespaces=namespaces, changed=asyncio.Event()
         )
 
     async def list(self, kind: str, namespace: str | None = None) -> list[dict[str, Any]]:

@@ -18,15 +18,15 @@ from tarsy.mcp.toolbox import McpToolbox
     ],
 )
 def test_a_name_is_taken_apart_at_its_first_separator(name: str, parts: tuple[str, str]) -> None:
-    assert McpToolbox({}, {}).split(name) == parts
+    assert McpToolbox({}, {}, str).split(name) == parts
 
 
 def test_a_toolbox_is_what_the_engine_asks_for() -> None:
-    box: Toolbox = McpToolbox({}, {"kubernetes": "it is not there"})
+    box: Toolbox = McpToolbox({}, {"kubernetes": "it is not there"}, str)
     assert (box.tools, dict(box.unavailable)) == ((), {"kubernetes": "it is not there"})
 
 
 async def test_a_call_to_a_server_that_is_not_there_says_why() -> None:
-    box = McpToolbox({}, {"kubernetes": "it is not there"})
+    box = McpToolbox({}, {"kubernetes": "it is not there"}, str)
     outcome = await box.call("kubernetes__pods", "{}", timeout=1, idempotency_key="k")
     assert outcome.is_error and outcome.content == "Server 'kubernetes' is not available: it is not there"

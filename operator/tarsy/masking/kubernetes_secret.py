@@ -1,0 +1,71 @@
+"""The structural masker: values of Kubernetes Secrets, in YAML and JSON, and in documents inside strings of documents.
+
+A document inside a JSON string (`last-applied-configuration`, a tool's answer that wraps YAML) is unescaped, masked
+and escaped again, a few levels deep. A string that names a Secret and cannot be unescaped is masked whole: this
+masker has no parse error after which a Secret would pass, and hostile text costs no more than other text. ConfigMaps
+are never touched.
+"""
+
+import json
+import re
+
+from tarsy.masking.engine import Regex
+from tarsy.masking.frames import TAG
+from tarsy.masking.secret_json import JsonSecrets
+from tarsy.masking.secret_yaml import YamlSecrets
+
+TRIGGER = rb"""kind[\\"']*[ ]*:\s*[\\"']*Secret"""
+
+_LEVELS = 4
+_FOLD = re.compile(rb"\\(?:\r?\n[ \t]*+(\\ )?+|[^\n])", re.DOTALL)  # where YAML folds a string in double quotes
+_MANY_STRINGS = 500
+
+
+class KubernetesSecrets:
+    """Masks `data` and `stringData` of Secret, SecretList and Secrets in lists."""
+
+    def __init__(self) -> None:
+        self._json = JsonSecrets()
+        self._yaml = YamlSecrets()
+        inside = rb'(?:[^"\\\n]|\\(?s:.))*'
+        kind = rb"""kind\\*["']?[ ]*:(?:[ ]|\\n)*\\*["']?Secret(?:List)?\b"""
+        self._strings = Regex(rb'"(' + inside + kind + inside + rb')"')
+        self._data = Regex(rb"""(?:string)?[dD]ata\\*["']?[ ]*:""", capture=False)
+
+    def mask(self, text: bytes) -> bytes:
+        """The text with the values of Secrets replaced by `[MASKED_SECRET_DATA]`."""
+        return self._masked(text, _LEVELS)
+
+    def _masked(self, text: bytes, levels: int) -> bytes:
+        if not self._data.search(text):
+            return text
+        if b"\\" in text:
+            text = self._within_strings(text, levels)
+        return self._yaml.mask(self._json.mask(text))
+
+    def _within_strings(self, text: bytes, levels: int) -> bytes:
+        pieces: list[bytes] = []
+        done = 0
+        for found in self._strings.spans(text):
+            start, end = found[1]
+            escaped = text[start:end]
+            if b"\\" not in escaped or not self._data.search(escaped):
+                continue
+            pieces += text[done:start], self._string(escaped, levels if len(pieces) < 2 * _MANY_STRINGS else 0)
+            done = end
+        return b"".join((*pieces, text[done:])) if pieces else text
+
+    def _string(self, escaped: bytes, levels: int) -> bytes:
+        if not levels:
+            return TAG
+        try:
+            unfolded = _FOLD.sub(_space, escaped) if b"\n" in escaped else escaped
+            inner = json.loads(b'"' + unfolded + b'"', strict=False).encode()
+        except ValueError:  # not a string of JSON: an escape of YAML's, or half of a surrogate pair
+            return TAG
+        masked = self._masked(inner, levels - 1)
+        return escaped if masked == inner else json.dumps(masked.decode(), ensure_ascii=False)[1:-1].encode()
+
+
+def _space(fold: re.Match[bytes]) -> bytes:
+    return (b" " if fold[1] else b"") if fold[0][1:2] in (b"\n", b"\r") else fold[0]

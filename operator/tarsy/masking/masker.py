@@ -1,0 +1,226 @@
+"""A Masker: patterns compiled once, then any number of texts; the order is the reference's (section 1.10).
+
+The structural masker first, then the patterns of the groups, single patterns, custom patterns. One first look tells
+which rules may find something, so clean text costs one pass. What was written by an earlier pass is left alone.
+"""
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tarsy.masking.catalogue import GROUPS, PATTERNS, STRUCTURAL, Pattern
+from tarsy.masking.engine import FirstLook, Regex, compile_custom
+from tarsy.masking.errors import InvalidPattern, MaskingFailed
+from tarsy.masking.judges import Judge, whole
+from tarsy.masking.kubernetes_secret import TRIGGER, KubernetesSecrets
+from tarsy.masking.rules import Rule
+from tarsy.masking.shape import dressed, mended
+from tarsy.masking.text import decode, encode
+
+_REFERENCE = re.compile(r"\\(?:g<(\w+)>|(\d)|(\\))|\\")
+_TAG = re.compile(rb"\[MASKED_[A-Z0-9_]+\]")
+_CHUNK = 2_048
+_SECONDS = 2.0
+_SECONDS_PER_BYTE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class CustomPattern:
+    """A pattern of a user.
+
+    Args:
+        name: Its name, for errors.
+        pattern: RE2 syntax; what it matches is replaced.
+        replacement: What stands in its place; `\\1` and `\\g<name>` are groups of the pattern, `\\\\` is a backslash.
+    """
+
+    name: str
+    pattern: str
+    replacement: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    regex: Regex
+    judge: Judge
+    tag: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Custom:
+    name: str
+    regex: Regex
+    replacement: tuple[bytes | int, ...]
+
+
+class _Rules:
+    """Rules behind a first look of their own."""
+
+    def __init__(self, rules: Sequence[tuple[Rule, str]]) -> None:
+        triggers = list(dict.fromkeys(rule.trigger for rule, _ in rules))
+        self._look = FirstLook(triggers)
+        self._behind: list[list[int]] = [[] for _ in triggers]
+        self._rules: list[_Rule] = []
+        for rule, tag in rules:
+            self._behind[triggers.index(rule.trigger)].append(len(self._rules))
+            regex = Regex(rule.regex, capture=_captures(rule.regex))
+            self._rules.append(_Rule(regex, rule.judge, (rule.tag or tag).encode()))
+
+    def mask(self, text: bytes, multiline: bool) -> bytes:
+        """The text with what the rules find replaced; `multiline` says whether it is part of a text of more lines."""
+        for index in sorted(rule for trigger in self._look.among(text) for rule in self._behind[trigger]):
+            text = _applied(self._rules[index], text, multiline)
+        return text
+
+
+class Masker:
+    """Takes secrets out of texts (made by `build_masker`; may be shared by threads)."""
+
+    def __init__(self, structural: bool, patterns: Sequence[Pattern], customs: Sequence[_Custom]) -> None:
+        rules = [(rule, pattern.tag) for pattern in patterns for rule in pattern.rules]
+        triggers = dict.fromkeys(rule.trigger for rule, _ in rules)
+        self._look = FirstLook([*triggers, *([TRIGGER] if structural else [])])
+        self._structural = len(triggers)
+        self._secrets = KubernetesSecrets()
+        self._across = _Rules([(rule, tag) for rule, tag in rules if rule.lines])
+        self._within = _Rules([(rule, tag) for rule, tag in rules if not rule.lines])
+        self._customs = customs
+
+    def mask(self, text: str) -> str:
+        """The text with every secret that was found replaced by its tag.
+
+        Args:
+            text: Anything, of any size; halves of surrogate pairs stay what they are.
+
+        Raises:
+            MaskingFailed: See there; never because of what the text looks like.
+        """
+        encoded, stand_ins = encode(text)
+        masked = encoded
+        there = self._look.among(encoded)
+        if there:
+            if there[-1] == self._structural:
+                masked = self._secrets.mask(masked)
+            masked = self._across.mask(masked, b"\n" in masked)
+            masked = b"".join([self._within.mask(chunk, len(chunk) < len(masked)) for chunk in _chunks(masked)])
+        for custom in self._customs:
+            masked = _custom_applied(custom, masked)
+        return text if masked == encoded else decode(mended(masked), stand_ins)
+
+
+def _chunks(text: bytes) -> Iterator[bytes]:
+    """The text in pieces of whole lines: rules run where they may find something, and not over all of it."""
+    start = 0
+    while len(text) - start > _CHUNK:
+        end = text.find(b"\n", start + _CHUNK) + 1
+        if not end:
+            break
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def build_masker(groups: Sequence[str], patterns: Sequence[str] = (), custom: Sequence[CustomPattern] = ()) -> Masker:
+    """Compiles a masker.
+
+    Args:
+        groups: Names of groups (basic, secrets, security, kubernetes, cloud, all).
+        patterns: Names of single patterns, besides those of the groups.
+        custom: Patterns of users.
+
+    Raises:
+        InvalidPattern: There is no such group or pattern, or a custom pattern cannot be used.
+    """
+    names: dict[str, None] = {}
+    for group in groups:
+        if group not in GROUPS:
+            raise InvalidPattern(group, f"there is no pattern group {group!r}: use one of {', '.join(GROUPS)}")
+        names.update(dict.fromkeys(GROUPS[group]))
+    for name in patterns:
+        if name not in PATTERNS and name != STRUCTURAL:
+            known = ", ".join((STRUCTURAL, *PATTERNS))
+            raise InvalidPattern(name, f"there is no pattern {name!r}: use one of {known}, or a custom pattern")
+        names[name] = None
+    chosen = [PATTERNS[name] for name in names if name != STRUCTURAL]
+    return Masker(STRUCTURAL in names, chosen, [_custom(pattern) for pattern in custom])
+
+
+def _captures(pattern: bytes) -> bool:
+    return re.compile(rb"(?<!\\)\((?!\?)").search(pattern) is not None
+
+
+def _custom(pattern: CustomPattern) -> _Custom:
+    try:
+        pattern.replacement.encode()
+    except UnicodeEncodeError:
+        raise InvalidPattern(
+            pattern.name, f"custom pattern {pattern.name!r}: its replacement holds half of a surrogate pair"
+        ) from None
+    parts: list[bytes | int | str] = []
+    done = 0
+    for found in _REFERENCE.finditer(pattern.replacement):
+        parts.append(pattern.replacement[done : found.start()].encode())
+        done = found.end()
+        named, numbered, backslash = found.groups()
+        if backslash:
+            parts.append(b"\\")
+        elif numbered:
+            parts.append(int(numbered))
+        elif named:
+            parts.append(int(named) if named.isdigit() else named)
+        else:
+            raise InvalidPattern(
+                pattern.name,
+                f"custom pattern {pattern.name!r}: its replacement has a lone backslash: write \\\\ for a backslash, "
+                "\\1 or \\g<name> for a group",
+            )
+    parts.append(pattern.replacement[done:].encode())
+    regex = compile_custom(pattern.name, pattern.pattern, capture=any(not isinstance(part, bytes) for part in parts))
+    return _Custom(pattern.name, regex, tuple(_group(pattern, regex, part) for part in parts))
+
+
+def _group(pattern: CustomPattern, regex: Regex, part: bytes | int | str) -> bytes | int:
+    if isinstance(part, str):
+        if part in regex.names:
+            return regex.names[part]
+    elif isinstance(part, bytes) or part <= regex.groups:
+        return part
+    raise InvalidPattern(
+        pattern.name, f"custom pattern {pattern.name!r}: its replacement uses group {part!r}, which it does not have"
+    )
+
+
+def _applied(rule: _Rule, text: bytes, multiline: bool) -> bytes:
+    pieces: list[bytes] = []
+    done = 0
+    for found in rule.regex.spans(text):
+        start, end = next((span for span in found[1:] if span[0] >= 0), found[0])
+        if rule.judge is not whole:
+            part = rule.judge(text[start:end])
+            if part is None:
+                continue
+            start, end = start + part[0], start + part[1]
+        pieces += text[done:start], dressed(text, start, end, rule.tag, multiline)
+        done = end
+    return b"".join((*pieces, text[done:])) if pieces else text
+
+
+def _custom_applied(custom: _Custom, text: bytes) -> bytes:
+    pieces: list[bytes] = []
+    done = 0
+    stop = time.monotonic() + _SECONDS + len(text) * _SECONDS_PER_BYTE
+    tags = [found.span() for found in _TAG.finditer(text)] if b"[MASKED_" in text else []
+    tag = 0
+    for found in custom.regex.spans(text):
+        start, end = found[0]
+        if time.monotonic() > stop:
+            raise MaskingFailed(f"custom pattern {custom.name!r} took too long on a text of {len(text)} bytes")
+        while tag < len(tags) and tags[tag][1] <= start:
+            tag += 1
+        if tag < len(tags) and tags[tag][0] <= start and end <= tags[tag][1]:
+            continue
+        pieces.append(text[done:start])
+        pieces += (part if isinstance(part, bytes) else text[slice(*found[part])] for part in custom.replacement)
+        done = end
+    return b"".join((*pieces, text[done:])) if pieces else text

@@ -1,0 +1,105 @@
+"""Secrets in JSON, wherever it stands: whole documents, arrays, log lines, prose, strings of other documents.
+
+Only keys are looked for; what lies between two of them is reduced to its braces, by operations that run in C. The
+state is known at every key (outside of strings), so text before the JSON cannot confuse it. Flow mappings of YAML and
+single quotes pass as well.
+"""
+
+import re
+
+from tarsy.masking.engine import Regex
+from tarsy.masking.frames import TAG, Frames
+
+# Possessive, so linear; the standard library's engine because its sub() costs a tenth per match of RE2's wrapper.
+_STRINGS = re.compile(rb'"(?:[^"\\\n]|\\.)*+"')
+_PAIR = re.compile(
+    rb"""((?:"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|[\w.-]++)\s*+:\s*+)"""
+    rb"""(?:"((?:[^"\\]|\\.)*+)("?)|'([^'\n]*+)('?)|([^\s"',{}\[\]][^,}\n]*+))""",
+    re.DOTALL,
+)
+_NOT_BRACES = bytes(byte for byte in range(256) if byte not in b"{}")
+_MAX_NESTING = 64
+_COLON = ord(":")
+_OUTERMOST = 1 << 40  # of the first key; what a text begins with may close more than it opens
+
+
+class JsonSecrets:
+    """Finds and masks the data of Secrets in JSON."""
+
+    def __init__(self) -> None:
+        self._keys = Regex(
+            rb"""["']?\b(?:(kind)["']?\s*:\s*["']?(Secret|SecretList)\b|(data|stringData)["']?\s*:\s*(\{))"""
+        )
+        pair = rb"""\s*(?:"(?:[^"\\\n]|\\[^\n])*"|'[^'\n]*'|[\w.-]+)\s*:\s*"""
+        value = rb"""(?:"(?:[^"\\]|\\(?s:.))*(?:"|\z)|'[^'\n]*(?:'|\z)|[^\s"',{}\[\]][^,}\n]*)\s*"""
+        self._flat = Regex(rb"\{(?:" + pair + value + rb",?)*", capture=False)
+
+    def mask(self, text: bytes) -> bytes:
+        """The text with the values of every Secret's data replaced."""
+        frames: Frames[int] = Frames()
+        depth, last, begun = _OUTERMOST, 0, False
+        for found in self._keys.spans(text):
+            start = found[0][0]
+            if frames.crowded(start):
+                return TAG
+            if begun:
+                ended, opened = _braces(text[last:start])
+                depth -= ended
+                frames.close(depth)
+                depth += opened
+            key = 1 if found[1][0] >= 0 else 3
+            begun, last = True, found[key][1]
+            if text[last] != _COLON:  # go on after the quote, outside of strings
+                last += 1
+            if key == 1:
+                frames.kind(depth, text[slice(*found[2])])
+                continue
+            frames.data(depth, text[slice(*found[3])], found[4][0])
+        places = frames.end()
+        return self._replaced(text, places) if places else text
+
+    def _replaced(self, text: bytes, places: list[int]) -> bytes:
+        pieces: list[bytes] = []
+        done = 0
+        for start in sorted(places):
+            if start < done:  # inside a value that was replaced
+                continue
+            found = self._flat.at(text, start)
+            end = found[0][1] if found else start
+            pieces += text[done:start], _PAIR.sub(_hidden, text[start:end])
+            done = end
+        return b"".join((*pieces, text[done:]))
+
+
+def _hidden(pair: re.Match[bytes]) -> bytes:
+    key, double, _, single, _, bare = pair.groups()
+    if double is not None:
+        return key + b'"' + (TAG if double else b"") + b'"'
+    if single is not None:
+        return key + b"'" + (TAG if single else b"") + b"'"
+    return key + (bare if bare.strip() in (b"null", b"~") else b'"' + TAG + b'"')
+
+
+def _braces(segment: bytes) -> tuple[int, int]:
+    """How many mappings a piece of JSON closes that it did not open, and opens that it does not close."""
+    if b"\\" in segment or segment.count(b'"') % 2:
+        outside = _STRINGS.sub(b"", segment)
+    else:  # five times as fast
+        outside = b"".join(segment.split(b'"')[::2])
+    braces = outside.translate(None, _NOT_BRACES)
+    for _ in range(_MAX_NESTING):
+        if b"{}" not in braces:
+            break
+        braces = braces.replace(b"{}", b"")
+    else:
+        return _counted(braces)
+    closed = braces.count(b"}")
+    return closed, len(braces) - closed
+
+
+def _counted(braces: bytes) -> tuple[int, int]:
+    lowest = level = 0
+    for brace in braces:
+        level += 1 if brace == 123 else -1
+        lowest = min(lowest, level)
+    return -lowest, level - lowest

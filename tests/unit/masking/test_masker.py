@@ -1,0 +1,186 @@
+"""What a masker promises whatever the text: exactness, names, custom patterns, time."""
+
+import json
+import time
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tarsy.masking import CustomPattern, InvalidPattern, MaskingFailed, build_masker
+
+ALL = build_masker(["all"])
+SECOND = 1.0
+
+
+@given(st.text(st.characters(codec=None, categories=None), max_size=200))
+@settings(max_examples=150, deadline=None)
+def test_any_text_can_be_masked_and_masking_twice_is_masking_once(text: str) -> None:
+    once = ALL.mask(text)
+    assert ALL.mask(once) == once
+
+
+@given(st.text(st.sampled_from("ab1 :=-\n\"'\\{}[],@./kindSecretdatapasswordtokenkey"), max_size=120))
+@settings(max_examples=300, deadline=None)
+def test_near_misses_are_masked_alike_twice(text: str) -> None:
+    once = ALL.mask(text)
+    assert ALL.mask(once) == once
+
+
+@pytest.mark.parametrize("lone", ["\ud800", "\udfff", "a\udc80b", "\U000f0000\ud800\U0010ffff", "\ud83d x \ude00"])
+def test_lone_surrogates_are_kept_exactly(lone: str) -> None:
+    assert ALL.mask(lone) == lone
+    assert ALL.mask(f"{lone} password=hunter22 {lone}") == f"{lone} password=[MASKED_PASSWORD] {lone}"
+    assert ALL.mask(f'{{"password": "x{lone}yyyyyy"}}') == '{"password": "[MASKED_PASSWORD]"}'
+
+
+def test_offsets_are_those_of_characters_and_not_of_bytes() -> None:
+    assert ALL.mask("ключ 日本 🚀 token=" + "a1B2" * 10 + " ñ 🚀") == "ключ 日本 🚀 token=[MASKED_TOKEN] ñ 🚀"
+    custom = build_masker([], custom=[CustomPattern("name", "[äöü]{2}.", "-")])
+    assert custom.mask("aäö🚀ü") == "a-ü"
+
+
+def test_a_masker_of_nothing_leaves_everything() -> None:
+    assert build_masker([]).mask("password=hunter22") == "password=hunter22"
+    assert ALL.mask("") == ""
+
+
+@pytest.mark.parametrize("tag", ["[MASKED_PASSWORD]", "[MASKED_SECRET_DATA]", "[MASKED_ANYTHING_1]"])
+@pytest.mark.parametrize(
+    "form", ["{}", "password={}", "password: {}\n", '"token": "{}"', "Bearer {}", "a://b:{}@c/", "x\n- {}\n"]
+)
+def test_a_tag_survives(tag: str, form: str) -> None:
+    assert ALL.mask(form.format(tag)) == form.format(tag)
+
+
+def test_a_custom_pattern_does_not_take_tags_apart() -> None:
+    masker = build_masker(["basic"], custom=[CustomPattern("capitals", "[A-Z_]{4,}", "[CAPS]")])
+    assert masker.mask("LOUD password=hunter22") == "[CAPS] password=[MASKED_PASSWORD]"
+
+
+def test_custom_patterns_run_last_and_may_use_their_groups() -> None:
+    customs = [
+        CustomPattern("badge", r"badge (?P<kind>[a-z])-(\d+)", r"badge \g<kind>-[MASKED_BADGE]"),
+        CustomPattern("path", r"(C:)[^ ]+", r"\1\\..."),
+    ]
+    masker = build_masker(["basic"], custom=customs)
+    assert masker.mask("badge x-123 at C:\\temp password=hunter22") == (
+        "badge x-[MASKED_BADGE] at C:\\... password=[MASKED_PASSWORD]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "part"),
+    [
+        ((["nosuch"],), "nosuch", "basic, secrets, security, kubernetes, cloud, all"),
+        (([], ["nosuch"]), "nosuch", "kubernetes_secret"),
+        (([], [], [CustomPattern("p", "(", "x")]), "p", "missing )"),
+        (([], [], [CustomPattern("p", "(?=a)b", "x")]), "p", "lookahead"),
+        (([], [], [CustomPattern("p", "(?<!a)b", "x")]), "p", "lookbehind"),
+        (([], [], [CustomPattern("p", r"(a)\1", "x")]), "p", "backreferences"),
+        (([], [], [CustomPattern("p", "a++b", "x")]), "p", "possessive"),
+        (([], [], [CustomPattern("p", "a*", "x")]), "p", "empty text"),
+        (([], [], [CustomPattern("p", "", "x")]), "p", "empty text"),
+        (([], [], [CustomPattern("p", "(?:a{30}){30}", "x")]), "p", "too large"),
+        (([], [], [CustomPattern("p", "(?:a{1000}){1000}", "x")]), "p", "repetition"),
+        (([], [], [CustomPattern("p", "\ud800", "x")]), "p", "surrogate"),
+        (([], [], [CustomPattern("p", "a", "\ud800")]), "p", "surrogate"),
+        (([], [], [CustomPattern("p", "a", r"\1")]), "p", "group 1"),
+        (([], [], [CustomPattern("p", "a", r"\g<n>")]), "p", "group 'n'"),
+        (([], [], [CustomPattern("p", "a", "\\x")]), "p", "backslash"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name_with_a_remedy(
+    arguments: tuple[list[str]], name: str, part: str
+) -> None:
+    with pytest.raises(InvalidPattern) as caught:
+        build_masker(*arguments)
+    assert caught.value.name == name
+    assert repr(name) in caught.value.sentence
+    assert part in caught.value.sentence
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(x+x+)+y", "(.*a){20}b", "^(([a-z])+.)+[A-Z]([a-z])+$"])
+def test_a_pattern_that_hangs_other_engines_does_not_hang_this_one(pattern: str) -> None:
+    masker = build_masker([], custom=[CustomPattern("evil", pattern, "-")])
+    begun = time.process_time()
+    masker.mask("a" * 100_000 + "!")
+    assert time.process_time() - begun < SECOND
+
+
+def test_a_pattern_that_looks_ahead_to_the_end_at_every_match_is_stopped() -> None:
+    masker = build_masker([], custom=[CustomPattern("greedy", "(?s)x.*y|x", "-")])
+    with pytest.raises(MaskingFailed, match="'greedy' took too long"):
+        masker.mask("x" * 300_000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 200_000,
+        '"' * 200_000,
+        '\\"' * 100_000 + "kind: Secret data:",
+        "kind: Secret\n" * 15_000,
+        "kind: Secret\ndata:\n" * 10_000,
+        '{"kind":"Secret","data":{' * 8_000,
+        '{"a":' * 40_000 + '"kind":"Secret","data":{"a":"b"}',
+        '"kind":"Secret","data":{"a":"b"}' + "{{}" * 60_000 + '"kind":"Secret","data":{"a":"b"}',
+        "".join(f"{' ' * n}kind: Secret\n{' ' * n}data:\n" for n in range(390)),
+        '"kind: Secret\\ndata:\\n  a: b"\n' * 6_000,
+        "kind:Secret," + "data:{x:yyyyyyyyyyyyyyyy:" * 8_000,
+        "".join(f"{' ' * n}kind: Secret\n" for n in range(390)) + "data:\n" + "a: b\n" * 10_000,
+        "-----BEGIN PRIVATE KEY-----\n" * 7_000,
+        "eyJ" * 70_000,
+        "password: \"a" * 18_000,
+        "password: 'a password: \"b" * 9_000,
+        "a://a:a" * 30_000,
+        "name: password " * 14_000,
+        " " * 200_000 + "kind: Secret\ndata:",
+    ],
+    ids=lambda text: repr(text[:24]),
+)  # fmt: skip
+def test_no_text_is_slow(text: str) -> None:
+    begun = time.process_time()
+    ALL.mask(text)
+    assert time.process_time() - begun < SECOND
+
+
+_WORDS = st.sampled_from(["password", "token", "api_key", "email", "name", "host", "db_password", "secretKey", "note"])
+_SCALARS = st.one_of(
+    st.sampled_from(
+        ["hunter22", "bob@example.com", "two words here", "AKIA" + "A1" * 8, "a1B2" * 10, "https://u:pass1@h/x"]
+    ),
+    st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=30),
+    st.integers(0, 10**10),
+    st.booleans(),
+    st.none(),
+)
+_DOCUMENTS = st.recursive(
+    st.dictionaries(_WORDS, _SCALARS, min_size=1, max_size=4),
+    lambda inner: st.dictionaries(_WORDS, st.one_of(inner, st.lists(_SCALARS, max_size=3)), min_size=1, max_size=3),
+    max_leaves=8,
+)
+
+
+def _shape(value: object) -> object:
+    match value:
+        case dict():
+            return {key: _shape(part) for key, part in value.items()}
+        case list():
+            return [_shape(part) for part in value]
+        case _:
+            return "scalar"
+
+
+@given(_DOCUMENTS, st.sampled_from([None, 2]))
+@settings(max_examples=200, deadline=None)
+def test_masked_json_keeps_its_shape(document: dict[str, object], indent: int | None) -> None:
+    assert _shape(json.loads(ALL.mask(json.dumps(document, indent=indent)))) == _shape(document)
+
+
+@given(_DOCUMENTS)
+@settings(max_examples=200, deadline=None)
+def test_masked_yaml_keeps_its_shape(document: dict[str, object]) -> None:
+    text = yaml.safe_dump(document, width=1000)
+    assert _shape(yaml.safe_load(ALL.mask(text))) == _shape(yaml.safe_load(text))
