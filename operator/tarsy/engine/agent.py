@@ -76,7 +76,7 @@ async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task,
         case Strategy.LANGCHAIN | Strategy.REACT:
             async with world.toolboxes.open(agent.servers) as toolbox:
                 await _report_missing(conversation, toolbox, world)
-                instructions = {s.name: s.instructions for s in agent.servers}
+                instructions = builder.server_instructions(agent, toolbox.instructions)
                 react = agent.strategy is Strategy.REACT
                 sections = [react_section(toolbox.tools)] if react else []
                 opening = builder.investigation_messages(agent, task, toolbox.unavailable, instructions, sections)

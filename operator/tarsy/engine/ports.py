@@ -107,6 +107,11 @@ class Toolbox(Protocol):
         """Servers that could not be opened, with a sentence each."""
         ...
 
+    @property
+    def instructions(self) -> Mapping[str, str]:
+        """What servers say of their own use, by server; their words, so data."""
+        ...
+
     def split(self, name: str) -> tuple[str, str]:
         """`server.tool` taken apart ("", name when there is no dot)."""
         ...

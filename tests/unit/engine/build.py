@@ -135,6 +135,7 @@ class FakeToolbox:
     unavailable: Mapping[str, str]
     repeatables: frozenset[str]
     called: list[tuple[str, str, str]]
+    instructions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tools(self) -> Sequence[ToolDefinition]:
@@ -163,12 +164,13 @@ class FakeToolboxes:
     repeatables: frozenset[str] = frozenset()
     called: list[tuple[str, str, str]] = field(default_factory=list)
     open_now: int = 0
+    instructions: Mapping[str, str] = field(default_factory=dict)
 
     @asynccontextmanager
     async def open(self, servers: Sequence[ServerPlan]) -> AsyncIterator[FakeToolbox]:
         self.open_now += 1
         try:
-            yield FakeToolbox(self.functions, self.unavailable, self.repeatables, self.called)
+            yield FakeToolbox(self.functions, self.unavailable, self.repeatables, self.called, self.instructions)
         finally:
             self.open_now -= 1
 

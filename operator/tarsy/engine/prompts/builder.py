@@ -44,6 +44,17 @@ def investigation_messages(
     return (_system(agent, tiers), _user(_alert_sections(task), template("task").substitute(stage=task.stage_name)))
 
 
+def server_instructions(agent: AgentPlan, own: Mapping[str, str]) -> dict[str, str]:
+    """What an agent is told about each of its tool servers: the plan's words, and, as data, the server's own."""
+    told = {}
+    for server in agent.servers:
+        theirs = own.get(server.name, "").strip()
+        told[server.name] = "\n\n".join(
+            part for part in (server.instructions.strip(), fence("SERVER_SAYS", theirs) if theirs else "") if part
+        )
+    return told
+
+
 def synthesis_messages(agent: AgentPlan, task: Task, context: str) -> tuple[Message, ...]:
     """System and user message of a synthesising agent; `context` is all that the stage's agents did."""
     sections = [*_alert_sections(task), f"## Investigations to combine\n\n{context}"]
