@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import kopf
@@ -20,6 +20,9 @@ from tarsy.resources.meta import GROUP, VERSION
 from tarsy.resources.v1alpha1 import KINDS
 
 log = logging.getLogger(__name__)
+
+END_SECONDS = 5.0
+"""How long kopf's tasks may take to end; those that do not are left behind with their loop."""
 
 STOP_SECONDS = 15.0
 """kopf gets this long to end; its thread is a daemon and does not keep the process."""
@@ -73,10 +76,14 @@ class Watch:
         ended: asyncio.Future[None],
     ) -> None:
         failure: BaseException | None = None
+        # Not asyncio.run: it waits for every task to end, and a task of kopf that does not would keep us from going on.
+        loop = asyncio.new_event_loop()
         try:
-            asyncio.run(self._kopf(main, connection, stop))
+            loop.run_until_complete(self._kopf(main, connection, stop))
         except Exception as error:
             failure = error
+        finally:
+            loop.close()
 
         def tell() -> None:
             if ended.done():
@@ -117,7 +124,7 @@ class Watch:
             kopf.on.event(GROUP, VERSION, kind.PLURAL, registry=registry, id=kind.PLURAL)(forward)
         if not self._namespaces:
             kopf.on.event("", "v1", "namespaces", registry=registry, id="namespaces")(forward)
-        await kopf.operator(
+        roots = await kopf.spawn_tasks(
             registry=registry,
             settings=settings,
             clusterwide=not self._namespaces,
@@ -125,3 +132,21 @@ class Watch:
             standalone=True,
             stop_flag=stop,
         )
+        await _until_one_ends(roots)
+
+
+async def _until_one_ends(roots: Collection[asyncio.Task[None]]) -> None:
+    """Waits for the first of kopf's root tasks to end, ends all others within `END_SECONDS`, and raises its failure.
+
+    kopf's own `run_tasks` waits for the others without a limit. Seen after an outage of the API server: one watch ended
+    with 404 (the server answered before it served the CRDs), another waited for credentials for ever.
+    """
+    done, _ = await asyncio.wait(roots, return_when=asyncio.FIRST_COMPLETED)
+    others = asyncio.all_tasks() - {asyncio.current_task()} - done
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others, timeout=END_SECONDS)
+    for task in done:
+        if not task.cancelled():
+            task.result()

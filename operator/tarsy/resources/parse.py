@@ -59,16 +59,17 @@ def parse(obj: Mapping[str, Any]) -> AnyResource:
             "kind" if model is None else "apiVersion", f"must be one of the kinds {known} of {API_VERSION}"
         )
         raise InvalidResource(kind, name, (field,))
-    try:
-        return _validate(model, obj)
-    except orjson.JSONEncodeError as error:
-        raise InvalidResource(kind, name, (FieldError("", f"cannot be written as JSON: {error}"),)) from None
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-        if any(detail["loc"][:1] != ("status",) for detail in details):
-            wanted = (found for detail in details if detail["loc"][:1] != ("status",) for found in _errors(detail))
-            raise InvalidResource(kind, name, tuple(wanted)) from None
-    return _validate(model, {key: value for key, value in obj.items() if key != "status"})
+    # Rules of the whole object are looked at only when its parts are good: a bad status must not hide a broken one.
+    for document in (obj, {key: value for key, value in obj.items() if key != "status"}):
+        try:
+            return _validate(model, document)
+        except orjson.JSONEncodeError as error:
+            raise InvalidResource(kind, name, (FieldError("", f"cannot be written as JSON: {error}"),)) from None
+        except ValidationError as error:
+            details = [d for d in error.errors(include_url=False) if d["loc"][:1] != ("status",)]
+            if details:
+                raise InvalidResource(kind, name, tuple(e for d in details for e in _errors(d))) from None
+    raise AssertionError("an object without a status has no error in its status")
 
 
 def parse_as(kind: type[R], obj: Mapping[str, Any]) -> R:

@@ -1,5 +1,6 @@
 """The local Kubernetes API server, used as people use it: through kubectl and its kubeconfigs."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -270,5 +271,8 @@ def is_alive(pid: int) -> bool:
 
 
 def child_pids() -> set[str]:
-    tasks = Path(f"/proc/{os.getpid()}/task")
-    return {pid for task in tasks.iterdir() for pid in (task / "children").read_text().split()}
+    found: set[str] = set()
+    for task in Path(f"/proc/{os.getpid()}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # a thread that ended meanwhile
+            found.update((task / "children").read_text().split())
+    return found

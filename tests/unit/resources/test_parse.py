@@ -252,3 +252,9 @@ def test_what_cannot_be_json_is_refused():
 def test_field_error_reads_as_path_and_sentence():
     assert str(FieldError("spec.x", "is required")) == "spec.x: is required"
     assert str(FieldError("", "must be so")) == "must be so"
+
+
+def test_bad_status_does_not_hide_a_broken_rule_of_the_object():
+    document = {"apiVersion": "tarsy.dev/v1alpha1", "kind": "InvestigationDefaults", "metadata": {}, "spec": {}}
+    with pytest.raises(InvalidResource, match=r"metadata\.name"):
+        parse({**document, "status": {"conditions": 3}})
