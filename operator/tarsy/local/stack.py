@@ -216,12 +216,16 @@ async def running_stack(
     server = _api(api, folder, keep=not temporary)
     postgres = LocalPostgres(folder / "postgres", fsync=durable)
     stack: Stack | None = None
+    starts = [asyncio.create_task(asyncio.to_thread(start)) for start in (server.start, postgres.start)]
     try:
-        _, database_url = await asyncio.gather(asyncio.to_thread(server.start), asyncio.to_thread(postgres.start))
+        await asyncio.shield(asyncio.gather(*starts))
+        database_url = postgres.dsn
         async with await KubeClient.load(server.kubeconfig) as client:
             stack = Stack(folder, server, database_url, client)
             yield stack
     finally:
+        # A thread cannot be cancelled: what it starts is waited for, so that it can be stopped and its files removed.
+        await asyncio.wait(starts)
         if stack and stack.model:
             await stack.model.stop()
         if stack:
