@@ -1,5 +1,6 @@
 """Limits on runs at once are exact: from the record's own times, never more than allowed, and as many as allowed."""
 
+import asyncio
 from uuid import UUID
 
 import pytest
@@ -40,6 +41,9 @@ async def test_chain_limit_is_exact_and_does_not_bind_other_chains(tenant: Tenan
 
 async def test_namespace_limit_is_exact_over_all_its_chains(tenant: Tenant) -> None:
     await tenant.put("InvestigationDefaults", "default", {"maxConcurrent": 3})
+    async with asyncio.timeout(60):  # a plan made before the operator saw them would have no limit
+        while not (await tenant.client.get("InvestigationDefaults", tenant.namespace, "default")).get("status"):
+            await asyncio.sleep(0.1)
     await tenant.simple(SCRIPT)
     await tenant.use_chain(["agent"], name="other")
     assert await most_at_once(tenant, await run_many(tenant, ["chain", "other"])) == 3
