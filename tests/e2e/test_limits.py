@@ -42,7 +42,7 @@ async def test_chain_limit_is_exact_and_does_not_bind_other_chains(tenant: Tenan
 async def test_namespace_limit_is_exact_over_all_its_chains(tenant: Tenant) -> None:
     await tenant.put("InvestigationDefaults", "default", {"maxConcurrent": 3})
     async with asyncio.timeout(60):  # a plan made before the operator saw them would have no limit
-        while not (await tenant.client.get("InvestigationDefaults", tenant.namespace, "default")).get("status"):  # noqa: ASYNC110, E501
+        while not (await tenant.client.get("InvestigationDefaults", tenant.namespace, "default")).get("status"):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
     await tenant.simple(SCRIPT)
     await tenant.use_chain(["agent"], name="other")
