@@ -94,6 +94,8 @@ async def start() -> AsyncIterator[Start]:
                 stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
+                # A shell that starts the tests in the background has them ignore SIGINT, and children inherit that.
+                preexec_fn=_heed_ctrl_c,
             )
         commands.append(Command(process, folder, log))
         return commands[-1]
@@ -104,6 +106,10 @@ async def start() -> AsyncIterator[Start]:
             command.process.kill()
             await command.process.wait()
     shutil.rmtree(outer, ignore_errors=True)
+
+
+def _heed_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def state(pid: int) -> str:

@@ -5,6 +5,8 @@ import io
 import subprocess
 import sys
 import tarfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -226,13 +228,28 @@ def test_failed_step_is_reported_with_the_end_of_its_log(tmp_path: Path, quiet: 
         run_logged(command, tmp_path / "log", quiet, "compiling", 10)
 
 
+def ended(pid: int) -> bool:
+    """Whether there is no such process any more, or only its exit status."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def within_seconds(seconds: float, holds: Callable[[], bool]) -> bool:
+    """Whether it comes to hold: a killed process is gone a moment after the signal."""
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return holds()
+
+
 def test_step_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path, quiet: Progress) -> None:
     pid_file = tmp_path / "pid"
     command = ["sh", "-c", f"sleep 60 & echo $! > {pid_file}; wait"]
     with pytest.raises(AcquireError, match="not done after"):
         run_logged(command, tmp_path / "log", quiet, "compiling", 0.5)
-    state = Path(f"/proc/{pid_file.read_text().strip()}/stat")
-    assert not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    assert within_seconds(10, lambda: ended(int(pid_file.read_text())))
 
 
 def test_acquire_runs_with_the_standard_library_alone() -> None:
