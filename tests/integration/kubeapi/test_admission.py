@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tarsy.local.kubeapi.pki import Authority
+from tarsy.local.kubeapi.pki import SERVER_NAMES, Authority
 from tarsy.local.kubeapi.server import EmbeddedApi
 
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
@@ -106,7 +106,7 @@ def test_policy_asks_the_authorizer(
 async def https(folder: Path, handler: Any, client_ca: Path | None = None) -> AsyncIterator[tuple[int, str]]:
     """A server on 127.0.0.1; its port and CA bundle."""
     authority = Authority("other")
-    pair = authority.issue("other", server=True)
+    pair = authority.issue("other", names=SERVER_NAMES, addresses=["127.0.0.1"])
     (folder / "crt").write_bytes(pair.certificate)
     (folder / "key").write_bytes(pair.key)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=client_ca and str(client_ca))

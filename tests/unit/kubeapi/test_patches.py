@@ -11,7 +11,7 @@ from tarsy.local.kubeapi.patch.jsonpatch import PatchError, json_patch
 from tarsy.local.kubeapi.patch.managed import Writer, after_update, write_managers
 from tarsy.local.kubeapi.patch.merge import merge_patch
 from tarsy.local.kubeapi.patch.strategic import strategic_merge
-from tarsy.local.kubeapi.shape import BuiltinShape, SchemaShape
+from tarsy.local.kubeapi.shape import SchemaShape, builtin_shape
 
 PARTS = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
          "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}}}  # fmt: skip
@@ -59,19 +59,23 @@ def test_json_patch_that_does_not_fit_is_refused(operations: list[Any]) -> None:
 
 
 def test_strategic_merge_merges_containers_by_name_and_deletes_on_request() -> None:
-    live = {"spec": {"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}], "finalizers": ["x"]}}
+    live = {
+        "spec": {"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]},
+        "metadata": {"finalizers": ["x"]},
+    }
     patch = {"spec": {"containers": [{"name": "b", "$patch": "delete"}, {"name": "a", "image": "2"}, {"name": "c"}],
-                      "$setElementOrder/containers": [{"name": "c"}, {"name": "a"}], "finalizers": ["y"]}}  # fmt: skip
-    merged = strategic_merge(live, patch, BuiltinShape())
+                      "$setElementOrder/containers": [{"name": "c"}, {"name": "a"}]},
+             "metadata": {"finalizers": ["y"]}}  # fmt: skip
+    merged = strategic_merge(live, patch, builtin_shape("V1Pod"))
     assert merged["spec"]["containers"] == [{"name": "c"}, {"name": "a", "image": "2"}]
-    assert merged["spec"]["finalizers"] == ["x", "y"]
+    assert merged["metadata"]["finalizers"] == ["x", "y"]
 
 
 def test_strategic_merge_knows_its_directives() -> None:
     live = {"metadata": {"finalizers": ["a", "b"], "labels": {"x": "1", "y": "2"}}, "strategy": {"type": "A", "n": 1}}
     patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "labels": {"$patch": "replace", "z": "3"}},
              "strategy": {"$retainKeys": ["type"], "type": "B"}}  # fmt: skip
-    merged = strategic_merge(live, patch, BuiltinShape())
+    merged = strategic_merge(live, patch, builtin_shape("V1Deployment"))
     assert merged == {"metadata": {"finalizers": ["b"], "labels": {"z": "3"}}, "strategy": {"type": "B"}}
 
 
@@ -89,7 +93,7 @@ def test_update_takes_fields_from_others() -> None:
     update = Writer("carol", "Update", "x/v1")
     managers = after_update(None, first, ALICE, SHAPE, {})
     managers = after_update(first, {"spec": {"size": 2, "plain": [1]}}, update, SHAPE, managers)
-    assert managers[ALICE].paths == {("f:spec", "f:plain")}
+    assert managers[ALICE].paths == {("f:spec",), ("f:spec", "f:plain")}
     assert managers[update].paths == {("f:spec", "f:size")}
 
 

@@ -11,14 +11,15 @@ The rooms, inner first; each imports only those before it:
     resource    Resource: one served kind (group, version, plural, columns, schema), `key` says where it is stored
     jsonpath, selectors, table       reading objects: columns, label and field selectors
     store       Store: objects by key, one revision counter, the log of events that watches read; journal: on disk
+    patterns    regular expressions on RE2
     cel         parser, evaluator, library of the Common Expression Language
-    schema      structural schemas: unknown fields, pruning, defaults, values, CEL rules
-    shape       Shape: how a field merges (list types), from a schema or from the names of the built-in kinds
+    schema      structural schemas: unknown fields, pruning, defaults, values, CEL rules; models: built-in kinds' fields
+    shape       Shape: how a field merges (list types), from a schema or from the models of the built-in kinds
     patch       JSON merge, JSON, strategic merge; managed fields; apply
     call        Caller, Attributes, Call: who asks what with which options
     registry    Registry: what is served now; builtin/ fills it, crds adds and removes
     admission   the protocol Admission and its chain: policies, webhooks
-    auth        Authorizer (RBAC), authentication (certificates, tokens), the reviews
+    auth        Authorizer (RBAC, escalation), authentication (certificates, tokens), the reviews
     writes      Writes: create, update, patch, apply, delete, the same for each kind; lifecycle: what follows a deletion
     http        requests: paths, bodies, discovery, OpenAPI, lists, watches, proxy to aggregated APIs
     server      EmbeddedApi: a thread with a loop, TLS, kubeconfigs

@@ -10,6 +10,7 @@ from pathlib import Path
 from tarsy.local.kubeapi.admission.chain import Chain
 from tarsy.local.kubeapi.admission.policies import Policies
 from tarsy.local.kubeapi.admission.webhooks import Webhooks
+from tarsy.local.kubeapi.auth.escalation import Escalation
 from tarsy.local.kubeapi.auth.rbac import Aggregation, Rbac
 from tarsy.local.kubeapi.auth.roles import bootstrap_objects
 from tarsy.local.kubeapi.auth.tokens import TokenIssuer
@@ -48,7 +49,7 @@ class Cluster:
         self._lifecycle = Lifecycle(self.store, self.registry, pki.path("ca.crt").read_text())
         rbac = Rbac(self.store)
         self._webhooks = Webhooks(self.store, rbac)
-        admission = Chain([self._webhooks, Policies(self.store, self.registry, rbac)])
+        admission = Chain([Escalation(self.store, rbac), self._webhooks, Policies(self.store, self.registry, rbac)])
         self.writes = Writes(self.store, self.registry, self._lifecycle, admission)
         self._furnish()
         Aggregation(self.store)

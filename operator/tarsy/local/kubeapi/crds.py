@@ -6,16 +6,17 @@ and `kubectl wait --for=condition=Established` finds them at once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tarsy.local.kubeapi.errors import FieldError, not_supported, required, wrong
 from tarsy.local.kubeapi.jsonpath import BadPath, parse
 from tarsy.local.kubeapi.objects import DNS_SUBDOMAIN, Key, Obj, now
+from tarsy.local.kubeapi.patterns import BadPattern, Pattern
 from tarsy.local.kubeapi.registry import Registry
 from tarsy.local.kubeapi.resource import Column, Resource
 from tarsy.local.kubeapi.schema.model import Schema
+from tarsy.local.kubeapi.schema.references import undefined_fields
 from tarsy.local.kubeapi.schema.rules import RuleError
 from tarsy.local.kubeapi.store import Event, Store
 
@@ -102,8 +103,9 @@ def check_crd(crd: Obj, old: Obj | None) -> list[FieldError]:
         errors.append(not_supported("spec.scope", spec["scope"], ("Cluster", "Namespaced")))
     if sum(bool(version.get("storage")) for version in versions) != 1:
         errors.append(wrong("spec.versions", "<versions>", "must have exactly one version marked as storage version"))
+    known = {version["name"]: version.get("schema") for version in old["spec"]["versions"]} if old else {}
     for at, version in enumerate(versions):
-        errors += _check_version(version, at)
+        errors += _check_version(version, at, changed=known.get(version["name"]) != version.get("schema"))
     if old is not None:
         for path in ("group", "scope"):
             if old["spec"][path] != spec[path]:
@@ -111,7 +113,7 @@ def check_crd(crd: Obj, old: Obj | None) -> list[FieldError]:
     return errors
 
 
-def _check_version(version: dict[str, Any], at: int) -> Iterator[FieldError]:
+def _check_version(version: dict[str, Any], at: int, changed: bool) -> Iterator[FieldError]:
     root = _ROOT.format(at=at)
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if not isinstance(schema, dict):
@@ -124,6 +126,9 @@ def _check_version(version: dict[str, Any], at: int) -> Iterator[FieldError]:
         Schema(schema)
     except RuleError as error:
         yield wrong(f"{root}{error.path}.rule", error.rule.get("rule"), f"compilation failed: {error.why}")
+    else:
+        for place, rule, field in undefined_fields(schema) if changed else ():
+            yield wrong(root + place, rule, f"compilation failed: ERROR: <input>:1:1: undefined field '{field}'")
     for kind, key in (("additionalPrinterColumns", "jsonPath"), ("selectableFields", "jsonPath")):
         for index, item in enumerate(version.get(kind) or ()):
             path = f"spec.versions[{at}].{kind}[{index}].{key}"
@@ -148,8 +153,8 @@ def _check_structural(schema: dict[str, Any], path: str) -> Iterator[FieldError]
         yield _both(path)
     if pattern := schema.get("pattern"):
         try:
-            re.compile(pattern)
-        except re.error as error:
+            Pattern(pattern)
+        except BadPattern as error:
             yield wrong(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {error}")
     if schema.get("x-kubernetes-list-type") == "map":
         keys = schema.get("x-kubernetes-list-map-keys") or ()

@@ -27,9 +27,16 @@ class ApiError(Exception):
         body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message}
         if self.reason:
             body["reason"] = self.reason
-        if self.details:
+        if self.details is not None:
             body["details"] = self.details
         return {**body, "code": self.code}
+
+
+class PageNotFound(ApiError):
+    """No such place at all; the real API tells it in plain text."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "NotFound", "404 page not found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +147,10 @@ def expired(message: str) -> ApiError:
 
 def no_such_method() -> ApiError:
     return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+
+
+def not_acceptable(known: Sequence[str]) -> ApiError:
+    return ApiError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(known)}")
 
 
 def unsupported_media(accepted: Sequence[str]) -> ApiError:

@@ -1,7 +1,8 @@
 """What `--keep` means: every commit is a line appended to a file, and the file is written anew at each start.
 
 A line is `[group, plural, namespace, name, object or null]`; the last line of a place counts. A line cut short by a
-crash is the last one and is dropped.
+crash is the last one and is dropped. The new file takes the old one's name when it is whole, so a crash while starting
+loses nothing either; the lock is a file beside it, because a lock would go with the old file.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ class JournalInUse(Exception):
 
 
 class Journal:
-    """One file, held open and locked between `open` and `close`."""
+    """One file, held open between `open` and `close`; `FILE.lock` is locked as long."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock: BinaryIO | None = None
         self._file: BinaryIO | None = None
 
     def open(self, store: Store) -> None:
@@ -34,28 +36,33 @@ class Journal:
             JournalInUse: another process has it open.
         """
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = handle = self._path.open("ab+")
-        self._path.chmod(0o600)  # Secrets are in it
+        self._lock = self._beside("lock").open("ab")
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.close()
             raise JournalInUse(f"another API server keeps its objects in {self._path}: stop it first") from None
-        handle.seek(0)
-        kept = _read(handle)
-        handle.seek(0)
-        handle.truncate()
+        kept = _read(self._path)
+        new = self._beside("new")
+        new.unlink(missing_ok=True)
+        new.touch(mode=0o600)  # Secrets are in it
+        self._file = handle = new.open("ab")
         for (key, namespace, name), obj in kept.items():
             store.restore(key, obj)
             handle.write(orjson.dumps([*key, namespace, name, obj]) + b"\n")
         handle.flush()
+        new.replace(self._path)
         store.listen(None, self._write)
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        for handle in (self._file, self._lock):
+            if handle is not None:
+                handle.close()
+        self._file = self._lock = None
+
+    def _beside(self, suffix: str) -> Path:
+        return self._path.with_name(f"{self._path.name}.{suffix}")
 
     def _write(self, event: Event) -> None:
         if self._file is None:
@@ -66,9 +73,9 @@ class Journal:
         self._file.flush()
 
 
-def _read(handle: BinaryIO) -> dict[Place, Obj]:
+def _read(path: Path) -> dict[Place, Obj]:
     kept: dict[Place, Obj] = {}
-    for line in handle:
+    for line in path.read_bytes().splitlines() if path.exists() else ():
         try:
             group, plural, namespace, name, obj = orjson.loads(line)
         except orjson.JSONDecodeError:

@@ -1,6 +1,7 @@
-"""Certificates of one embedded API: an authority for the server and its users, one for the front proxy.
+"""Certificates of a Kubernetes API on this machine: an authority for the server and its users, one for the front proxy.
 
-New at each start, in a folder of the server's own; the authorities' keys are never written.
+New at each start, in a folder of the server's own; the authorities' keys are never written. The real server
+(`tarsy.local.apiserver`) makes its own from the same parts.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _VALID, _SKEW = timedelta(days=365), timedelta(minutes=5)
-_SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 FRONT_PROXY_USER = "front-proxy-client"
 
 
@@ -37,7 +38,7 @@ class Authority:
 
     def __init__(self, name: str) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"tarsy-embedded-{name}")])
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"tarsy-local-{name}")])
         usage = x509.KeyUsage(
             digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
             key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
@@ -51,27 +52,26 @@ class Authority:
         )
         self.certificate = certificate.public_bytes(serialization.Encoding.PEM)
 
-    def issue(self, user: str, groups: Sequence[str] = (), *, server: bool = False) -> KeyPair:
-        """A certificate for `user` in `groups` (CN and O), or for this server on 127.0.0.1."""
+    def issue(
+        self, user: str, groups: Sequence[str] = (), *, names: Sequence[str] = (), addresses: Sequence[str] = ()
+    ) -> KeyPair:
+        """A certificate for `user` in `groups` (Kubernetes reads CN and O); a server also has names it answers to."""
         key = ec.generate_private_key(ec.SECP256R1())
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, user)])
-        purpose = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
+        answers_to: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
+        answers_to += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
+        purposes = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if answers_to else [])]
         builder = (
             self._builder(subject, key.public_key())
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+            .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
-        if server:
-            names: list[x509.GeneralName] = [x509.DNSName(name) for name in _SERVER_NAMES]
-            names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
-            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        if answers_to:
+            builder = builder.add_extension(x509.SubjectAlternativeName(answers_to), critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
-        private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
-        )
-        return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), private)
+        return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), private_pem(key))
 
     def _builder(self, subject: x509.Name, public_key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
         present = datetime.now(UTC)
@@ -105,8 +105,10 @@ def create_pki(folder: Path) -> Pki:
     pki = Pki(folder, cluster)
     write_private(pki.path("ca.crt"), cluster.certificate)
     write_private(pki.path("front-proxy-ca.crt"), front_proxy.certificate)
-    pairs = {"apiserver": cluster.issue("kube-apiserver", server=True),
-             "front-proxy-client": front_proxy.issue(FRONT_PROXY_USER)}  # fmt: skip
+    pairs = {
+        "apiserver": cluster.issue("kube-apiserver", names=SERVER_NAMES, addresses=("127.0.0.1",)),
+        "front-proxy-client": front_proxy.issue(FRONT_PROXY_USER),
+    }
     for name, pair in pairs.items():
         write_private(pki.path(f"{name}.crt"), pair.certificate)
         write_private(pki.path(f"{name}.key"), pair.key)
@@ -121,17 +123,24 @@ def write_private(path: Path, content: bytes) -> None:
         handle.write(content)
 
 
+def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """SEC 1 ("EC PRIVATE KEY"): the form every kube-apiserver reads, for service account keys too."""
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )
+
+
 def kubeconfig_document(url: str, authority: bytes, user: str, pair: KeyPair) -> bytes:
-    """A kubeconfig with everything inside it."""
+    """A kubeconfig that needs no other file: one cluster, user and context; `authority` is PEM."""
     cluster = {"server": url, "certificate-authority-data": _base64(authority)}
     login = {"client-certificate-data": _base64(pair.certificate), "client-key-data": _base64(pair.key)}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "embedded", "cluster": cluster}],
+        "clusters": [{"name": "local", "cluster": cluster}],
         "users": [{"name": user, "user": login}],
-        "contexts": [{"name": "embedded", "context": {"cluster": "embedded", "user": user, "namespace": "default"}}],
-        "current-context": "embedded",
+        "contexts": [{"name": "local", "context": {"cluster": "local", "user": user, "namespace": "default"}}],
+        "current-context": "local",
     }
     return yaml.safe_dump(document, sort_keys=False).encode()
 

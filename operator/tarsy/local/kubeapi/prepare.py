@@ -1,10 +1,15 @@
-"""What every object goes through on its way to the store: types, unknown fields, defaults, metadata, validation."""
+"""What every object goes through on its way to the store: types, unknown fields, defaults, metadata, validation.
+
+Unknown fields are refused, told or dropped as "Field validation" on kubernetes.io/docs/reference/using-api/api-concepts
+says; an object that a patch made is judged as if it had been sent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from tarsy.local.kubeapi.admission.expressions import check_expressions
 from tarsy.local.kubeapi.builtin.strategies import strategy_of
 from tarsy.local.kubeapi.call import Call
 from tarsy.local.kubeapi.crds import CRDS, check_crd, complete_crd
@@ -12,6 +17,7 @@ from tarsy.local.kubeapi.errors import ApiError, FieldError, bad_request, confli
 from tarsy.local.kubeapi.metadata import check_change, check_metadata, check_name
 from tarsy.local.kubeapi.objects import Obj, copy, generated_name, new_uid, now
 from tarsy.local.kubeapi.resource import Resource
+from tarsy.local.kubeapi.schema.builtin import DecodeError
 
 _SERVER_OWNED = ("uid", "creationTimestamp", "generation", "resourceVersion", "deletionTimestamp",
                  "deletionGracePeriodSeconds", "selfLink")  # fmt: skip
@@ -28,10 +34,17 @@ def typed(resource: Resource, sent: Any, namespace: str | None, name: str | None
     """
     if not isinstance(sent, dict):
         raise bad_request("the object provided is unrecognized (must be of type " + resource.kind + ")")
+    place = f'{resource.kind} in version "{resource.version}" cannot be handled as a '
+    for field in ("kind", "apiVersion") if resource.custom else ():
+        if not sent.get(field):
+            shown = "Kind" if field == "kind" else field
+            raise bad_request(f"{place}{resource.kind}: unmarshalerDecoder: Object '{shown}' is missing")
     version, kind = sent.get("apiVersion") or resource.api_version, sent.get("kind") or resource.kind
+    if kind != resource.kind and resource.custom:
+        error = FieldError("FieldValueInvalid", "kind", f"Invalid value: {show(kind)}: must be {resource.kind}")
+        raise invalid(resource.group, str(kind), (sent.get("metadata") or {}).get("name", ""), [error])
     if kind != resource.kind:
-        shown = f"{resource.kind} in version {resource.version!r} cannot be handled as a {kind}".replace("'", '"')
-        raise bad_request(shown)
+        raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}')
     if version != resource.api_version:
         text = f"the API version in the data ({version}) does not match the expected API version "
         raise bad_request(f"{text}({resource.api_version})")
@@ -87,11 +100,15 @@ def clean(resource: Resource, obj: Obj, call: Call, *, patch: str | None = None)
         patch: the text of the patched object, if it was a patch that brought them.
 
     Raises:
-        ApiError: 400 (422 for a patch), there are unknown fields and validation is strict.
+        ApiError: 400, a value is of a wrong type; 400 (422 for a patch), unknown fields and strict validation.
     """
     if resource.schema is None:
         return copied(obj)
-    kept, unknown = resource.schema.clean(obj)
+    try:
+        kept, unknown = resource.schema.clean(obj)
+    except DecodeError as wrong_type:
+        place = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
+        raise bad_request(f"{place}: {wrong_type}") from None
     if unknown and call.validation == "Strict":
         shown = "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in sorted(unknown))
         if patch is not None:
@@ -185,7 +202,9 @@ def check(resource: Resource, obj: Obj, old: Obj | None) -> None:
         errors.extend(resource.schema.check(obj, old))
     if resource.key == CRDS:
         errors.extend(check_crd(obj, old))
-    errors.extend(strategy_of(resource.key).check(obj, old))
+    errors.extend(check_expressions(resource.key, obj))
+    before = None if old is None else resource.stored_form(old)
+    errors.extend(strategy_of(resource.key).check(resource.stored_form(obj), before))
     if errors:
         raise invalid(resource.group, resource.kind, meta.get("name") or meta.get("generateName") or "", errors)
 

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from tarsy.local.kubeapi.objects import Key, Obj
+from tarsy.local.kubeapi.schema.builtin import BuiltinSchema
 from tarsy.local.kubeapi.schema.model import Schema
-from tarsy.local.kubeapi.shape import BuiltinShape, SchemaShape, Shape
+from tarsy.local.kubeapi.shape import SchemaShape, Shape, builtin_shape
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -26,12 +27,21 @@ class Column:
     format: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """For a kind that is stored in the form of another group: that group, and how one form becomes the other."""
+
+    group: str
+    shown: Callable[[Obj], Obj]
+    stored: Callable[[Obj], Obj]
+
+
 @dataclass(frozen=True)
 class Resource:
     """A kind of a group and version.
 
     Args:
-        schema: what a custom resource may be; None for built-in kinds.
+        schema: what an object may be; None for the few built-in kinds of which only metadata is known.
         selectable: field selectors beside metadata.name and metadata.namespace, such as `spec.nodeName`.
         stored: False for kinds that are only asked, never kept, such as SubjectAccessReview.
         deprecated: the warning that its use earns.
@@ -50,12 +60,13 @@ class Resource:
     subresources: frozenset[str] = frozenset()
     verbs: tuple[str, ...] = ALL_VERBS
     columns: tuple[Column, ...] = ()
-    schema: Schema | None = None
+    schema: Schema | BuiltinSchema | None = None
     selectable: tuple[str, ...] = ()
     stored: bool = True
     custom: bool = False
     deprecated: str = ""
     generations: bool = False
+    conversion: Conversion | None = None
 
     @cached_property
     def api_version(self) -> str:
@@ -65,7 +76,7 @@ class Resource:
     @cached_property
     def key(self) -> Key:
         """Where its objects are."""
-        return self.group, self.plural
+        return self.conversion.group if self.conversion else self.group, self.plural
 
     @cached_property
     def qualified(self) -> str:
@@ -75,7 +86,19 @@ class Resource:
     @cached_property
     def shape(self) -> Shape:
         """How its fields merge."""
-        return SchemaShape(self.schema.document, root=True) if self.schema else BuiltinShape()
+        if isinstance(self.schema, Schema):
+            return SchemaShape(self.schema.document, root=True)
+        return builtin_shape(self.schema.model if self.schema else None)
+
+    def shown(self, obj: Obj) -> Obj:
+        """A stored object as this version of the kind shows it."""
+        if obj["apiVersion"] == self.api_version:
+            return obj
+        return self.conversion.shown(obj) if self.conversion else {**obj, "apiVersion": self.api_version}
+
+    def stored_form(self, obj: Obj) -> Obj:
+        """An object of this version as it is stored; it shares its metadata with the stored one."""
+        return self.conversion.stored(obj) if self.conversion else obj
 
     @property
     def has_status(self) -> bool:

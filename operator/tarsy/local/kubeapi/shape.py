@@ -1,12 +1,14 @@
 """How fields merge: which lists are sets, which are maps by key, what is replaced whole.
 
-A custom resource says it in its schema. The built-in kinds say it in Go types that are not here; `BuiltinShape` knows
-their lists by field name instead, which is unambiguous but for `ports` (decided by what the items have).
+A custom resource says it in its schema. Of the built-in kinds `schema/models.py` knows which model a field holds, and
+the tables here know how lists of that model merge (patchMergeKey, listMapKey and structType in k8s.io/api).
 """
 
 from __future__ import annotations
 
 from typing import Any, Literal, Protocol
+
+from tarsy.local.kubeapi.schema.models import META, Type, model
 
 ListType = Literal["atomic", "set", "map"]
 
@@ -20,7 +22,13 @@ class Shape(Protocol):
     @property
     def atomic_map(self) -> bool: ...
 
-    def keys(self, items: list[Any]) -> tuple[str, ...]:
+    @property
+    def counts(self) -> bool:
+        """Whether a container is a field of its own for the writer that brings it, as what is in it is."""
+        ...
+
+    @property
+    def keys(self) -> tuple[str, ...]:
         """What identifies an item of a list of type `map`."""
         ...
 
@@ -53,12 +61,17 @@ class SchemaShape:
     def atomic_map(self) -> bool:
         return self._schema.get("x-kubernetes-map-type") == "atomic"
 
-    def keys(self, items: list[Any]) -> tuple[str, ...]:
+    @property
+    def counts(self) -> bool:
+        return True
+
+    @property
+    def keys(self) -> tuple[str, ...]:
         return tuple(self._schema.get("x-kubernetes-list-map-keys") or ())
 
     def field(self, name: str) -> Shape:
         if self._root and name == "metadata":
-            return BuiltinShape("metadata")
+            return ModelShape(Type("model", model=META))
         part = (self._schema.get("properties") or {}).get(name) or self._schema.get("additionalProperties")
         return SchemaShape(part if isinstance(part, dict) else {})
 
@@ -71,47 +84,77 @@ class SchemaShape:
         return ((items.get("properties") or {}).get(key) or {}).get("default")
 
 
-# From the patchMergeKey and listMapKey tags of k8s.io/api; names that mean the same everywhere.
-_BY_KEY: dict[str, tuple[str, ...]] = {
-    "containers": ("name",), "initContainers": ("name",), "ephemeralContainers": ("name",), "volumes": ("name",),
-    "env": ("name",), "volumeMounts": ("mountPath",), "volumeDevices": ("devicePath",), "imagePullSecrets": ("name",),
-    "hostAliases": ("ip",), "ownerReferences": ("uid",), "conditions": ("type",), "secrets": ("name",),
-    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"), "addresses": ("type",), "podIPs": ("ip",),
-    "resourceClaims": ("name",), "webhooks": ("name",), "validations": ("expression",),
+_NAME = ("name",)
+# By what the items are; the first key is the one that strategic merge knows.
+_KEYS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("V1Container", "V1EphemeralContainer", "V1Volume", "V1EnvVar", "V1PodResourceClaim",
+                     "CoreV1ResourceClaim", "V1PodResourceClaimStatus", "V1MutatingWebhook", "V1ValidatingWebhook",
+                     "V1MatchCondition", "V1Variable", "V1CSINodeDriver"), _NAME),
+    "V1VolumeMount": ("mountPath",), "V1VolumeDevice": ("devicePath",), "V1HostAlias": ("ip",), "V1PodIP": ("ip",),
+    "V1HostIP": ("ip",), "V1ContainerPort": ("containerPort", "protocol"), "V1ServicePort": ("port", "protocol"),
+    "V1OwnerReference": ("uid",), "V1NodeAddress": ("type",),
+    "V1TopologySpreadConstraint": ("topologyKey", "whenUnsatisfiable"),
 }  # fmt: skip
-_SETS = frozenset(("finalizers", "podCIDRs"))
-_ATOMIC_MAPS = frozenset(("selector", "labelSelector", "nodeSelector", "roleRef", "secretRef", "configMapKeyRef",
-                          "secretKeyRef", "fieldRef", "resourceFieldRef", "objectReference"))  # fmt: skip
+_KEYS_OF_FIELD = {"imagePullSecrets": _NAME, "secrets": _NAME}
+_SETS = frozenset(("finalizers", "podCIDRs", "volumeLifecycleModes"))
+_ATOMIC_MODELS = frozenset(("V1LabelSelector", "V1SecretKeySelector", "V1ConfigMapKeySelector", "V1ObjectFieldSelector",
+                            "V1ResourceFieldSelector", "V1LocalObjectReference", "V1ObjectReference", "V1RoleRef",
+                            "V1SecretReference", "V1TypedLocalObjectReference", "V1NodeSelector",
+                            "V1NodeSelectorTerm", "V1ScopeSelector", "V1ParamKind", "V1ParamRef"))  # fmt: skip
+_ATOMIC_MAPS = frozenset(("nodeSelector", "selector"))
+_ANY = Type("any")
 
 
-class BuiltinShape:
-    """The type of a place in a built-in kind, guessed from the field's name."""
+class ModelShape:
+    """The type of a place in a built-in kind; `name` is the field's."""
 
-    def __init__(self, name: str = "", owner: str = "") -> None:
+    def __init__(self, kind: Type, name: str = "") -> None:
+        self._kind = kind
         self._name = name
-        self._owner = owner
 
     @property
     def list_type(self) -> ListType:
+        if self._kind.kind != "list":
+            return "atomic"
         if self._name in _SETS:
             return "set"
-        return "map" if self._name in _BY_KEY or self._name == "ports" else "atomic"
+        return "map" if self.keys else "atomic"
 
     @property
     def atomic_map(self) -> bool:
-        return self._name in _ATOMIC_MAPS and not (self._name == "selector" and self._owner == "template")
+        if self._kind.kind == "map":
+            return self._name in _ATOMIC_MAPS
+        return self._kind.kind == "model" and self._kind.model in _ATOMIC_MODELS
 
-    def keys(self, items: list[Any]) -> tuple[str, ...]:
-        if self._name == "ports":
-            in_container = any(isinstance(item, dict) and "containerPort" in item for item in items)
-            return ("containerPort", "protocol") if in_container else ("port", "protocol")
-        return _BY_KEY.get(self._name, ())
+    @property
+    def counts(self) -> bool:
+        return self._kind.kind == "map"  # what a model holds is there from the start, if only empty
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        of = self._kind.of
+        if self._kind.kind != "list" or of is None or not of.model:
+            return ()
+        if of.model.endswith("Condition") and of.model != "V1MatchCondition":
+            return ("type",)
+        return _KEYS.get(of.model, _KEYS_OF_FIELD.get(self._name, ()))
 
     def field(self, name: str) -> Shape:
-        return BuiltinShape(name, self._name)
+        match self._kind.kind:
+            case "model":
+                return ModelShape(model(self._kind.model).fields.get(name, _ANY), name)
+            case "map":
+                return ModelShape(self._kind.of or _ANY)
+            case _:
+                return ModelShape(_ANY)
 
     def item(self) -> Shape:
-        return BuiltinShape("", self._name)
+        return ModelShape(self._kind.of or _ANY)
 
     def default(self, key: str) -> Any:
         return "TCP" if key == "protocol" else None
+
+
+def builtin_shape(name: str | None) -> Shape:
+    """The shape of a kind by its model's name; without one, only its metadata is known."""
+    return ModelShape(Type("model", model=name)) if name else SchemaShape({}, root=True)

@@ -54,13 +54,29 @@ class Store:
         spaces = self._objects.get(key)
         return spaces[namespace or ""].get(name) if spaces and (namespace or "") in spaces else None
 
-    def objects(self, key: Key, namespace: str | None = None) -> list[Obj]:
-        """All of a kind, or of a kind in one namespace, sorted by namespace and name."""
+    def objects(self, key: Key, namespace: str | None = None, revision: int | None = None) -> list[Obj]:
+        """All of a kind, or of a kind in one namespace, sorted by namespace and name.
+
+        Args:
+            revision: as they were then, if the log reaches back so far (`holds`); None for now.
+        """
+        if revision is not None and revision < self.revision:
+            return self._objects_at(key, namespace, revision)
         spaces = self._objects.get(key)
         if spaces is None:
             return []
         chosen = sorted(spaces) if namespace is None else [namespace]
         return [spaces[space][name] for space in chosen if space in spaces for name in sorted(spaces[space])]
+
+    def _objects_at(self, key: Key, namespace: str | None, revision: int) -> list[Obj]:
+        found = {_place(obj): obj for obj in self.objects(key, namespace)}
+        for event in reversed(self.events_since(key, revision)):
+            place = _place(event.obj)
+            if event.old is None:
+                found.pop(place, None)
+            elif namespace is None or place[0] == namespace:
+                found[place] = event.old
+        return [found[place] for place in sorted(found)]
 
     def kinds(self) -> list[Key]:
         """The kinds of which there are objects."""
@@ -153,6 +169,10 @@ class Store:
                 del self._dependents[uid]
         for uid in after - before:
             self._dependents[uid][place] = None
+
+
+def _place(obj: Obj) -> tuple[str, str]:
+    return obj["metadata"].get("namespace") or "", obj["metadata"]["name"]
 
 
 def _owners(obj: Obj | None) -> Iterator[str]:

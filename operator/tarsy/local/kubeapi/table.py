@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -27,14 +28,18 @@ def table(
         include: what comes with each row: Metadata, Object or None.
         headers: False leaves out the column definitions, as later events of a watch do.
     """
-    columns = (NAME, *(resource.columns or (AGE,)))
+    columns = resource.columns or (AGE,)
+    if all(column.name != NAME.name for column in columns):
+        columns = (NAME, *columns)
     present = datetime.now(UTC)
     rows = []
     for obj in items:
         row: Obj = {"cells": [cell(column, obj, present) for column in columns]}
         if include == "Object":
             row["object"] = obj
-        elif include != "None":
+        elif include == "None":
+            row["object"] = None
+        else:
             row["object"] = {
                 "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]
             }  # fmt: skip
@@ -117,8 +122,6 @@ def _two(seconds: int, unit: int, name: str, small_unit: int, small_name: str) -
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, list):
-        return "[" + " ".join(_text(item) for item in value) + "]"
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{key}:{_text(value[key])}" for key in sorted(value)) + "]"
+    if isinstance(value, (list, dict)):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     return str(value)

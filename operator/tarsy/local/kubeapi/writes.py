@@ -16,6 +16,7 @@ from tarsy.local.kubeapi.call import Call
 from tarsy.local.kubeapi.crds import CRDS
 from tarsy.local.kubeapi.errors import (
     ApiError,
+    FieldError,
     already_exists,
     bad_request,
     conflict,
@@ -23,7 +24,6 @@ from tarsy.local.kubeapi.errors import (
     invalid,
     not_found,
     required,
-    wrong,
 )  # fmt: skip
 from tarsy.local.kubeapi.lifecycle import NAMESPACES, Lifecycle
 from tarsy.local.kubeapi.objects import Obj
@@ -52,6 +52,7 @@ from tarsy.local.kubeapi.prepare import (
 )  # fmt: skip
 from tarsy.local.kubeapi.registry import Registry
 from tarsy.local.kubeapi.resource import Resource
+from tarsy.local.kubeapi.schema.builtin import DecodeError
 from tarsy.local.kubeapi.store import Store
 
 PatchKind = Literal["json", "merge", "strategic", "apply"]
@@ -86,7 +87,7 @@ class Writes:
         obj = self._store.get(resource.key, namespace if resource.namespaced else None, name)
         if obj is None:
             raise not_found(resource.group, resource.plural, name)
-        return in_version(resource, obj)
+        return resource.shown(obj)
 
     async def create(self, resource: Resource, namespace: str | None, sent: Any, call: Call) -> Obj:
         """A new object.
@@ -96,7 +97,7 @@ class Writes:
         """
         obj = typed(resource, sent, namespace, None)
         if obj["metadata"].get("resourceVersion"):
-            raise bad_request("resourceVersion should not be set on objects to be created")
+            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         return await self._create(resource, Candidate(obj), call)
 
     async def _create(self, resource: Resource, candidate: Candidate, call: Call) -> Obj:
@@ -122,7 +123,7 @@ class Writes:
         obj["metadata"]["managedFields"] = write_managers(managers)
         if call.dry_run:
             return obj
-        self._store.put(resource.key, obj)
+        self._store.put(resource.key, resource.stored_form(obj))
         self._lifecycle.created(resource.key, obj)
         return obj
 
@@ -137,8 +138,9 @@ class Writes:
         obj = typed(resource, sent, namespace, name)
         if resource.custom and not obj["metadata"].get("resourceVersion"):
             self.get(resource, namespace, name)
-            error = wrong("metadata.resourceVersion", 0, "must be specified for an update")
-            raise invalid(resource.group, resource.kind, name, [error])
+            text = "Invalid value: 0x0: must be specified for an update"
+            error = FieldError("FieldValueInvalid", "metadata.resourceVersion", text)
+            raise invalid(resource.group, resource.plural, name, [error])
         return await self._replace(resource, namespace, name, lambda _: Candidate(copied(obj)), call, subresource)
 
     async def patch(
@@ -175,6 +177,9 @@ class Writes:
         if not call.manager:
             error = required("fieldManager", "is required for apply patch")
             raise invalid("meta.k8s.io", "PatchOptions", "", [error])
+        if isinstance(body, dict) and body.get("apiVersion") != resource.api_version:
+            said = f"Specified patch version: {body.get('apiVersion', '')}, expected: {resource.api_version}"
+            raise bad_request(f"Incorrect version specified in apply patch. {said}")
         declared = typed(resource, body, namespace, name)
         if "managedFields" in declared["metadata"]:
             raise bad_request("metadata.managedFields must be nil")
@@ -200,7 +205,10 @@ class Writes:
     def _check_declared(self, resource: Resource, declared: Obj) -> None:
         if resource.schema is None:
             return
-        _, unknown = resource.schema.clean(declared)
+        try:
+            _, unknown = resource.schema.clean(declared)
+        except DecodeError:
+            return  # said in the words of a plain write, when the merged object is read
         if unknown:
             meta = declared["metadata"]
             place = f"{meta.get('namespace', '')}/{meta['name']}; {resource.api_version}, Kind={resource.kind}"
@@ -255,7 +263,7 @@ class Writes:
         obj["metadata"]["managedFields"] = write_managers(managers)
         if call.dry_run:
             return obj
-        self._store.put(key, obj)
+        self._store.put(key, resource.stored_form(obj))
         self._lifecycle.updated(key, obj)
         return obj
 
@@ -275,7 +283,7 @@ class Writes:
                 why = f"the {shown} in the precondition ({wanted}) does not match the {shown} in record ({found}). "
                 why += "The object might have been deleted and then recreated" if field == "uid" else "The object might"
                 why += "" if field == "uid" else " have been modified"
-                raise conflict(resource.group, resource.plural, name, why)
+                raise conflict(resource.group, resource.kind, name, why)
         if resource.key == NAMESPACES and name in _PROTECTED:
             raise forbidden("", "namespaces", name, "this namespace may not be deleted")
         review = Review(call, "DELETE", resource, live["metadata"].get("namespace") or "", name, None, live)
@@ -286,7 +294,7 @@ class Writes:
         if current is None:
             raise not_found(resource.group, resource.plural, name)
         policy = options.get("propagationPolicy") or ("Orphan" if options.get("orphanDependents") else "Background")
-        return in_version(resource, self._lifecycle.delete(resource.key, current, policy))
+        return resource.shown(self._lifecycle.delete(resource.key, current, policy))
 
     def _check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
         if not resource.namespaced:
@@ -302,11 +310,6 @@ class Writes:
             raise ApiError(403, "Forbidden", error.message, {**(error.details or {}), "causes": [cause]})
 
 
-def in_version(resource: Resource, obj: Obj) -> Obj:
-    """An object as this version of its kind shows it."""
-    return obj if obj["apiVersion"] == resource.api_version else {**obj, "apiVersion": resource.api_version}
-
-
 def _judged(review: Review, obj: Obj) -> Review:
     return Review(
         review.call, review.operation, review.resource, review.namespace, obj["metadata"]["name"], obj, review.old,
@@ -316,6 +319,8 @@ def _judged(review: Review, obj: Obj) -> Review:
 
 def _patched(resource: Resource, live: Obj, kind: PatchKind, body: Any) -> Any:
     if kind == "json":
+        if not isinstance(body, list):
+            raise bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
         return json_patch(live, body)
     if not isinstance(body, dict):
         raise PatchError("the patch must be an object")

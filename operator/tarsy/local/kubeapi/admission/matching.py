@@ -6,7 +6,8 @@ from typing import Any
 
 from tarsy.local.kubeapi.admission.chain import Review
 from tarsy.local.kubeapi.call import Attributes, Authorizer, Caller, Decision
-from tarsy.local.kubeapi.cel import CelError, compile_program
+from tarsy.local.kubeapi.cel import CelCostError, CelError, compile_program
+from tarsy.local.kubeapi.cel.budget import Budget
 from tarsy.local.kubeapi.objects import Obj, new_uid
 from tarsy.local.kubeapi.selectors import matches_label_selector
 from tarsy.local.kubeapi.store import Store
@@ -104,18 +105,18 @@ def scope_of(review: Review, store: Store, authorizer: Authorizer) -> dict[str, 
     }
 
 
-def unmet(conditions: list[Obj], scope: dict[str, Any]) -> bool:
+def unmet(conditions: list[Obj], scope: dict[str, Any], budget: Budget) -> bool:
     """Whether a matchCondition says that a write is none of its business.
 
     Raises:
-        CelError: no condition says so, and one has no answer.
+        CelError, CelCostError: no condition says so, and one has no answer.
     """
-    error: CelError | None = None
+    error: CelError | CelCostError | None = None
     for condition in conditions:
         try:
-            if compile_program(condition["expression"], VARIABLES).evaluate(scope) is not True:
+            if compile_program(condition["expression"], VARIABLES).evaluate(scope, budget.part()) is not True:
                 return True
-        except CelError as caught:
+        except (CelError, CelCostError) as caught:
             error = caught
     if error is not None:
         raise error

@@ -10,18 +10,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from tarsy.local.kubeapi.admission.chain import Review
+from tarsy.local.kubeapi.admission.expressions import BINDINGS, POLICIES
 from tarsy.local.kubeapi.admission.matching import VARIABLES, concerns, scope_of, unmet
 from tarsy.local.kubeapi.call import Authorizer
-from tarsy.local.kubeapi.cel import CelError, CelSyntaxError, compile_program
+from tarsy.local.kubeapi.cel import CEL_ERRORS, CelError, compile_program
+from tarsy.local.kubeapi.cel.budget import PER_OBJECT, Budget
 from tarsy.local.kubeapi.errors import ApiError, forbidden
-from tarsy.local.kubeapi.objects import Key, Obj
+from tarsy.local.kubeapi.objects import Obj
 from tarsy.local.kubeapi.registry import Registry
 from tarsy.local.kubeapi.selectors import matches_label_selector
 from tarsy.local.kubeapi.store import Store
 
-_GROUP = "admissionregistration.k8s.io"
-POLICIES: Key = (_GROUP, "validatingadmissionpolicies")
-_BINDINGS: Key = (_GROUP, "validatingadmissionpolicybindings")
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "Invalid": 422, "RequestEntityTooLarge": 413}
 
 
@@ -43,7 +42,7 @@ class Policies:
         Raises:
             ApiError: a policy denies the write.
         """
-        bindings = self._store.objects(_BINDINGS)
+        bindings = self._store.objects(BINDINGS)
         for binding in bindings:
             policy = self._store.get(POLICIES, None, binding["spec"]["policyName"])
             if policy is not None and self._bound(review, policy, binding):
@@ -80,12 +79,13 @@ class Policies:
     def _judge(self, review: Review, policy: Obj, binding: Obj, params: Obj | None) -> None:
         spec = policy["spec"]
         scope = {**scope_of(review, self._store, self._authorizer), "params": params}
-        scope["variables"] = _Variables(spec.get("variables") or [], scope)
+        budget = Budget(PER_OBJECT)
+        scope["variables"] = _Variables(spec.get("variables") or [], scope, budget)
         closed = spec.get("failurePolicy", "Fail") == "Fail"
         try:
-            if unmet(spec.get("matchConditions") or [], scope):
+            if unmet(spec.get("matchConditions") or [], scope, budget):
                 return
-        except (CelError, CelSyntaxError) as error:
+        except CEL_ERRORS as error:
             if closed:
                 raise self._refusal(review, policy, binding, str(error), "") from None
             return
@@ -93,10 +93,10 @@ class Policies:
             text = validation["expression"]
             message = validation.get("message") or f"failed expression: {text}"
             try:
-                if compile_program(text, VARIABLES).evaluate(scope) is True:
+                if compile_program(text, VARIABLES).evaluate(scope, budget.part()) is True:
                     continue
-                message = _message(validation, scope) or message
-            except (CelError, CelSyntaxError) as error:
+                message = _message(validation, scope, budget) or message
+            except CEL_ERRORS as error:
                 if not closed:
                     continue
                 message = f"expression '{text}' resulted in error: {error}"
@@ -122,9 +122,10 @@ class Policies:
 class _Variables:
     """`variables.NAME`, each worked out when it is first asked for."""
 
-    def __init__(self, definitions: list[Obj], scope: dict[str, Any]) -> None:
+    def __init__(self, definitions: list[Obj], scope: dict[str, Any], budget: Budget) -> None:
         self._definitions = {definition["name"]: definition["expression"] for definition in definitions}
         self._scope = scope
+        self._budget = budget
         self._known: dict[str, Any] = {}
 
     def cel_select(self, field: str, missing: bool | None) -> Any:
@@ -135,16 +136,17 @@ class _Variables:
             raise CelError(f"no such key: {field}")
         if field not in self._known:
             scope = {**self._scope, "variables": self}
-            self._known[field] = compile_program(self._definitions[field], VARIABLES).evaluate(scope)
+            program = compile_program(self._definitions[field], VARIABLES)
+            self._known[field] = program.evaluate(scope, self._budget.part())
         return self._known[field]
 
 
-def _message(validation: Obj, scope: dict[str, Any]) -> str:
+def _message(validation: Obj, scope: dict[str, Any], budget: Budget) -> str:
     text = validation.get("messageExpression")
     if not text:
         return ""
     try:
-        found = compile_program(text, VARIABLES).evaluate(scope)
-    except (CelError, CelSyntaxError):
+        found = compile_program(text, VARIABLES).evaluate(scope, budget.part())
+    except CEL_ERRORS:
         return ""
     return found if isinstance(found, str) else ""

@@ -16,17 +16,16 @@ import aiohttp
 import orjson
 
 from tarsy.local.kubeapi.admission.chain import Review
+from tarsy.local.kubeapi.admission.expressions import MUTATING, VALIDATING
 from tarsy.local.kubeapi.admission.matching import concerns, request_of, scope_of, unmet
 from tarsy.local.kubeapi.call import Authorizer
-from tarsy.local.kubeapi.cel import CelError, CelSyntaxError
+from tarsy.local.kubeapi.cel import CEL_ERRORS
+from tarsy.local.kubeapi.cel.budget import PER_OBJECT, Budget
 from tarsy.local.kubeapi.errors import ApiError
 from tarsy.local.kubeapi.objects import Key, Obj, dumps
 from tarsy.local.kubeapi.patch.jsonpatch import PatchError, json_patch
 from tarsy.local.kubeapi.store import Store
 
-_GROUP = "admissionregistration.k8s.io"
-_MUTATING: Key = (_GROUP, "mutatingwebhookconfigurations")
-_VALIDATING: Key = (_GROUP, "validatingwebhookconfigurations")
 _DEFAULT_SECONDS = 10
 _BAD_REQUEST = 400
 
@@ -46,7 +45,7 @@ class Webhooks:
             ApiError: one denies it, or cannot be asked.
         """
         obj = review.obj
-        for webhook in self._webhooks(_MUTATING):
+        for webhook in self._webhooks(MUTATING):
             current = Review(review.call, review.operation, review.resource, review.namespace, review.name, obj,
                              review.old, review.subresource, review.options)  # fmt: skip
             answer = await self._ask(webhook, current)
@@ -64,9 +63,9 @@ class Webhooks:
             ApiError: one denies it, or cannot be asked.
         """
         if review.operation == "DELETE":
-            for webhook in self._webhooks(_MUTATING):
+            for webhook in self._webhooks(MUTATING):
                 await self._ask(webhook, review)
-        for webhook in self._webhooks(_VALIDATING):
+        for webhook in self._webhooks(VALIDATING):
             await self._ask(webhook, review)
 
     async def close(self) -> None:
@@ -84,11 +83,12 @@ class Webhooks:
             return None
         try:
             conditions = webhook.get("matchConditions")
-            if conditions and unmet(conditions, scope_of(review, self._store, self._authorizer)):
+            scope = scope_of(review, self._store, self._authorizer) if conditions else {}
+            if conditions and unmet(conditions, scope, Budget(PER_OBJECT)):
                 return None
             request = {**request_of(review), "object": review.obj, "oldObject": review.old}
             answer = await self._post(webhook, request)
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError, CelError, CelSyntaxError) as error:
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError, *CEL_ERRORS) as error:
             if webhook.get("failurePolicy", "Fail") == "Ignore":
                 return None
             raise _broken(webhook, f"failed to call webhook: {type(error).__name__}: {error}") from None

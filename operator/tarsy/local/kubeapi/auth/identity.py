@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from tarsy.local.kubeapi.auth.tokens import TokenIssuer
 from tarsy.local.kubeapi.call import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Attributes, Authorizer, Caller
-from tarsy.local.kubeapi.errors import forbidden, unauthorized
+from tarsy.local.kubeapi.errors import ApiError, forbidden, unauthorized
 
 _BEARER = "bearer "
 _EXTRA = "impersonate-extra-"
@@ -50,10 +50,12 @@ def impersonated(caller: Caller, headers: Headers, authorizer: Authorizer) -> Ca
     """The identity that the caller asks to act as, if any.
 
     Raises:
-        ApiError: 403, the caller may not.
+        ApiError: 403, the caller may not; 500, as the real API has it, groups without a user.
     """
     user = headers.get("Impersonate-User", "")
     if not user:
+        if "Impersonate-Group" in headers:
+            raise ApiError(500, "InternalError", "groups were requested without impersonating a user")
         return caller
     wanted = [Attributes("impersonate", resource="users", name=user)]
     groups: list[str] = headers.getall("Impersonate-Group", [])

@@ -16,7 +16,7 @@ from tarsy.local.kubeapi.store import Event, Store
 
 GROUP = "rbac.authorization.k8s.io"
 CLUSTER_ROLES: Key = (GROUP, "clusterroles")
-_ROLES: Key = (GROUP, "roles")
+ROLES: Key = (GROUP, "roles")
 _BINDINGS: Key = (GROUP, "rolebindings")
 _CLUSTER_BINDINGS: Key = (GROUP, "clusterrolebindings")
 _ACCOUNT = "system:serviceaccount:"
@@ -58,8 +58,8 @@ class Rbac:
         if subject is None:
             return
         reference = binding["roleRef"]
-        key = _ROLES if reference["kind"] == "Role" else CLUSTER_ROLES
-        role = self._store.get(key, namespace if key == _ROLES else None, reference["name"])
+        key = ROLES if reference["kind"] == "Role" else CLUSTER_ROLES
+        role = self._store.get(key, namespace if key == ROLES else None, reference["name"])
         name = f"{binding['metadata']['name']}/{namespace}" if namespace else binding["metadata"]["name"]
         who = f'{subject["kind"]} "{subject["name"]}{"/" + subject["namespace"] if subject.get("namespace") else ""}"'
         reason = f'RBAC: allowed by {kind} "{name}" of {reference["kind"]} "{reference["name"]}" to {who}'

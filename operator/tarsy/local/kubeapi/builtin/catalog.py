@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tarsy.local.kubeapi.builtin.columns import COLUMNS
-from tarsy.local.kubeapi.objects import Key
+from tarsy.local.kubeapi.builtin.events import EVENTS_V1, selectable
 from tarsy.local.kubeapi.resource import ALL_VERBS, Resource
+from tarsy.local.kubeapi.schema.builtin import BuiltinSchema
+from tarsy.local.kubeapi.schema.models import model_of
 
 # group/version: then plural, Kind, short names, categories, subresources; a * before a plural says cluster-wide.
 _KINDS = """
@@ -96,7 +98,7 @@ _WITHOUT_GENERATION = frozenset(("namespaces", "nodes", "services", "persistentv
 _WITH_GENERATION = frozenset(("networkpolicies", "ingresses", "validatingadmissionpolicies", "controllerrevisions",
                               "mutatingwebhookconfigurations", "validatingwebhookconfigurations",
                               "validatingadmissionpolicybindings", "ingressclasses", "priorityclasses"))  # fmt: skip
-EVENTS: Key = ("", "events")
+_EVENTS_GROUP = "events.k8s.io"
 
 
 def builtin_resources() -> Iterator[Resource]:
@@ -122,10 +124,17 @@ def builtin_resources() -> Iterator[Resource]:
             subresources=frozenset(subresources),
             verbs=tuple(verbs) or ALL_VERBS,
             columns=COLUMNS.get(name, ()),
-            selectable=_SELECTABLE.get(name, ()),
+            schema=BuiltinSchema(found) if (found := model_of(group, version, kind)) else None,
+            selectable=_selectable(group, name),
             stored=not verbs,
+            conversion=EVENTS_V1 if group == _EVENTS_GROUP else None,
             generations=name in _WITH_GENERATION or ("status" in subresources and name not in _WITHOUT_GENERATION),
         )
+
+
+def _selectable(group: str, plural: str) -> tuple[str, ...]:
+    fields = _SELECTABLE.get(plural, ())
+    return selectable(fields) if group == _EVENTS_GROUP else fields
 
 
 def _four(parts: list[str]) -> list[str]:

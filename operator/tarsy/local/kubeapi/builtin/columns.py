@@ -76,6 +76,12 @@ def _pod_ready(obj: Obj) -> str:
     return f"{sum(bool(status.get('ready')) for status in statuses)}/{total}"
 
 
+def _readiness_gates(obj: Obj) -> str:
+    gates = [gate.get("conditionType") for gate in _get(".spec.readinessGates", ())(obj)]
+    true = [each["type"] for each in _get(".status.conditions", ())(obj) if each.get("status") == "True"]
+    return f"{sum(gate in true for gate in gates)}/{len(gates)}" if gates else _NONE
+
+
 def _pod_restarts(obj: Obj) -> str:
     return str(sum(status.get("restartCount", 0) for status in _get(".status.containerStatuses", ())(obj)))
 
@@ -139,6 +145,20 @@ def _param_kind(obj: Obj) -> str:
     return f"{found['apiVersion']}/{found['kind']}" if found else "<unset>"
 
 
+def _subjects(kind: str) -> Callable[[Obj], str]:
+    def named(obj: Obj) -> str:
+        subjects = [each for each in obj.get("subjects") or () if each.get("kind") == kind]
+        places = (f"{each['namespace']}/" if kind == "ServiceAccount" else "" for each in subjects)
+        return ", ".join(f"{place}{each['name']}" for place, each in zip(places, subjects, strict=True))
+
+    return named
+
+
+_BINDING = (
+    Column("Role", _role), AGE, Column("Users", _subjects("User"), priority=1),
+    Column("Groups", _subjects("Group"), priority=1),
+    Column("ServiceAccounts", _subjects("ServiceAccount"), priority=1),
+)  # fmt: skip
 _CREATED = Column("Created At", ".metadata.creationTimestamp")
 _IMAGES = (
     Column("Containers", _join(".spec.template.spec.containers[*].name"), priority=1),
@@ -150,6 +170,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "pods": (
         Column("Ready", _pod_ready), Column("Status", _pod_status), Column("Restarts", _pod_restarts), AGE,
         _of(".status.podIP", _NONE, "IP", wide=True), _of(".spec.nodeName", _NONE, "Node", wide=True),
+        _of(".status.nominatedNodeName", _NONE, "Nominated Node", wide=True),
+        Column("Readiness Gates", _readiness_gates, priority=1),
     ),
     "deployments": (
         Column("Ready", _ratio(".status.readyReplicas", ".spec.replicas")),
@@ -182,8 +204,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("External-IP", _external), Column("Port(s)", _ports), AGE,
         Column("Selector", _pairs(".spec.selector"), priority=1),
     ),
-    "configmaps": (Column("Data", _count(".data", ".binaryData"), "integer"), AGE),
-    "secrets": (_of(".type", "Opaque", "Type"), Column("Data", _count(".data"), "integer"), AGE),
+    "configmaps": (Column("Data", _count(".data", ".binaryData")), AGE),
+    "secrets": (_of(".type", "Opaque", "Type"), Column("Data", _count(".data")), AGE),
     "serviceaccounts": (AGE,),
     "namespaces": (_of(".status.phase", "Active", "Status"), AGE),
     "nodes": (
@@ -195,10 +217,11 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
                                    ".eventTime", ".metadata.creationTimestamp")),
         _of(".type", "", "Type"), _of(".reason", "", "Reason"), Column("Object", _event_object),
         Column("Message", lambda obj: str(obj.get("message") or obj.get("note") or "").strip()),
+        Column("Name", ".metadata.name", priority=1),
     ),
     "leases": (_of(".spec.holderIdentity", "", "Holder"), AGE),
     "roles": (_CREATED,), "clusterroles": (_CREATED,), "customresourcedefinitions": (_CREATED,),
-    "rolebindings": (Column("Role", _role), AGE), "clusterrolebindings": (Column("Role", _role), AGE),
+    "rolebindings": _BINDING, "clusterrolebindings": _BINDING,
     "networkpolicies": (Column("Pod-Selector", _pairs(".spec.podSelector.matchLabels")), AGE),
     "poddisruptionbudgets": (
         _of(".spec.minAvailable", "N/A", "Min Available"), _of(".spec.maxUnavailable", "N/A", "Max Unavailable"),

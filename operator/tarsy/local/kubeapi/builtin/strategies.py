@@ -8,14 +8,20 @@ from __future__ import annotations
 import base64
 import binascii
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tarsy.local.kubeapi.errors import FieldError, not_permitted, required, wrong
+from tarsy.local.kubeapi.errors import FieldError, not_permitted, not_supported, required, wrong
 from tarsy.local.kubeapi.objects import Key, Obj, now
 from tarsy.local.kubeapi.selectors import matches_label_selector
 
+_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_KEY_TEXT = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
+    "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -55,7 +61,7 @@ def _complete_secret(obj: Obj, old: Obj | None) -> None:
 
 
 def _check_secret(obj: Obj, old: Obj | None) -> list[FieldError]:
-    errors = _check_immutable(obj, old, ("data",))
+    errors = [*_check_immutable(obj, old, ("data",)), *_check_keys(obj, ("data",))]
     for key, value in (obj.get("data") or {}).items():
         try:
             base64.b64decode(value or "", validate=True)
@@ -77,11 +83,46 @@ def _check_immutable(obj: Obj, old: Obj | None, fields: tuple[str, ...]) -> list
 
 
 def _check_configmap(obj: Obj, old: Obj | None) -> list[FieldError]:
-    errors = _check_immutable(obj, old, ("data", "binaryData"))
+    errors = [*_check_immutable(obj, old, ("data", "binaryData")), *_check_keys(obj, ("data", "binaryData"))]
     for key, value in (obj.get("data") or {}).items():
         if not isinstance(value, str):
             errors.append(wrong(f"data[{key}]", value, "must be a string"))
     return errors
+
+
+def _check_keys(obj: Obj, fields: tuple[str, ...]) -> list[FieldError]:
+    return [
+        wrong(f"{field}[{key}]", key, _KEY_TEXT)
+        for field in fields
+        for key in obj.get(field) or {}
+        if not _KEY.fullmatch(key)
+    ]
+
+
+def _check_lease(obj: Obj, old: Obj | None) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    limits = {"leaseDurationSeconds": (1, "must be greater than 0"),
+              "leaseTransitions": (0, "must be greater than or equal to 0")}  # fmt: skip
+    return [
+        wrong(f"spec.{field}", spec[field], text)
+        for field, (least, text) in limits.items()
+        if isinstance(spec.get(field), int) and spec[field] < least
+    ]
+
+
+def _check_event(obj: Obj, old: Obj | None) -> list[FieldError]:
+    about = (obj.get("involvedObject") or {}).get("namespace")
+    if obj["metadata"].get("namespace") in ((about,) if about else ("default", "kube-system")):
+        return []
+    return [wrong("involvedObject.namespace", about, "does not match event.namespace")]
+
+
+def _check_role(obj: Obj, old: Obj | None) -> list[FieldError]:
+    return [
+        required(f"rules[{at}].verbs", "verbs must contain at least one value")
+        for at, rule in enumerate(obj.get("rules") or ())
+        if not rule.get("verbs")
+    ]
 
 
 def _complete_service(obj: Obj, old: Obj | None) -> None:
@@ -194,10 +235,17 @@ def _complete_cronjob(obj: Obj, old: Obj | None) -> None:
         spec.setdefault(name, value)
 
 
+_SUBJECTS = ("ServiceAccount", "User", "Group")
+
+
 def _check_binding(obj: Obj, old: Obj | None) -> list[FieldError]:
     if old is not None and old.get("roleRef") != obj.get("roleRef"):
         return [wrong("roleRef", obj.get("roleRef"), "cannot change roleRef")]
-    return [] if (obj.get("roleRef") or {}).get("name") else [required("roleRef.name")]
+    errors = [] if (obj.get("roleRef") or {}).get("name") else [required("roleRef.name")]
+    for at, subject in enumerate(obj.get("subjects") or ()):
+        if subject.get("kind") not in _SUBJECTS:
+            errors.append(not_supported(f"subjects[{at}].kind", subject.get("kind"), _SUBJECTS))
+    return errors
 
 
 def _complete_binding(obj: Obj, old: Obj | None) -> None:
@@ -226,6 +274,7 @@ STRATEGIES: dict[Key, Strategy] = {
     ("", "namespaces"): Strategy(_complete_namespace),
     ("", "secrets"): Strategy(_complete_secret, _check_secret),
     ("", "configmaps"): Strategy(check=_check_configmap),
+    ("", "events"): Strategy(check=_check_event),
     ("", "services"): Strategy(_complete_service),
     ("", "pods"): Strategy(_complete_pod, _check_pod),
     ("apps", "deployments"): Strategy(_complete_deployment, _check_workload),
@@ -234,6 +283,9 @@ STRATEGIES: dict[Key, Strategy] = {
     ("apps", "daemonsets"): Strategy(check=_check_workload),
     ("batch", "jobs"): Strategy(_complete_job, _check_job),
     ("batch", "cronjobs"): Strategy(_complete_cronjob),
+    ("coordination.k8s.io", "leases"): Strategy(check=_check_lease),
+    (_RBAC, "roles"): Strategy(check=_check_role),
+    (_RBAC, "clusterroles"): Strategy(check=_check_role),
     (_RBAC, "rolebindings"): _BINDING,
     (_RBAC, "clusterrolebindings"): _BINDING,
     ("apiregistration.k8s.io", "apiservices"): Strategy(_complete_api_service),

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from tarsy.local.kubeapi.cel import library, operators
+from tarsy.local.kubeapi.cel.budget import IN_SCOPE, PER_EXPRESSION, Budget, charged
 from tarsy.local.kubeapi.cel.errors import CelError, CelSyntaxError
 from tarsy.local.kubeapi.cel.operators import Optional, boolean
 from tarsy.local.kubeapi.cel.parser import Call, Ident, Index, ListOf, Literal, MapOf, Node, Select, parse
@@ -25,26 +26,32 @@ _ESCAPES = (
     ("__dash__", "-"),
     ("__slash__", "/"),
 )
-_COMPREHENSIONS = {"all", "exists", "exists_one", "existsOne", "map", "filter", "transformList", "transformMap"}
+COMPREHENSIONS = {"all", "exists", "exists_one", "existsOne", "map", "filter", "transformList", "transformMap"}
+_LARGE = (str, bytes, list, dict)
 _NAMESPACES = {"math", "sets", "optional", "lists", "base64", "ip", "cidr", "strings", "quantity"}
 
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled expression. `names` are the variables it asks for, `text` is its source."""
+    """A compiled expression. `names` are the variables it asks for and, as NAME.FIELD, their fields."""
 
     text: str
     names: frozenset[str]
     closure: Closure
 
-    def evaluate(self, scope: Scope) -> Any:
+    def fields_of(self, variable: str) -> set[str]:
+        """The fields it asks of a variable by name."""
+        return {name.partition(".")[2] for name in self.names if name.startswith(variable + ".")}
+
+    def evaluate(self, scope: Scope, budget: Budget | None = None) -> Any:
         """Its value.
 
         Raises:
             CelError: it has none for these variables.
+            CelCostError: it costs more than the budget (by default what one expression may cost).
         """
         try:
-            return self.closure(scope)
+            return self.closure({**scope, IN_SCOPE: budget or Budget(PER_EXPRESSION)})
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise CelError(f"no such overload: {error}") from error
 
@@ -61,7 +68,10 @@ def compile_program(text: str, variables: Iterable[str]) -> Program:
 @lru_cache(maxsize=4096)
 def _compiled(text: str, variables: frozenset[str]) -> Program:
     compiler = _Compiler(variables)
-    closure = compiler.compile(parse(text), frozenset())
+    try:
+        closure = compiler.compile(parse(text), frozenset())
+    except RecursionError:
+        raise CelSyntaxError("ERROR: <input>:-1:0: expression recursion limit exceeded") from None
     return Program(text, frozenset(compiler.used), closure)
 
 
@@ -77,7 +87,9 @@ class _Compiler:
             case Ident(name):
                 return self._identifier(name, local)
             case Select(operand=operand, field=field, optional=optional):
-                return _select(self.compile(operand, local), _unescape(field), optional)
+                if isinstance(operand, Ident) and operand.name not in local:
+                    self.used.add(f"{operand.name}.{field}")
+                return _select(self.compile(operand, local), unescaped(field), optional)
             case Index(operand, index, optional):
                 return _index(self.compile(operand, local), self.compile(index, local), optional)
             case ListOf(items):
@@ -105,7 +117,7 @@ class _Compiler:
                 return _OPERATORS[name][1](*(self.compile(argument, local) for argument in arguments))
             if name == "has" and len(arguments) == 1:
                 return self._has(arguments[0], local)
-        elif name in _COMPREHENSIONS and len(arguments) in (2, 3, 4) and isinstance(arguments[0], Ident):
+        elif name in COMPREHENSIONS and len(arguments) in (2, 3, 4) and isinstance(arguments[0], Ident):
             return self._comprehension(node.target, name, arguments, local)
         elif isinstance(node.target, Ident) and node.target.name in _NAMESPACES - self._variables - local:
             name, node = f"{node.target.name}.{name}", Call(name, None, arguments)
@@ -117,12 +129,13 @@ class _Compiler:
         function = table.get(name)
         if function is None:
             raise CelSyntaxError(f"ERROR: <input>:1:1: undeclared reference to '{name}' (in container '')")
-        return lambda scope: function(*[part(scope) for part in parts])
+        call = charged(name, function)
+        return lambda scope: call(scope[IN_SCOPE], [part(scope) for part in parts])
 
     def _has(self, argument: Node, local: frozenset[str]) -> Closure:
         if not isinstance(argument, Select):
             raise CelSyntaxError("ERROR: <input>:1:1: invalid argument to has() macro")
-        operand, field = self.compile(argument.operand, local), _unescape(argument.field)
+        operand, field = self.compile(argument.operand, local), unescaped(argument.field)
 
         def has(scope: Scope) -> bool:
             value = operand(scope)
@@ -150,7 +163,9 @@ class _Compiler:
                 pairs = enumerate(value) if two else ((item, item) for item in value)
             else:
                 raise CelError(f"no such overload: {operators.kind(value)}.{name}")
+            budget: Budget = scope[IN_SCOPE]
             for first, second in pairs:
+                budget.spend(1)
                 mapped = {bound[0]: first, bound[1]: second} if two else {bound[0]: first}
                 yield {**scope, **mapped}, first
 
@@ -265,7 +280,25 @@ def _function(function: Callable[..., Any]) -> Callable[..., Closure]:
     return build
 
 
-def _unescape(field: str) -> str:
+def _paid(function: Callable[[Any, Any], Any]) -> Callable[[Closure, Closure], Closure]:
+    """An operator whose cost grows with its operands."""
+
+    def build(left: Closure, right: Closure) -> Closure:
+        def closure(scope: Scope) -> Any:
+            a, b = left(scope), right(scope)
+            if isinstance(a, _LARGE) and isinstance(b, _LARGE):
+                scope[IN_SCOPE].spend_on(a, b)
+            elif isinstance(b, list):
+                scope[IN_SCOPE].spend_on(b)
+            return function(a, b)
+
+        return closure
+
+    return build
+
+
+def unescaped(field: str) -> str:
+    """A property's name in the schema for its name in an expression, such as __namespace__ for a reserved word."""
     if "__" not in field:
         return field
     if field.startswith("__") and field.endswith("__") and not any(field == escape for escape, _ in _ESCAPES):
@@ -279,9 +312,11 @@ _OPERATORS: dict[str, tuple[int, Callable[..., Closure]]] = {
     "||": (2, _logic(True)),
     "&&": (2, _logic(False)),
     "?:": (3, _ternary),
-    "==": (2, _function(operators.equal)),
-    "!=": (2, _function(lambda a, b: not operators.equal(a, b))),
+    "==": (2, _paid(operators.equal)),
+    "!=": (2, _paid(lambda a, b: not operators.equal(a, b))),
     "!": (1, _function(lambda a: not boolean(a))),
     **{op: (2, _function(function)) for op, function in operators.BINARY.items()},
+    "+": (2, _paid(operators.BINARY["+"])),
+    "in": (2, _paid(operators.BINARY["in"])),
     "neg": (1, _function(operators.negate)),
 }

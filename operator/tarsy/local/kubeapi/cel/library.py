@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from tarsy.local.kubeapi.cel.errors import CelError
 from tarsy.local.kubeapi.cel.operators import TYPES, Optional, Quantity, TypeValue, contains, equal, fits, kind
+from tarsy.local.kubeapi.patterns import BadPattern, Pattern, pattern
 
 _DURATION = re.compile(r"([-+]?)((?:\d+(?:\.\d*)?(?:h|ms|us|µs|ns|m|s))+|0)")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
@@ -104,11 +105,11 @@ def _to_bytes(value: Any) -> bytes:
     raise CelError(f"no such overload: bytes({kind(value)})")
 
 
-def _search(pattern: Any) -> re.Pattern[str]:
+def _search(text: Any) -> Pattern:
     try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise CelError(f"error parsing regexp: {error}") from None
+        return pattern(_text(text))
+    except BadPattern as error:
+        raise CelError(str(error)) from None
 
 
 def _text(value: Any) -> str:
@@ -216,7 +217,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "size": _size, "string": _to_string, "int": _to_int, "uint": _to_int, "double": _to_double, "bool": _to_bool,
     "bytes": _to_bytes, "timestamp": to_timestamp, "duration": to_duration, "dyn": lambda value: value,
     "type": lambda value: TYPES.get(kind(value), TypeValue(kind(value))),
-    "matches": lambda text, pattern: bool(_search(pattern).search(_text(text))),
+    "matches": lambda text, pattern: _search(pattern).is_in(_text(text)),
     "quantity": _quantity, "isQuantity": _works(_quantity), "url": _url, "isURL": _works(_url),
     "math.greatest": _extreme(max), "math.least": _extreme(min), "math.abs": abs, "math.ceil": math.ceil,
     "math.floor": math.floor, "math.round": round,
@@ -240,8 +241,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "charAt": lambda text, at: _substring(text, at, at + 1),
     "replace": lambda text, old, new, limit=-1: _text(text).replace(old, new, limit),
     "indexOf": _index_of, "lastIndexOf": _last_index_of,
-    "find": lambda text, pattern: (m[0] if (m := _search(pattern).search(_text(text))) else ""),
-    "findAll": lambda text, pattern, limit=-1: [m[0] for m in _search(pattern).finditer(text)][: _limit(text, limit)],
+    "find": lambda text, pattern: next(_search(pattern).every(_text(text)), ""),
+    "findAll": lambda text, pattern, limit=-1: [*_search(pattern).every(_text(text))][: limit if limit >= 0 else None],
     "isSorted": lambda items: all(a <= b for a, b in pairwise(items)),
     "sum": lambda items: sum(items[1:], items[0]) if items else 0, "min": _extreme(min), "max": _extreme(max),
     "distinct": _distinct, "slice": lambda items, start, end: items[start:end], "sort": sorted,

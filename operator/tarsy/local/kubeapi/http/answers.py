@@ -8,12 +8,13 @@ from typing import Any
 
 from aiohttp import web
 
-from tarsy.local.kubeapi.errors import ApiError
+from tarsy.local.kubeapi.errors import ApiError, PageNotFound, not_acceptable
+from tarsy.local.kubeapi.http.request import BODIES
 from tarsy.local.kubeapi.objects import Obj, dumps
 from tarsy.local.kubeapi.resource import Resource
 from tarsy.local.kubeapi.table import table
-from tarsy.local.kubeapi.writes import in_version
 
+_ACCEPTED = (*BODIES, "application/*", "*/*")
 _META = "meta.k8s.io/v1"
 
 
@@ -26,8 +27,16 @@ class Form:
 
 
 def form_of(accept: str, include: str) -> Form:
-    """The first form in an Accept header that is known here."""
+    """The first form in an Accept header that is known here.
+
+    Raises:
+        ApiError: 406, there is none.
+    """
+    acceptable = not accept
     for part in accept.split(","):
+        if part.partition(";")[0].strip() not in _ACCEPTED:
+            continue
+        acceptable = True
         fields = dict(field.strip().split("=", 1) for field in part.split(";")[1:] if "=" in field)
         kind = fields.get("as", "")
         if kind in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
@@ -35,6 +44,8 @@ def form_of(accept: str, include: str) -> Form:
                 return Form("Table" if kind == "Table" else "Metadata", include or "Metadata")
         elif not kind and "json" in part:
             break
+    if not acceptable:
+        raise not_acceptable(BODIES)
     return Form()
 
 
@@ -49,12 +60,14 @@ def json_answer(body: Any, status: int = 200, warnings: Sequence[str] = ()) -> w
 
 def failure(error: ApiError, warnings: Sequence[str] = ()) -> web.Response:
     """An error as a `Status`."""
+    if isinstance(error, PageNotFound):
+        return web.Response(text=f"{error.message}\n", status=error.code)
     return json_answer(error.status(), error.code, warnings)
 
 
 def shown(resource: Resource, obj: Obj, form: Form, headers: bool = True) -> Obj:
     """One object in the wanted form."""
-    obj = in_version(resource, obj)
+    obj = resource.shown(obj)
     if form.kind == "Table":
         meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
         return table(resource, [obj], meta, form.include, headers)
@@ -63,13 +76,17 @@ def shown(resource: Resource, obj: Obj, form: Form, headers: bool = True) -> Obj
 
 def shown_list(resource: Resource, items: Sequence[Obj], meta: Obj, form: Form) -> Obj:
     """A list in the wanted form."""
-    items = [in_version(resource, obj) for obj in items]
+    items = [resource.shown(obj) for obj in items]
     if form.kind == "Table":
         return table(resource, items, meta, form.include)
     if form.kind:
         partial = [_metadata_only(obj) for obj in items]
         return {"kind": "PartialObjectMetadataList", "apiVersion": _META, "metadata": meta, "items": partial}
     kind = resource.list_kind or resource.kind + "List"
+    if resource.custom:
+        meta = {"continue": "", **meta}
+    else:
+        items = [{key: value for key, value in obj.items() if key not in ("apiVersion", "kind")} for obj in items]
     return {"kind": kind, "apiVersion": resource.api_version, "metadata": meta, "items": items}
 
 

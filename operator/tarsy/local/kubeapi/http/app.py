@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
@@ -14,9 +14,19 @@ from tarsy.local.kubeapi.auth.identity import authenticate, impersonated
 from tarsy.local.kubeapi.auth.rbac import Rbac
 from tarsy.local.kubeapi.auth.tokens import TokenIssuer
 from tarsy.local.kubeapi.call import Attributes, Call, Caller
-from tarsy.local.kubeapi.errors import ApiError, forbidden, no_such_method, no_such_path, unsupported_media
+from tarsy.local.kubeapi.errors import (
+    ApiError,
+    PageNotFound,
+    bad_request,
+    forbidden,
+    no_such_method,
+    no_such_path,
+    not_found,
+    unsupported_media,
+)  # fmt: skip
 from tarsy.local.kubeapi.http import discovery, openapi
 from tarsy.local.kubeapi.http.answers import deleted, failure, form_of, json_answer, shown
+from tarsy.local.kubeapi.http.openapi_proto import encode_v2
 from tarsy.local.kubeapi.http.proxy import Proxy
 from tarsy.local.kubeapi.http.reading import list_objects
 from tarsy.local.kubeapi.http.request import (
@@ -24,6 +34,7 @@ from tarsy.local.kubeapi.http.request import (
     attributes_of,
     body_of,
     call_of,
+    delete_options,
     is_true,
     required_body,
     target_of,
@@ -31,6 +42,7 @@ from tarsy.local.kubeapi.http.request import (
 )  # fmt: skip
 from tarsy.local.kubeapi.http.reviews import Reviews
 from tarsy.local.kubeapi.http.watching import Watch
+from tarsy.local.kubeapi.lifecycle import NAMESPACES
 from tarsy.local.kubeapi.objects import Obj, copy, now
 from tarsy.local.kubeapi.registry import Registry
 from tarsy.local.kubeapi.resource import Resource
@@ -46,7 +58,7 @@ _PATCHES: dict[str, PatchKind] = {
     "application/strategic-merge-patch+json": "strategic",
     "application/apply-patch+yaml": "apply",
 }
-_V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2"  # then @v1.0+protobuf, or .v1.0+protobuf
 _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
@@ -79,6 +91,7 @@ class App:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._reviews = Reviews(parts.rbac, parts.tokens)
+        self._v2_protobuf = (-1, b"")  # of which revision of the registry, and the document
         self._writers: dict[str, Callable[[Ask], Awaitable[web.StreamResponse]]] = {
             "POST": self._create,
             "PUT": self._update,
@@ -112,16 +125,14 @@ class App:
         if service := self._parts.proxy.service_for(target.group, target.version):
             return await self._parts.proxy.forward(service, request, caller)
         resource = self._parts.registry.find(target.group, target.version, target.resource)
-        if resource is None or (target.subresource and target.subresource not in resource.subresources):
-            raise no_such_path()
-        if resource.namespaced and target.namespace is None and (target.name or verb == "create"):
-            if resource.kind != "LocalSubjectAccessReview" and target.name:
-                raise no_such_path()
-            target = replace(target, namespace="default")
+        if resource is None:
+            raise self._nothing_there(target)
+        _check_place(resource, target, request.method)
         if verb not in resource.verbs and not target.subresource:
             raise no_such_method()
+        form_of(request.headers.get("Accept", ""), "")
         apply = request.headers.get("Content-Type", "").startswith("application/apply-patch")
-        call = call_of(caller, request.query, request.headers.get("User-Agent", ""), apply)
+        call = call_of(caller, request.query, request.headers.get("User-Agent", ""), request.method, apply)
         if resource.deprecated:
             call.warn(resource.deprecated)
         ask = Ask(request, caller, target, resource, call)
@@ -131,6 +142,10 @@ class App:
             return await self._read(ask, watch)
         except ApiError as error:
             return failure(error, call.warnings)
+
+    def _nothing_there(self, target: Target) -> ApiError:
+        known = self._parts.registry.resources(target.group, target.version)
+        return no_such_path() if any(not resource.custom for resource in known) else PageNotFound()
 
     def _authorize(self, caller: Caller, attributes: Attributes) -> None:
         decision = self._parts.rbac.decide(caller, attributes)
@@ -158,9 +173,7 @@ class App:
         if path == "/version":
             return json_answer(_version())
         if parts == ["openapi", "v2"] and _V2_PROTOBUF in request.headers.get("Accept", ""):
-            return web.Response(
-                content_type=_V2_PROTOBUF
-            )  # an empty document: kubectl reads version 3 for what it needs
+            return web.Response(body=self._openapi_v2(), content_type="application/octet-stream")
         if parts[0] == "openapi":
             return json_answer(self._openapi(parts[1:]))
         if path in ("/api", "/apis") and (version := discovery.aggregated_version(request.headers.get("Accept", ""))):
@@ -189,7 +202,13 @@ class App:
                 return discovery.api_group(group, groups_now[group])
             case ["apis", group, version] if found := registry.resources(group, version):
                 return discovery.resource_list(found, f"{group}/{version}")
-        raise no_such_path()
+        raise PageNotFound()
+
+    def _openapi_v2(self) -> bytes:
+        revision = self._parts.registry.revision
+        if self._v2_protobuf[0] != revision:
+            self._v2_protobuf = revision, encode_v2(openapi.document_v2(self._parts.registry))
+        return self._v2_protobuf[1]
 
     def _openapi(self, parts: list[str]) -> Obj:
         registry = self._parts.registry
@@ -256,7 +275,7 @@ class App:
         accepted = [media for media, kind in _PATCHES.items() if not (resource.custom and kind == "strategic")]
         if kind is None or content_type not in accepted:
             raise unsupported_media(accepted)
-        body = required_body(await ask.request.read(), content_type)
+        body = required_body(await ask.request.read(), content_type, accepted)
         subresource = "" if target.subresource == "scale" else target.subresource
         made, new = await self._parts.writes.patch(
             resource, target.namespace, target.name, kind, body, ask.call, subresource
@@ -269,10 +288,7 @@ class App:
 
     async def _delete(self, ask: Ask) -> web.StreamResponse:
         target, resource, query = ask.target, ask.resource, ask.request.query
-        options = body_of(await ask.request.read(), ask.request.content_type) or {}
-        for name in ("propagationPolicy",):
-            if name in query:
-                options = {**options, name: query[name]}
+        options = delete_options(query, body_of(await ask.request.read(), ask.request.content_type))
         if options.get("dryRun") == ["All"]:
             ask.call.dry_run = True
         if target.name:
@@ -287,7 +303,8 @@ class App:
                 await self._delete_one(ask, meta.get("namespace"), meta["name"], options)
                 gone.append(obj)
         listed = {"kind": resource.list_kind, "apiVersion": resource.api_version, "items": gone}
-        meta = {"resourceVersion": str(self._parts.store.revision)}
+        meta = {"continue": ""} if resource.custom else {}
+        meta["resourceVersion"] = str(self._parts.store.revision)
         return json_answer({**listed, "metadata": meta})
 
     async def _delete_one(self, ask: Ask, namespace: str | None, name: str, options: dict[str, Any]) -> Obj:
@@ -302,6 +319,26 @@ class App:
     def _written(self, ask: Ask, obj: Obj, status: int) -> web.Response:
         form = form_of(ask.request.headers.get("Accept", ""), "")
         return json_answer(shown(ask.resource, obj, form), status, ask.call.warnings)
+
+
+def _check_place(resource: Resource, target: Target, method: str) -> None:
+    """Raise for a path or method that the kind does not have."""
+    misplaced = (
+        (not resource.namespaced and target.namespace is not None and resource.key != NAMESPACES)
+        or (resource.namespaced and target.namespace is None and (target.name or method == "POST"))
+    )  # fmt: skip
+    if misplaced and resource.custom:
+        raise PageNotFound()
+    if misplaced:
+        raise no_such_method() if method == "POST" and resource.namespaced else no_such_path()
+    if target.subresource and target.subresource not in resource.subresources:
+        if resource.custom:
+            raise not_found(resource.group, resource.plural, target.name)
+        raise no_such_path()
+    if method == "HEAD":
+        raise no_such_method()
+    if method in ("PUT", "PATCH") and not target.name:
+        raise bad_request("name must be provided") if resource.custom else no_such_method()
 
 
 def _scale(obj: Obj) -> Obj:

@@ -1,4 +1,7 @@
-"""Discovery: which groups, versions and kinds there are, in the old form (three documents) and the aggregated."""
+"""Discovery: which groups, versions and kinds there are, in the old form (three documents) and the aggregated.
+
+The latter is "Aggregated discovery" on kubernetes.io/docs/reference/using-api/api-concepts.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,18 @@ _AGGREGATED = "apidiscovery.k8s.io"
 # What a subresource takes and gives, where it is not the kind itself: group, version, kind.
 _KINDS = {"scale": ("autoscaling", "v1", "Scale"), "token": ("authentication.k8s.io", "v1", "TokenRequest"),
           "eviction": ("policy", "v1", "Eviction"), "binding": ("", "v1", "Binding")}  # fmt: skip
+_CUSTOM = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _VERBS = {"token": ["create"], "eviction": ["create"], "binding": ["create"], "log": ["get"], "finalize": ["update"]}
 
 
 def api_versions() -> Obj:
     """/api."""
-    return {"kind": "APIVersions", "apiVersion": "v1", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
 
 
 def group_list(registry: Registry, proxied: dict[str, list[str]]) -> Obj:
     """/apis; `proxied` are the groups of other servers."""
-    groups = [api_group(name, versions) for name, versions in all_groups(registry, proxied).items()]
+    groups = [_versions(name, versions) for name, versions in all_groups(registry, proxied).items()]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
@@ -36,8 +40,12 @@ def all_groups(registry: Registry, proxied: dict[str, list[str]]) -> dict[str, l
 
 def api_group(name: str, versions: list[str]) -> Obj:
     """/apis/GROUP."""
+    return {"kind": "APIGroup", "apiVersion": "v1", **_versions(name, versions)}
+
+
+def _versions(name: str, versions: list[str]) -> Obj:
     shown = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
-    return {"kind": "APIGroup", "apiVersion": "v1", "name": name, "versions": shown, "preferredVersion": shown[0]}
+    return {"name": name, "versions": shown, "preferredVersion": shown[0]}
 
 
 def resource_list(resources: Iterable[Resource], group_version: str) -> Obj:
@@ -49,7 +57,7 @@ def resource_list(resources: Iterable[Resource], group_version: str) -> Obj:
             "singularName": resource.singular,
             "namespaced": resource.namespaced,
             "kind": resource.kind,
-            "verbs": list(resource.verbs),
+            "verbs": _verbs(resource),
         }
         if resource.short_names:
             entry["shortNames"] = list(resource.short_names)
@@ -64,7 +72,13 @@ def resource_list(resources: Iterable[Resource], group_version: str) -> Obj:
             if version:
                 part |= {"group": group, "version": version}
             found.append({**part, "kind": kind, "verbs": _VERBS.get(sub, ["get", "patch", "update"])})
-    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": found}
+    body: Obj = {"kind": "APIResourceList", "groupVersion": group_version, "resources": found}
+    return body if group_version == "v1" else body | {"apiVersion": "v1"}  # as the real API has it
+
+
+def _verbs(resource: Resource) -> list[str]:
+    """In the order that the real API has for custom resources; it is alphabetical for the others."""
+    return [verb for verb in _CUSTOM if verb in resource.verbs] if resource.custom else list(resource.verbs)
 
 
 def aggregated_version(accept: str) -> str:
@@ -103,7 +117,7 @@ def _discovered(resource: Resource) -> Obj:
         "responseKind": kind,
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
-        "verbs": list(resource.verbs),
+        "verbs": _verbs(resource),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)

@@ -1,4 +1,8 @@
-"""Get and list, with pages that go on where the last one ended."""
+"""Get and list, with pages that go on where the last one ended, at the revision of the first.
+
+What was there then is worked out backwards from what is there now and the log of events. "Retrieving large results sets
+in chunks" and "Semantics for get and list" on kubernetes.io/docs/reference/using-api/api-concepts.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,15 @@ import json
 from bisect import bisect_right
 from collections.abc import Mapping
 
-from tarsy.local.kubeapi.errors import ApiError, bad_request, expired
+from tarsy.local.kubeapi.errors import (
+    ApiError,
+    FieldError,
+    bad_request,
+    expired,
+    invalid,
+    not_permitted,
+    not_supported,
+)  # fmt: skip
 from tarsy.local.kubeapi.http.answers import Form, shown_list
 from tarsy.local.kubeapi.http.request import Target
 from tarsy.local.kubeapi.objects import Obj
@@ -28,8 +40,10 @@ def list_objects(store: Store, resource: Resource, target: Target, query: Mappin
     labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
     shows = predicate(resource, labels, fields)
     limit = _number(query, "limit")
-    revision, start = store.revision, None
+    start = None
     if token := query.get("continue"):
+        if query.get("resourceVersion", "0") not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
         revision, start = _from_token(token)
         if not store.holds(revision):
             raise expired(
@@ -37,8 +51,9 @@ def list_objects(store: Store, resource: Resource, target: Target, query: Mappin
                 "list without the continue parameter."
             )
     else:
-        _check_revision(store, query)
-    found = [obj for obj in store.objects(resource.key, target.namespace) if shows(obj)]
+        revision = _checked_revision(store, query, limit)
+    stored = store.objects(resource.key, target.namespace, revision)
+    found = [obj for obj in map(resource.shown, stored) if shows(obj)]
     if start is not None:
         found = found[bisect_right(found, start, key=_place) :]
     meta: Obj = {"resourceVersion": str(revision)}
@@ -50,22 +65,36 @@ def list_objects(store: Store, resource: Resource, target: Target, query: Mappin
     return shown_list(resource, found, meta, form)
 
 
-def _check_revision(store: Store, query: Mapping[str, str]) -> None:
+def _checked_revision(store: Store, query: Mapping[str, str], limit: int) -> int:
+    """The revision to list at: the present one, unless the query wants just that one (or the first page of it)."""
     wanted, match = _number(query, "resourceVersion"), query.get("resourceVersionMatch", "")
-    if match and "resourceVersion" not in query:
-        raise bad_request("resourceVersionMatch is forbidden unless resourceVersion is provided")
+    if match and (error := _wrong_match(match, query.get("resourceVersion", ""))):
+        raise invalid("meta.k8s.io", "ListOptions", "", [error])
     if wanted > store.revision:
-        text = f"Too large resource version: {wanted}, current: {store.revision}"
+        text = f"Timeout: Too large resource version: {wanted}, current: {store.revision}"
         causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
         raise ApiError(504, "Timeout", text, {"retryAfterSeconds": 1, "causes": causes})
-    if match == "Exact" and wanted < store.compacted:
+    exact = match == "Exact" or (limit and wanted and not match)
+    if exact and not store.holds(wanted):
         raise expired(f"The resourceVersion for the provided list is too old: {wanted}")
+    return wanted if exact else store.revision
+
+
+def _wrong_match(match: str, version: str) -> FieldError | None:
+    field = "resourceVersionMatch"
+    if not version:
+        return not_permitted(field, "resourceVersionMatch is forbidden unless resourceVersion is provided")
+    if match not in ("Exact", "NotOlderThan"):
+        return not_supported(field, match, ("Exact", "NotOlderThan", ""))
+    if match == "Exact" and version == "0":
+        return not_permitted(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+    return None
 
 
 def _number(query: Mapping[str, str], name: str) -> int:
     text = query.get(name) or "0"
     if not text.isdigit():
-        raise bad_request(f'invalid value of {name}: "{text}": must be a number')
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,12 +10,27 @@ import orjson
 import yaml
 
 from tarsy.local.kubeapi.call import Attributes, Call, Caller
-from tarsy.local.kubeapi.errors import ApiError, FieldError, bad_request, invalid, no_such_method
+from tarsy.local.kubeapi.errors import (
+    ApiError,
+    FieldError,
+    bad_request,
+    invalid,
+    no_such_method,
+    not_permitted,
+    not_supported,
+    too_long,
+    unsupported_media,
+    wrong,
+)  # fmt: skip
 from tarsy.local.kubeapi.http.protobuf import MAGIC, decode
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 # Below a namespace these are its own subresources, not kinds.
 _OF_NAMESPACE = ("status", "finalize")
+_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
+_POLICIES = ("Foreground", "Background", "Orphan")
+_LONGEST_MANAGER = 128
+BODIES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _VALIDATIONS: tuple[Literal["Strict"], Literal["Warn"], Literal["Ignore"]] = ("Strict", "Warn", "Ignore")
 
 
@@ -80,7 +95,7 @@ def is_true(query: Mapping[str, str], name: str) -> bool:
     return query.get(name, "") in ("true", "1", "True", "t", "T")
 
 
-def call_of(caller: Caller, query: Mapping[str, str], user_agent: str, apply: bool) -> Call:
+def call_of(caller: Caller, query: Mapping[str, str], user_agent: str, method: str, apply: bool) -> Call:
     """The options of a write.
 
     Raises:
@@ -95,11 +110,35 @@ def call_of(caller: Caller, query: Mapping[str, str], user_agent: str, apply: bo
     if validation not in _VALIDATIONS:
         text = f'Unsupported value: "{validation}": supported values: "", "Ignore", "Strict", "Warn"'
         errors.append(FieldError("FieldValueNotSupported", "fieldValidation", text))
+    if len(query.get("fieldManager", "").encode()) > _LONGEST_MANAGER:
+        errors.append(too_long("fieldManager", _LONGEST_MANAGER))
+    if "force" in query and method == "PATCH" and not apply:
+        errors.append(not_permitted("force", "may not be specified for non-apply patch"))
     if errors:
-        raise invalid("meta.k8s.io", "PatchOptions" if apply else "UpdateOptions", "", errors)
+        raise invalid("meta.k8s.io", _OPTIONS.get(method, "UpdateOptions"), "", errors)
     manager = query.get("fieldManager") or ("" if apply else user_agent.partition("/")[0] or "unknown")
     level = next(level for level in _VALIDATIONS if level == validation)
     return Call(caller, manager, dry_run == "All", level, is_true(query, "force"))
+
+
+def delete_options(query: Mapping[str, str], body: Any) -> dict[str, Any]:
+    """How to delete, from the body and, over it, the query.
+
+    Raises:
+        ApiError: 422, it cannot be done so.
+    """
+    options: dict[str, Any] = dict(body) if isinstance(body, dict) else {}
+    if "propagationPolicy" in query:
+        options["propagationPolicy"] = query["propagationPolicy"]
+    policy, errors = options.get("propagationPolicy"), []
+    if policy is not None and options.get("orphanDependents") is not None:
+        text = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(wrong("propagationPolicy", policy, text))
+    elif policy is not None and policy not in _POLICIES:
+        errors.append(not_supported("propagationPolicy", policy, (*_POLICIES, "nil")))
+    if errors:
+        raise invalid("meta.k8s.io", "DeleteOptions", "", errors)
+    return options
 
 
 def body_of(content: bytes, content_type: str) -> Any:
@@ -120,12 +159,14 @@ def body_of(content: bytes, content_type: str) -> Any:
         raise bad_request(f"error decoding the body: {error}") from None
 
 
-def required_body(content: bytes, content_type: str) -> Any:
-    """The body; it must be there.
+def required_body(content: bytes, content_type: str, accepted: Sequence[str] = BODIES) -> Any:
+    """The body; it must be there, and of a type that objects are written in.
 
     Raises:
-        ApiError: 400.
+        ApiError: 400 or 415.
     """
+    if content_type not in ("", "application/octet-stream", *accepted):
+        raise unsupported_media(accepted)
     body = body_of(content, content_type)
     if body is None:
         raise ApiError(400, "BadRequest", "the body of the request is empty: an object is needed")

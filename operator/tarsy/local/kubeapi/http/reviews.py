@@ -75,14 +75,14 @@ class Reviews:
         audiences = tuple(spec.get("audiences") or (ISSUER,))
         verified = self._tokens.verify(str(spec.get("token") or ""), audiences)
         if verified is None:
-            return {"authenticated": False, "error": "[invalid bearer token]"}
+            return {"user": {}, "error": "[invalid bearer token, no token of this server for these audiences]"}
         return {"authenticated": True, "user": verified.caller.user_info(), "audiences": list(verified.audiences)}
 
 
 def _subject(resource: Resource, spec: Obj, namespace: str | None) -> Caller:
     about = spec.get("resourceAttributes") or {}
     if resource.kind.startswith("Local") and about.get("namespace") != namespace:
-        detail = f"must match metadata.namespace: {namespace}"
+        detail = "must match metadata.namespace"
         raise invalid(
             resource.group,
             resource.kind,

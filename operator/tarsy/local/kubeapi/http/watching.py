@@ -1,7 +1,8 @@
 """Watch: what is there now or was logged since a revision, then each event as it is committed, with bookmarks.
 
 Events are filtered as they are committed and encoded once for all watches of a version. A client that does not keep up
-is cut off: it comes back with its last revision, as with the real API.
+is cut off: it comes back with its last revision, as with the real API. Initial events (`sendInitialEvents`):
+"Streaming lists" on kubernetes.io/docs/reference/using-api/api-concepts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from tarsy.local.kubeapi.objects import Obj, dumps
 from tarsy.local.kubeapi.resource import Resource
 from tarsy.local.kubeapi.selectors import predicate
 from tarsy.local.kubeapi.store import Event, Store
-from tarsy.local.kubeapi.writes import in_version
 
 _BOOKMARK_SECONDS = 60.0
 _SHORTEST = 1800.0
@@ -80,7 +80,7 @@ class Watch:
         if initial or since in ("", "0"):
             if initial or "sendInitialEvents" not in self.query:
                 for obj in self.store.objects(self.resource.key, self.target.namespace):
-                    if self._shows(obj):
+                    if self._shows(self.resource.shown(obj)):
                         self._line("ADDED", self._encode(obj))
             if initial:
                 self._bookmark(_END_OF_INITIAL)
@@ -114,9 +114,16 @@ class Watch:
         if namespace is not None and event.obj["metadata"].get("namespace") != namespace:
             return
         kind: str = event.type
-        shows, showed = self._shows(event.obj), event.old is not None and self._shows(event.old)
+        shows = self._shows(self.resource.shown(event.obj))
+        showed = event.old is not None and self._shows(self.resource.shown(event.old))
         if kind == "MODIFIED" and shows != showed:
-            kind = "ADDED" if shows else "DELETED"  # it came into, or went out of, what the selectors select
+            if not shows and event.old is not None:  # it went out of what the selectors select: shown as it last was
+                version = event.obj["metadata"]["resourceVersion"]
+                last = {**event.old, "metadata": {**event.old["metadata"], "resourceVersion": version}}
+                self._line("DELETED", self._encode(self.resource.shown(last)))
+                self._more.set()
+                return
+            kind = "ADDED"
         elif not shows:
             return
         if self._behind or len(self._lines) >= _MOST_WAITING:
@@ -126,7 +133,7 @@ class Watch:
         else:
             version = self.resource.api_version
             if version not in event.encoded:
-                event.encoded[version] = dumps(in_version(self.resource, event.obj))
+                event.encoded[version] = dumps(self.resource.shown(event.obj))
             self._line(kind, event.encoded[version])
         self._more.set()
 

@@ -58,7 +58,7 @@ def _merge(live: Any, declared: Any, shape: Shape) -> Any:
 
 
 def _merge_list(live: list[Any], declared: list[Any], shape: Shape) -> list[Any]:
-    keys = shape.keys([*live, *declared])
+    keys = shape.keys
     merged = {element_of(item, keys, shape): item for item in live}
     for item in declared:
         element = element_of(item, keys, shape)
@@ -83,7 +83,7 @@ def _without(value: Any, dropped: set[Path], shape: Shape, kept: set[Path]) -> A
                     left[name] = part
         return left
     if isinstance(value, list) and shape.list_type != "atomic":
-        keys, items = shape.keys(value), []
+        keys, items = shape.keys, []
         for item in value:
             element = element_of(item, keys, shape)
             below = by_first.get(element, set())

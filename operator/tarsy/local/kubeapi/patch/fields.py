@@ -1,8 +1,8 @@
 """Sets of fields: which paths an object has, how two objects differ, and their form in `managedFields` (FieldsV1).
 
 A path is a tuple of FieldsV1 elements: `f:spec`, `k:{"name":"a"}` for an item of a list that is a map, `v:"x"` for one
-of a list that is a set. Maps are not members themselves unless empty or atomic; items of lists are
-(structured-merge-diff, fieldpath).
+of a list that is a set. Items of lists are members themselves; containers are when empty or atomic, and
+for the writer whose plain write brings them (structured-merge-diff, fieldpath and typed).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _META_SKIPPED = frozenset(("managedFields", "uid", "resourceVersion", "generatio
                            "namespace", "selfLink"))  # fmt: skip
 
 
-def fields_of(obj: Obj, shape: Shape) -> Fields:
-    """All fields of an object that somebody can manage."""
+def fields_of(obj: Obj, shape: Shape, containers: bool = False) -> Fields:
+    """All fields of an object that somebody can manage; with the containers that count as such, if asked for."""
     found: Fields = {}
     for name, value in obj.items():
         if name in ("apiVersion", "kind"):
@@ -32,23 +32,26 @@ def fields_of(obj: Obj, shape: Shape) -> Fields:
             value = {key: item for key, item in value.items() if key not in _META_SKIPPED}
             if not value:
                 continue
-        _collect(value, ("f:" + name,), shape.field(name), found)
+        _collect(value, ("f:" + name,), shape.field(name), found, containers)
     return found
 
 
-def _collect(value: Any, path: Path, shape: Shape, found: Fields) -> None:
-    if isinstance(value, dict) and value and not shape.atomic_map:
+def _collect(value: Any, path: Path, shape: Shape, found: Fields, containers: bool) -> None:
+    divided = not shape.atomic_map if isinstance(value, dict) else shape.list_type != "atomic"
+    if containers and divided and value and isinstance(value, (dict, list)) and shape.counts:
+        found[path] = None
+    if isinstance(value, dict) and value and divided:
         for name, item in value.items():
-            _collect(item, (*path, "f:" + name), shape.field(name), found)
-    elif isinstance(value, list) and value and shape.list_type != "atomic":
-        keys = shape.keys(value) if shape.list_type == "map" else ()
+            _collect(item, (*path, "f:" + name), shape.field(name), found, containers)
+    elif isinstance(value, list) and value and divided:
+        keys = shape.keys if shape.list_type == "map" else ()
         for item in value:
             element = element_of(item, keys, shape)
             found[*path, element] = None
             if isinstance(item, dict) and shape.list_type == "map":
                 inner = shape.item()
                 for name, part in item.items():
-                    _collect(part, (*path, element, "f:" + name), inner.field(name), found)
+                    _collect(part, (*path, element, "f:" + name), inner.field(name), found, containers)
     else:
         found[path] = value
 

@@ -73,8 +73,8 @@ def base_managers(live: Obj | None, sent: Obj) -> Managers:
 
 def after_update(live: Obj | None, new: Obj, writer: Writer, shape: Shape, base: Managers) -> Managers:
     """The entries after a create, update or patch by `writer`."""
-    before = fields_of(live, shape) if live is not None else {}
-    present = fields_of(new, shape)
+    before = fields_of(live, shape, containers=True) if live is not None else {}
+    present = fields_of(new, shape, containers=True)
     taken = changed(before, present)
     removed = before.keys() - present.keys()
     after: Managers = {}

@@ -64,7 +64,7 @@ def _list(target: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
         return patch
     if any(item.get(_PATCH) == "replace" for item in patch):
         return [item for item in patch if item.get(_PATCH) != "replace"]
-    key = shape.keys([*target, *patch])[:1]  # strategic merge knows one key, apply knows several
+    key = shape.keys[:1]  # strategic merge knows one key, apply knows several
     merged = list(target)
     for item in patch:
         if item.get(_PATCH) and not any(name in item for name in key):
@@ -83,7 +83,7 @@ def _list(target: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
 
 
 def _ordered(items: list[Any], order: list[Any], shape: Shape) -> list[Any]:
-    key = shape.keys([item for item in items if isinstance(item, dict)])[:1]
+    key = shape.keys[:1]
 
     def identity(item: Any) -> Any:
         return tuple(item.get(name) for name in key) if isinstance(item, dict) and key else repr(item)

@@ -8,7 +8,10 @@ from tarsy.local.kubeapi.objects import copy
 
 
 def with_defaults(schema: dict[str, Any], value: Any) -> Any:
-    """A copy of `value` with the schema's defaults; null counts as unset where only a default is allowed."""
+    """A copy of `value` with the schema's defaults; null of a field that is not nullable counts as unset.
+
+    kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions, Defaulting and Nullable.
+    """
     if isinstance(value, list):
         items = schema.get("items")
         return value if items is None else [with_defaults(items, item) for item in value]
@@ -21,7 +24,7 @@ def with_defaults(schema: dict[str, Any], value: Any) -> Any:
         part = properties.get(name, additional if isinstance(additional, dict) else None)
         if part is None:
             filled[name] = item
-        elif item is not None or part.get("nullable") or "default" not in part:
+        elif item is not None or part.get("nullable") or name not in properties:
             filled[name] = with_defaults(part, item)
     for name, part in properties.items():
         if "default" in part and name not in filled:

@@ -44,7 +44,7 @@ class Schema:
     def check(self, obj: Obj, old: Obj | None) -> list[FieldError]:
         """Everything that is wrong with an object; `old` is what it replaces, for rules with `oldSelf`."""
         errors: list[FieldError] = []
-        check_values(self.document, obj, "", errors)
+        check_values(self.document, obj, "", errors, old)
         if self._rules is None:
             return errors
         if any(error.reason in _BLOCKING for error in errors):

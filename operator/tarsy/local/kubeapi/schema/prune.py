@@ -38,7 +38,7 @@ def _object(
     for name, item in value.items():
         at = f"{path}.{name}" if path else name
         if resource and name in ROOT_FIELDS:
-            kept[name] = _meta(item, at, unknown) if name == "metadata" else item
+            kept[name] = pruned_meta(item, at, unknown) if name == "metadata" else item
         elif name in properties:
             kept[name] = pruned(properties[name], item, at, unknown)
         elif isinstance(additional, dict):
@@ -50,7 +50,8 @@ def _object(
     return kept
 
 
-def _meta(meta: Any, path: str, unknown: list[str]) -> Any:
+def pruned_meta(meta: Any, path: str, unknown: list[str]) -> Any:
+    """An object's metadata with its known fields only; what was dropped goes into `unknown`."""
     if not isinstance(meta, dict) or meta.keys() <= META_FIELDS:
         return meta
     unknown.extend(f"{path}.{name}" for name in meta if name not in META_FIELDS)

@@ -1,16 +1,19 @@
 """`x-kubernetes-validations`: CEL rules, compiled into a tree that has only the nodes with rules at or below them.
 
-A value that did not change is not judged again: the rules of an unchanged spec cost nothing when a status is written,
-and an object that a newer CRD would refuse can still be updated elsewhere (ratcheting, GA in Kubernetes 1.33).
+A value that did not change is judged again only by rules with `oldSelf`: the others cost nothing when a status is
+written, and an object that a newer CRD would refuse can be updated elsewhere. "Validation rules" and "Validation
+ratcheting" on kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tarsy.local.kubeapi.cel import CelError, CelSyntaxError, Program, compile_program
+from tarsy.local.kubeapi.cel import CelCostError, CelError, CelSyntaxError, Program, compile_program
+from tarsy.local.kubeapi.cel.budget import PER_OBJECT, Budget
 from tarsy.local.kubeapi.cel.library import to_duration, to_timestamp
 from tarsy.local.kubeapi.cel.operators import Optional
 from tarsy.local.kubeapi.errors import FieldError, duplicate, not_permitted, required, wrong
@@ -52,6 +55,7 @@ class Node:
     values: Node | None
     list_keys: tuple[str, ...]
     formats: bool
+    transitions: bool
 
 
 def compile_rules(schema: dict[str, Any], path: str = "") -> Node | None:
@@ -74,7 +78,9 @@ def compile_rules(schema: dict[str, Any], path: str = "") -> Node | None:
     if not (rules or properties or items or values):
         return None
     keys = tuple(schema.get("x-kubernetes-list-map-keys") or ()) if _list_type(schema) == "map" else ()
-    return Node(schema, rules, properties, items, values, keys, bool(rules) and _has_formats(schema))
+    below = [*properties.values(), *(node for node in (items, values) if node)]
+    transitions = any(rule.transition for rule in rules) or any(node.transitions for node in below)
+    return Node(schema, rules, properties, items, values, keys, bool(rules) and _has_formats(schema), transitions)
 
 
 def _list_type(schema: dict[str, Any]) -> str:
@@ -106,38 +112,40 @@ def _compile(rule: dict[str, Any], path: str) -> Rule:
 def check_rules(node: Node, value: Any, old: Any) -> list[FieldError]:
     """What the rules say about a value that replaces `old` (None: there was none)."""
     errors: list[FieldError] = []
-    _walk(node, value, old, "", errors)
+    with suppress(CelCostError):  # the rule at which it ended is among the errors
+        _walk(node, value, old, "", errors, Budget(PER_OBJECT))
     return errors
 
 
-def _walk(node: Node, value: Any, old: Any, path: str, errors: list[FieldError]) -> None:
-    if value is None or value == old:
+def _walk(node: Node, value: Any, old: Any, path: str, errors: list[FieldError], budget: Budget) -> None:
+    unchanged = value == old
+    if value is None or (unchanged and not node.transitions):
         return
     if node.rules:
         seen = _convert(node.schema, value) if node.formats else value
         before = _convert(node.schema, old) if node.formats else old
-        for rule in node.rules:
-            _apply(rule, seen, before, path, str(node.schema.get("type", "")), errors)
+        for rule in node.rules if not unchanged else [rule for rule in node.rules if rule.transition]:
+            _apply(rule, seen, before, path, str(node.schema.get("type", "")), errors, budget)
     if isinstance(value, dict):
         old = old if isinstance(old, dict) else {}
         for name, below in node.properties.items():
             if name in value:
-                _walk(below, value[name], old.get(name), f"{path}.{name}" if path else name, errors)
+                _walk(below, value[name], old.get(name), f"{path}.{name}" if path else name, errors, budget)
         if node.values is not None:
             for name, item in value.items():
-                _walk(node.values, item, old.get(name), f"{path}[{name}]", errors)
+                _walk(node.values, item, old.get(name), f"{path}[{name}]", errors, budget)
     elif isinstance(value, list) and node.items is not None:
         olds = {_key(node, item): item for item in old if isinstance(item, dict)} if node.list_keys and old else {}
         for at, item in enumerate(value):
             before = olds.get(_key(node, item)) if node.list_keys and isinstance(item, dict) else None
-            _walk(node.items, item, before, f"{path}[{at}]", errors)
+            _walk(node.items, item, before, f"{path}[{at}]", errors, budget)
 
 
 def _key(node: Node, item: dict[str, Any]) -> tuple[str, ...]:
     return tuple(repr(item.get(name)) for name in node.list_keys)
 
 
-def _apply(rule: Rule, value: Any, old: Any, path: str, kind: str, errors: list[FieldError]) -> None:
+def _apply(rule: Rule, value: Any, old: Any, path: str, kind: str, errors: list[FieldError], budget: Budget) -> None:
     scope: dict[str, Any] = {"self": value}
     if rule.transition:
         if rule.optional_old:
@@ -148,8 +156,12 @@ def _apply(rule: Rule, value: Any, old: Any, path: str, kind: str, errors: list[
             scope["oldSelf"] = old
     at = path + rule.field_path if path else rule.field_path.removeprefix(".")
     try:
-        if rule.program.evaluate(scope) is True:
+        if rule.program.evaluate(scope, budget.part()) is True:
             return
+    except CelCostError as error:
+        why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: "
+        errors.append(wrong(at, kind, why + rule.message))
+        raise
     except CelError as error:
         errors.append(wrong(at, kind, f"{error} evaluating rule: {rule.message}"))
         return
@@ -169,7 +181,7 @@ def _message(rule: Rule, scope: dict[str, Any]) -> str:
     if rule.message_program is not None:
         try:
             message = rule.message_program.evaluate(scope)
-        except (CelError, KeyError):
+        except (CelError, CelCostError, KeyError):
             return rule.message
         if isinstance(message, str) and message.strip() and "\n" not in message:
             return message

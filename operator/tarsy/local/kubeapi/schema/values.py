@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 from tarsy.local.kubeapi.errors import (
@@ -20,34 +19,48 @@ from tarsy.local.kubeapi.errors import (
     wrong_type,
 )  # fmt: skip
 from tarsy.local.kubeapi.objects import type_name
+from tarsy.local.kubeapi.patterns import pattern
 
 Errors = list[FieldError]
 _KINDS: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),
     "number": (int, float),
 }  # fmt: skip
+_NEW = object()  # as `old`: there was nothing, or it is not known what
 _BITS = {"int32": 2**31, "int64": 2**63}
 
 
-def check_values(schema: dict[str, Any], value: Any, path: str, errors: Errors) -> None:
-    """Append everything that is wrong with `value` and what is in it."""
+def check_values(schema: dict[str, Any], value: Any, path: str, errors: Errors, old: Any = _NEW) -> None:
+    """Append everything that is wrong with `value` and what is in it.
+
+    Args:
+        old: what it replaces. Bounds and enums do not judge what did not change, types and required fields do
+            ("Validation ratcheting" on kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/
+            custom-resource-definitions).
+    """
     if value is None and schema.get("nullable"):
         return
     if not _of_type(schema, value):
         expected = "integer,string" if schema.get("x-kubernetes-int-or-string") else str(schema.get("type"))
         errors.append(wrong_type(path, type_name(value), expected))
         return
+    unchanged = type(value) is type(old) and not isinstance(value, dict) and value == old
+    if isinstance(value, dict):
+        _object(schema, value, path, errors, old)
+    elif isinstance(value, list):
+        _list(schema, value, path, errors, old, unchanged)
+    if not unchanged:
+        _scalar(schema, value, path, errors)
+    _combined(schema, value, path, errors)
+
+
+def _scalar(schema: dict[str, Any], value: Any, path: str, errors: Errors) -> None:
     if (allowed := schema.get("enum")) and not any(value == item and type(value) is type(item) for item in allowed):
         errors.append(not_supported(path, value, allowed))
     if isinstance(value, str):
         _string(schema, value, path, errors)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         _number(schema, value, path, errors)
-    elif isinstance(value, list):
-        _list(schema, value, path, errors)
-    elif isinstance(value, dict):
-        _object(schema, value, path, errors)
-    _combined(schema, value, path, errors)
 
 
 def _of_type(schema: dict[str, Any], value: Any) -> bool:
@@ -66,8 +79,8 @@ def _string(schema: dict[str, Any], value: str, path: str, errors: Errors) -> No
         errors.append(too_long(path, schema["maxLength"]))
     if len(value) < schema.get("minLength", 0):
         errors.append(wrong(path, value, f"{path} in body should be at least {schema['minLength']} chars long"))
-    if (pattern := schema.get("pattern")) and not _regex(pattern).search(value):
-        errors.append(wrong(path, value, f"{path} in body should match '{pattern}'"))
+    if (text := schema.get("pattern")) and not pattern(text).is_in(value):
+        errors.append(wrong(path, value, f"{path} in body should match '{text}'"))
     if (check := _FORMATS.get(schema.get("format", ""))) and not check(value):
         errors.append(wrong(path, value, f"{path} in body must be of type {schema['format']}: {show(value)}"))
 
@@ -92,15 +105,18 @@ def _number(schema: dict[str, Any], value: float, path: str, errors: Errors) -> 
         errors.append(wrong(path, value, f"{path} in body must be of type {schema['format']}: {show(value)}"))
 
 
-def _list(schema: dict[str, Any], value: list[Any], path: str, errors: Errors) -> None:
+def _list(schema: dict[str, Any], value: list[Any], path: str, errors: Errors, old: Any, unchanged: bool) -> None:
+    if schema.get("items") is not None:
+        olds = _correlated(schema, value, old, unchanged)
+        for at, item in enumerate(value[: schema.get("maxItems")]):
+            check_values(schema["items"], item, f"{path}[{at}]", errors, olds[at])
+    if unchanged:
+        return
     if len(value) > schema.get("maxItems", len(value)):
         errors.append(too_many(path, len(value), schema["maxItems"]))
         return
     if len(value) < schema.get("minItems", 0):
         errors.append(wrong(path, len(value), f"{path} in body should have at least {schema['minItems']} items"))
-    if schema.get("items") is not None:
-        for at, item in enumerate(value):
-            check_values(schema["items"], item, f"{path}[{at}]", errors)
     list_type = schema.get("x-kubernetes-list-type")
     if list_type == "map":
         names = schema.get("x-kubernetes-list-map-keys") or ()
@@ -108,6 +124,17 @@ def _list(schema: dict[str, Any], value: list[Any], path: str, errors: Errors) -
         _unique(keys, path, errors)
     elif list_type == "set" or schema.get("uniqueItems"):
         _unique(value, path, errors)
+
+
+def _correlated(schema: dict[str, Any], value: list[Any], old: Any, unchanged: bool) -> list[Any]:
+    """For each item the one it replaces, where that can be known: in lists that are maps."""
+    if unchanged:
+        return value
+    names = schema.get("x-kubernetes-list-map-keys") or ()
+    if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list):
+        return [_NEW] * len(value)
+    olds = {show([item.get(name) for name in names]): item for item in old if isinstance(item, dict)}
+    return [olds.get(show([i.get(name) for name in names]), _NEW) if isinstance(i, dict) else _NEW for i in value]
 
 
 def _unique(values: list[Any], path: str, errors: Errors) -> None:
@@ -118,7 +145,8 @@ def _unique(values: list[Any], path: str, errors: Errors) -> None:
         seen.add(shown)
 
 
-def _object(schema: dict[str, Any], value: dict[str, Any], path: str, errors: Errors) -> None:
+def _object(schema: dict[str, Any], value: dict[str, Any], path: str, errors: Errors, old: Any) -> None:
+    before = old if isinstance(old, dict) else {}
     properties = schema.get("properties") or {}
     additional = schema.get("additionalProperties")
     for name in schema.get("required") or ():
@@ -132,7 +160,7 @@ def _object(schema: dict[str, Any], value: dict[str, Any], path: str, errors: Er
     for name, item in value.items():
         part = properties.get(name, additional if isinstance(additional, dict) else None)
         if part is not None and not (not path and name == "metadata"):
-            check_values(part, item, _below(path, name), errors)
+            check_values(part, item, _below(path, name), errors, before.get(name, _NEW))
 
 
 def _combined(schema: dict[str, Any], value: Any, path: str, errors: Errors) -> None:
@@ -156,12 +184,6 @@ def _combined(schema: dict[str, Any], value: Any, path: str, errors: Errors) -> 
 
 def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-@lru_cache(maxsize=1024)
-def _regex(pattern: str) -> re.Pattern[str]:
-    # RE2's $ is the end of the text; Python's also matches before a last newline.
-    return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern))
 
 
 def _is_date_time(text: str) -> bool:
