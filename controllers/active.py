@@ -16,6 +16,7 @@ from tarsy.controllers.publisher import Publisher
 from tarsy.controllers.queue import KeyedQueue
 from tarsy.controllers.refusal import postpone, refuse
 from tarsy.controllers.relist import relist
+from tarsy.controllers.runbooks import Runbooks, token_reader
 from tarsy.controllers.watch import Watch
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.events import Events
@@ -23,6 +24,7 @@ from tarsy.kube.lease import LeaderElection
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation
 from tarsy.resources.v1alpha1.common import ConditionType
+from tarsy.runbook.fetch import Fetcher
 from tarsy.store.errors import StoreError
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
@@ -30,6 +32,9 @@ from tarsy.store.runs import Runs
 log = logging.getLogger(__name__)
 
 RELIST_SECONDS = 300.0
+MISSED_SECONDS = 0.5
+"""From the watch listing one kind anew to a relist: others follow, they lost the same connection."""
+
 RETRY_SECONDS = 5.0
 SWEEP_SECONDS = 10.0
 SWEEP_GRACE_SECONDS = 60.0
@@ -43,6 +48,8 @@ class ActiveController:
     Args:
         changed: set by whoever hears that a run's record changed.
         relist_seconds: pause between two comparisons of what the watch told with what is there.
+        runbook_hosts: hosts of runbooks that the administrator allows, beside those of each namespace's defaults.
+        runbooks: fetches runbooks by URL; one of its own when not given.
     """
 
     def __init__(
@@ -59,6 +66,8 @@ class ActiveController:
         namespaces: tuple[str, ...] = (),
         changed: asyncio.Event,
         relist_seconds: float = RELIST_SECONDS,
+        runbook_hosts: tuple[str, ...] = (),
+        runbooks: Fetcher | None = None,
     ) -> None:
         self._client = client
         self._runs = runs
@@ -73,20 +82,25 @@ class ActiveController:
         self._queue: KeyedQueue[Key] = KeyedQueue()
         self._waiting: dict[Key, None] = {}
         self._deleted: dict[Key, set[str]] = {}
-        self._events = events
-        self._desk = investigation.Desk(self._cache, client, runs, reads, library_namespace, mask)
+        self._missed = asyncio.Event()
+        self._publisher = Publisher(client, self._cache, reads, events, active=election.active, changed=changed)
+        again = self._publisher.again
+        self._runbooks = Runbooks(runbooks or Fetcher(token_reader(read_secret)), runbook_hosts, self._queue.add)
+        self._desk = investigation.Desk(
+            self._cache, client, runs, reads, library_namespace, mask, again, events, self._runbooks
+        )
 
     async def run(self) -> None:
         """Runs until cancelled."""
-        reads, active, changed = self._reads, self._election.active, self._changed
-        publisher = Publisher(self._client, self._cache, reads, self._events, active=active, changed=changed)
         async with asyncio.TaskGroup() as group:
             group.create_task(Watch(self._client, self._on_event, namespaces=self._namespaces).run())
             group.create_task(self._election.run())
             group.create_task(self._become_active())
             group.create_task(self._while_active(self._relist_seconds, self._relist))
+            group.create_task(self._relist_what_was_missed())
             group.create_task(self._while_active(SWEEP_SECONDS, self._sweep))
-            group.create_task(publisher.run())
+            group.create_task(self._publisher.run())
+            group.create_task(self._runbooks.run())
             for _ in range(WORKERS):
                 group.create_task(self._work())
 
@@ -97,6 +111,8 @@ class ActiveController:
             self._wake_dependents(None)
             return
         key = Key(raw["kind"], meta.get("namespace", ""), meta["name"])
+        if kind is None and self._cache.version(key) is not None:
+            self._missed.set()  # a listing tells what is there, not what has gone
         if kind == "DELETED":
             self._gone(key, meta["uid"])
         else:
@@ -230,6 +246,20 @@ class ActiveController:
                     await self._election.passive.wait()
             except TimeoutError:
                 continue
+
+    async def _relist_what_was_missed(self) -> None:
+        """After the watch had to list anew (410, as after a compaction of etcd): what it missed is found now."""
+        while True:
+            await self._missed.wait()
+            await self._election.active.wait()
+            await asyncio.sleep(MISSED_SECONDS)
+            self._missed.clear()
+            try:
+                await self._relist()
+            except (ApiError, StoreError) as error:
+                log.warning("relist, again in %g s: %s", RETRY_SECONDS, error)
+                self._missed.set()
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _relist(self) -> None:
         """Finds what the watch missed, and looks at everything again."""

@@ -3,7 +3,8 @@
 Watches: Investigations, Alerts, and all configuration (a plan that could not be made is tried again when something it
 may need changes). Decides: whether the plan can be resolved; whether the object is a restored copy; whether it was
 deleted. Writes: a pending run with its frozen plan into the record, `Accepted` while there is none, and the desired
-state. What an accepted run does is written by `publisher`, from the record.
+state. What an accepted run does is written by `publisher`, from the record; where somebody else wrote the status, it is
+asked to do so again.
 """
 
 import asyncio
@@ -15,37 +16,40 @@ from typing import Any
 from uuid import UUID
 
 from tarsy.controllers.alert import ACCEPTED_UID, expire, mark_accepted
-from tarsy.controllers.cache import Cache, Unreadable
+from tarsy.controllers.cache import Cache, Key, Unreadable
+from tarsy.controllers.projection import project
+from tarsy.controllers.runbooks import Runbooks
 from tarsy.controllers.status import write_status
-from tarsy.kube.client import ApiError, KubeClient
+from tarsy.controllers.texts import (
+    BeingFetched,
+    NotYet,
+    alert_data,
+    default_runbook,
+    local_runbook,
+    namespace_sources,
+)
+from tarsy.kube.client import KubeClient
+from tarsy.kube.events import Events
 from tarsy.masking import MaskingError
 from tarsy.plan.errors import At, PlanInvalid
 from tarsy.plan.resolve import resolve
-from tarsy.plan.select import NoChain, search_path, select
-from tarsy.record.run import DesiredState
+from tarsy.plan.select import NoChain, select
+from tarsy.record.run import DesiredState, InvestigationRecord
 from tarsy.resources.meta import Condition, condition, set_condition
-from tarsy.resources.v1alpha1 import Alert, Investigation, InvestigationDefaults, InvestigationStatus
+from tarsy.resources.v1alpha1 import Alert, Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.alert import AlertContent
-from tarsy.resources.v1alpha1.common import ConditionType, ConfigMapKeyRef
+from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import LastError
+from tarsy.runbook.sources import shown, sources
 from tarsy.store.reads import Reads
 from tarsy.store.runs import NewRun, Runs
 
 log = logging.getLogger(__name__)
 
-MAX_CONFIG_MAP_BYTES = 1_048_576
-MAX_RUNBOOK_BYTES = 262_144
 RECHECK_SECONDS = 30.0
 """How soon a ConfigMap or Namespace that was created later is noticed; they are not watched."""
 
-
-class NotYet(Exception):
-    """The investigation cannot be accepted as things are: why, for `Accepted`."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
+FETCH_RECHECK_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,9 @@ class Desk:
     reads: Reads
     library_namespace: str
     mask: Callable[[str], str]
+    publish_again: Callable[[InvestigationRecord], None]
+    events: Events
+    runbooks: Runbooks
 
 
 async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
@@ -76,6 +83,8 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
             await desk.runs.set_desired_state(identity, wanted)
         if ACCEPTED_UID not in investigation.metadata.annotations:  # a crash came between
             await mark_accepted(desk.client, desk.cache, investigation)
+        if record.revision <= record.published_revision and project(record, investigation, now) != investigation.status:
+            desk.publish_again(record)  # somebody else wrote the status
         if not record.state.finished or _finish_time(investigation) is None:
             return None  # its publication brings it back
         return await expire(desk.client, investigation, record.finished_at, now)
@@ -86,6 +95,8 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
         return await expire(desk.client, investigation, _finish_time(investigation), now)
     try:
         run = await _plan(investigation, desk)
+    except BeingFetched:
+        return FETCH_RECHECK_SECONDS  # its answer brings it back before that
     except NotYet as reason:
         await write_status(desk.client, desk.cache, investigation, _waiting(investigation, reason, now))
         return RECHECK_SECONDS
@@ -121,6 +132,7 @@ async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
     meta, spec = investigation.metadata, investigation.spec
     alert, source, author = await _alert(investigation, desk)
     chain_ref = (spec.chain_ref.name, At.of(investigation) / "chainRef" / "name") if spec.chain_ref else None
+    budget = (spec.budget, At.of(investigation) / "budget") if spec.budget else None
     try:
         chain = select(
             namespace=meta.namespace,
@@ -139,6 +151,7 @@ async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
             catalog=desk.cache,
             library_namespace=desk.library_namespace,
             source=source,
+            budget=budget,
         )
     except PlanInvalid as error:
         raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
@@ -148,8 +161,8 @@ async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
         namespace=meta.namespace,
         namespace_uid=(namespace or {}).get("metadata", {}).get("uid", ""),
         name=meta.name,
-        alert_data=await _masked(await _data(alert, source, desk), desk),
-        runbook=await _masked(await _runbook(alert, source, desk), desk),
+        alert_data=await _masked(await alert_data(alert, source, desk.client), desk),
+        runbook=await _masked(await _runbook(investigation, alert, source, desk), desk),
         plan=plan,
         author=author,
     )
@@ -162,6 +175,23 @@ async def _masked(text: str, desk: Desk) -> str:
     except MaskingError as error:
         log.warning("an alert or runbook was stored unmasked: %s", type(error).__name__)
         return text
+
+
+async def _runbook(investigation: Investigation, alert: AlertContent, at: At, desk: Desk) -> str:
+    """The alert's runbook, else the default; one by URL that cannot be had is told of, and the default is used."""
+    if alert.runbook is None or alert.runbook.url is None:
+        return await local_runbook(alert, at, desk.cache, desk.client, desk.library_namespace)
+    meta, url = investigation.metadata, alert.runbook.url
+    among = sources(desk.runbooks.hosts, namespace_sources(at.namespace, desk.cache, desk.library_namespace))
+    fetched = desk.runbooks.take(meta.uid, Key(investigation.KIND, meta.namespace, meta.name), url, among)
+    if fetched is None:
+        raise BeingFetched
+    if fetched.problem is None:
+        return fetched.text
+    problem = f"The runbook at {shown(url)} is not available: {fetched.problem}."
+    await desk.events.tell(investigation, "RunbookUnavailable", f"{problem} The default is used.", kind="Warning")
+    default = await default_runbook(at.namespace, desk.cache, desk.client, desk.library_namespace)
+    return f"{problem} The default runbook follows.\n\n{default}" if default else f"{problem} There is no default."
 
 
 async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent, At, Mapping[str, Any]]:
@@ -184,53 +214,6 @@ async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent
     if spec.alert_ref.uid and spec.alert_ref.uid != alert.metadata.uid:
         raise NotYet("AlertReplaced", f"spec.alertRef.uid: {alert} is another Alert of that name; name it without uid")
     return alert.spec, At.of(alert), {}
-
-
-async def _data(alert: AlertContent, at: At, desk: Desk) -> str:
-    if alert.data is not None or alert.data_from is None:  # the kind's rules ask for exactly one of them
-        return alert.data or ""
-    return await _config_map(alert.data_from.config_map_key_ref, at / "dataFrom", MAX_CONFIG_MAP_BYTES, desk.client)
-
-
-async def _runbook(alert: AlertContent, at: At, desk: Desk) -> str:
-    """The alert's runbook, else that of the defaults; a runbook that is not there is the plan's error."""
-    if alert.runbook is not None:
-        if alert.runbook.inline is not None:
-            return alert.runbook.inline
-        if alert.runbook.config_map_key_ref is not None:
-            reference = alert.runbook.config_map_key_ref
-            return await _config_map(reference, at / "runbook", MAX_RUNBOOK_BYTES, desk.client)
-        return ""
-    for space in search_path(at.namespace, desk.library_namespace):
-        defaults = desk.cache.get(InvestigationDefaults, space, "default")
-        if defaults is None or defaults.spec.runbook is None:
-            continue
-        if defaults.spec.runbook.config_map_key_ref is not None:
-            reference = defaults.spec.runbook.config_map_key_ref
-            return await _config_map(reference, At.of(defaults) / "runbook", MAX_RUNBOOK_BYTES, desk.client)
-        return defaults.spec.runbook.inline or ""
-    return ""
-
-
-async def _config_map(reference: ConfigMapKeyRef, at: At, limit: int, client: KubeClient) -> str:
-    field = (at / "configMapKeyRef").error("")
-    where = f"{field.kind} {field.namespace}/{field.name}: {field.field}: ConfigMap {at.namespace}/{reference.name}"
-    try:
-        found = await client.find("ConfigMap", at.namespace, reference.name)
-    except ApiError as error:
-        if error.reason != "Forbidden":
-            raise
-        raise NotYet("ConfigMapForbidden", f"{where} may not be read by TARSy; grant it `get` on configmaps") from error
-    if found is None:
-        raise NotYet("ConfigMapMissing", f"{where} does not exist; create it")
-    text = (found.get("data") or {}).get(reference.key)
-    if text is None:
-        raise NotYet("ConfigMapKeyMissing", f"{where} has no key {reference.key} under data; add it")
-    if not text.strip():
-        raise NotYet("ConfigMapKeyEmpty", f"{where}: key {reference.key} is empty; fill it in")
-    if len(text.encode()) > limit:
-        raise NotYet("ConfigMapTooLarge", f"{where}: key {reference.key} has more than {limit} bytes; shorten it")
-    return str(text)
 
 
 def _waiting(investigation: Investigation, reason: NotYet, now: datetime) -> InvestigationStatus:

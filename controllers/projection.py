@@ -79,6 +79,7 @@ def project(record: InvestigationRecord, investigation: Investigation, now: date
             output_tokens=record.usage.output_tokens,
             thinking_tokens=record.usage.thinking_tokens,
             total_tokens=record.usage.total_tokens,
+            cost_usd=_cost(record),
         ),
         finding=_finding(record),
         last_error=_last_error(record),
@@ -125,6 +126,9 @@ def news(
         yield "Warning" if bad else "Normal", "StageFinished", f"Stages finished: {told}."
     if record.attempt > 1 and record.attempt != (old.attempt or 0) and not record.state.finished:
         yield "Warning", "Resumed", f"The run was resumed after its worker was lost (attempt {record.attempt})."
+    exceeded = record.budget_exceeded
+    if exceeded and not any(c.type == ConditionType.BUDGET_EXCEEDED and c.status == "True" for c in old.conditions):
+        yield "Warning", "BudgetExceeded", exceeded.message
     if record.state.finished and old.phase != phase(record):
         if record.state is State.COMPLETED:
             finding = record.outcome.finding if record.outcome else None
@@ -153,12 +157,24 @@ def _conditions(record: InvestigationRecord) -> Iterator[Condition]:
         yield _condition(ConditionType.EVIDENCE_DEGRADED, "True", "ToolServersMissing", text)
     else:
         yield _condition(ConditionType.EVIDENCE_DEGRADED, "False", "AllServersAvailable", "No tool server was missing.")
+    if exceeded := record.budget_exceeded:
+        yield _condition(ConditionType.BUDGET_EXCEEDED, "True", exceeded.limit.value, exceeded.message)
+    else:
+        text = "No limit of the run's budget was reached."
+        yield _condition(ConditionType.BUDGET_EXCEEDED, "False", "WithinBudget", text)
 
 
 def _condition(kind: ConditionType, status: ConditionStatus, reason: str, message: str) -> Condition:
     # A reason that the API would refuse must not cost the whole status.
     word = re.sub(r"[^A-Za-z0-9_]", "", reason)[:64]
     return Condition(type=kind, status=status, reason=word if word[:1].isalpha() else "Unknown", message=message)
+
+
+def _cost(record: InvestigationRecord) -> str | None:
+    """US dollars with four decimals; a + says that some of it is not known."""
+    if record.cost_usd is None:
+        return None
+    return f"{record.cost_usd:.4f}{'' if record.cost_complete else '+'}"
 
 
 def _name(stage: StageView) -> str:
@@ -182,7 +198,12 @@ def _finding(record: InvestigationRecord) -> FindingSummary | None:
     finding = record.outcome.finding if record.outcome else None
     if finding is None:
         return None
-    return FindingSummary(summary=finding.summary, confidence=_CONFIDENCE[finding.confidence])
+    return FindingSummary(
+        summary=finding.summary,
+        confidence=_CONFIDENCE[finding.confidence],
+        claims=len(finding.claims) or None,
+        supported_claims=finding.supported_claims if finding.claims else None,
+    )
 
 
 def _last_error(record: InvestigationRecord) -> LastError | None:

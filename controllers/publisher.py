@@ -3,6 +3,10 @@
 Watches: the record, by its revisions. Decides: what is worth a write: a change that people wait for (a stage, the
 phase, a condition) at most once a second, the end at once, mere counters every ten seconds. Writes: the status of
 accepted Investigations, and Events. What cannot be published is left for later and holds nobody else up.
+
+Others may write the same object all the time: a status that was refused because its object had changed is made anew at
+once, a few times, and one that somebody else wrote over is put right, at most once a second. Events tell what is new
+since the status that this controller wrote last, not since what it finds.
 """
 
 import asyncio
@@ -13,7 +17,7 @@ from uuid import UUID
 
 from tarsy.controllers.cache import Cache
 from tarsy.controllers.projection import news, project
-from tarsy.controllers.status import write_status
+from tarsy.controllers.status import merge_patch, write_status
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.events import Events
 from tarsy.record.run import InvestigationRecord
@@ -33,6 +37,9 @@ busy installation does not read the record with every step of every run."""
 COUNTERS_SECONDS = 10.0
 AFTER_ERROR_SECONDS = 10.0
 LIMIT = 1000
+
+TRIES = 5
+"""How often a status is made anew in one round because its object has changed."""
 
 
 class Publisher:
@@ -61,6 +68,18 @@ class Publisher:
         self._changed = changed
         self._written: dict[UUID, float] = {}
         self._held: dict[UUID, float] = {}
+        self._again: set[UUID] = set()
+        self._told: dict[UUID, InvestigationStatus] = {}
+        self._not_kept: dict[UUID, int] = {}
+
+    def again(self, record: InvestigationRecord) -> None:
+        """The status of this published investigation is another's: puts it right, in its turn.
+
+        Not where the API itself changed it, such as one whose CRDs are older than this controller.
+        """
+        if self._not_kept.get(record.id) != record.revision:
+            self._again.add(record.id)
+            self._changed.set()
 
     async def run(self) -> None:
         """Publishes until cancelled."""
@@ -84,27 +103,46 @@ class Publisher:
         now, soonest = time.monotonic(), POLL_SECONDS
         self._written = {k: v for k, v in self._written.items() if now - v < COUNTERS_SECONDS}
         self._held = {k: v for k, v in self._held.items() if v > now}
-        for record in await self._reads.unpublished(LIMIT):
+        due = {record.id: record for record in await self._reads.unpublished(LIMIT)}
+        for identity in self._again - due.keys():
+            found = await self._reads.record(identity)
+            if found is None:
+                self._again.discard(identity)
+            else:
+                due[identity] = found
+        for record in due.values():
             if record.id in self._held or not self._active.is_set():
                 continue
+            wrong = record.id in self._again
             left = self._written.get(record.id, 0.0) + POLL_SECONDS - now
-            if left > 0 and not record.state.finished:
+            if left > 0 and (wrong or not record.state.finished):
                 soonest = min(soonest, left)
                 continue
+            self._again.discard(record.id)
             try:
-                await self._publish(record)
+                await self._publish_despite_conflicts(record)
             except StoreError:
                 raise
             except ApiError as error:
+                if wrong:
+                    self._again.add(record.id)
                 if error.transient:
                     raise
-                if error.reason != "Conflict":  # then the object has changed: the next round sees it
+                if error.reason != "Conflict":
                     self._hold(record)
                 log.info("status of Investigation %s/%s: %s", record.namespace, record.name, error)
             except Exception:
                 self._hold(record)
                 log.exception("status of Investigation %s/%s could not be made", record.namespace, record.name)
         return soonest
+
+    async def _publish_despite_conflicts(self, record: InvestigationRecord) -> None:
+        for left in reversed(range(TRIES)):
+            try:
+                return await self._publish(record)
+            except ApiError as error:
+                if error.reason != "Conflict" or not left:
+                    raise  # the object has changed once more, or this is no conflict
 
     def _hold(self, record: InvestigationRecord) -> None:
         self._held[record.id] = time.monotonic() + AFTER_ERROR_SECONDS
@@ -114,6 +152,7 @@ class Publisher:
         if obj is None or obj.metadata.uid != str(record.id):
             raw = await self._client.find(Investigation.KIND, record.namespace, record.name)
             if raw is None or raw["metadata"]["uid"] != str(record.id):
+                self._told.pop(record.id, None)
                 await self._reads.mark_published(record.id, record.revision)
                 return
             found = self._cache.find(self._cache.put(raw))
@@ -129,10 +168,19 @@ class Publisher:
         status = project(record, obj, datetime.now(UTC))
         if _counters_only(obj.status, status) and record.id in self._written:
             return
-        if await write_status(self._client, self._cache, obj, status):
+        # What was told last stays noted until its successor is: the answer to a write may be lost on its way.
+        told = self._told.setdefault(record.id, obj.status)
+        if answer := await write_status(self._client, self._cache, obj, status):
             self._written[record.id] = time.monotonic()
-            for kind, reason, message in news(record, obj.status):
+            if merge_patch(answer.get("status") or {}, status.to_dict()):
+                self._not_kept[record.id] = record.revision
+        if record.revision > record.published_revision:
+            for kind, reason, message in news(record, told):
                 await self._events.tell(obj, reason, message, kind=kind)
+        if record.state.finished:
+            del self._told[record.id]
+        else:
+            self._told[record.id] = status
         await self._reads.mark_published(record.id, record.revision)
 
 

@@ -26,8 +26,11 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
     return patch
 
 
-async def write_status(client: KubeClient, cache: Cache, obj: AnyResource, status: Status) -> bool:
-    """Makes the object's status `status`, and the cache know it; False when it was so already, or the object is gone.
+async def write_status(client: KubeClient, cache: Cache, obj: AnyResource, status: Status) -> Mapping[str, Any] | None:
+    """Makes the object's status `status`, and the cache know it.
+
+    Returns:
+        The object as the API has it now; None when nothing was written: it was so already, or the object is gone.
 
     Raises:
         ApiError: the API refused or could not be reached; `Conflict` when the object has changed: the cache has the
@@ -41,21 +44,21 @@ async def write_status(client: KubeClient, cache: Cache, obj: AnyResource, statu
 
 async def patch_status(
     client: KubeClient, cache: Cache, key: Key, seen: Mapping[str, Any], patch: Mapping[str, Any]
-) -> bool:
+) -> Mapping[str, Any] | None:
     """As `write_status`, with the difference given; `seen` are uid and resourceVersion of what it was computed from."""
     if not patch:
-        return False
+        return None
     body = {"metadata": dict(seen), "status": patch}
     try:
         answer = await client.patch(key.kind, key.namespace, key.name, body, subresource="status")
     except ApiError as error:
         if error.reason == "NotFound":
-            return False
+            return None
         if error.reason == "Conflict":
             there = await client.find(key.kind, key.namespace, key.name)
             if there is None or there["metadata"]["uid"] != seen["uid"]:
-                return False
+                return None
             cache.put(there)
         raise
     cache.put(answer)
-    return True
+    return answer

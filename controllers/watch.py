@@ -21,8 +21,10 @@ from tarsy.resources.v1alpha1 import KINDS
 
 log = logging.getLogger(__name__)
 
-END_SECONDS = 5.0
-"""How long kopf's tasks may take to end; those that do not are left behind with their loop."""
+END_SECONDS = 4.0
+"""How long each of three groups of kopf's tasks may take to end; those that do not are left behind with their loop."""
+
+_OF_A_SCHEDULER = ("cleaner of ", "spawner of ")
 
 STOP_SECONDS = 15.0
 """kopf gets this long to end; its thread is a daemon and does not keep the process."""
@@ -83,6 +85,7 @@ class Watch:
         except Exception as error:
             failure = error
         finally:
+            stop.set()  # a thread of kopf's waits for it, and would keep the process from ending
             loop.close()
 
         def tell() -> None:
@@ -136,17 +139,29 @@ class Watch:
 
 
 async def _until_one_ends(roots: Collection[asyncio.Task[None]]) -> None:
-    """Waits for the first of kopf's root tasks to end, ends all others within `END_SECONDS`, and raises its failure.
+    """Waits for the first of kopf's root tasks to end, ends all others, and raises its failure.
 
     kopf's own `run_tasks` waits for the others without a limit. Seen after an outage of the API server: one watch ended
-    with 404 (the server answered before it served the CRDs), another waited for credentials for ever.
+    with 404 (the server answered before it served the CRDs), another waited for credentials for ever. The order matters:
+    a watcher that ends needs its scheduler's tasks, and never ends when those were ended first.
     """
-    done, _ = await asyncio.wait(roots, return_when=asyncio.FIRST_COMPLETED)
-    others = asyncio.all_tasks() - {asyncio.current_task()} - done
-    for task in others:
-        task.cancel()
-    if others:
-        await asyncio.wait(others, timeout=END_SECONDS)
+    done, others = await asyncio.wait(roots, return_when=asyncio.FIRST_COMPLETED)
+    await _end(others)
+    await _end({task for task in _left() if not task.get_name().startswith(_OF_A_SCHEDULER)})
+    await _end(_left())
+    if left := _left():
+        log.warning("kopf left tasks behind: %s", ", ".join(task.get_name() for task in left))
     for task in done:
         if not task.cancelled():
             task.result()
+
+
+async def _end(tasks: Collection[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=END_SECONDS)
+
+
+def _left() -> set[asyncio.Task[Any]]:
+    return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]

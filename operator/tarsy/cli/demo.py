@@ -24,12 +24,12 @@ ACCEPT_SECONDS = 60.0
 PROJECTED_SECONDS = 30.0
 
 
-async def demonstrate(state: Path | None, model: str | None, base_url: str | None, api: ApiChoice) -> int:
+async def demonstrate(keep: Path | None, model: str | None, base_url: str | None, api: ApiChoice) -> int:
     """Runs the demo; exit status 0 only when the investigation succeeded."""
     console = Console()
     began = time.monotonic()
     with console.status("Starting a Kubernetes API, Postgres and the operator …"):
-        async with running_stack(state, api=api) as stack:
+        async with running_stack(keep, api=api) as stack:
             which = await prepare(stack, configured_model(model, base_url))
             operator = stack.operator()
             keeper = asyncio.create_task(operator.keep_running())

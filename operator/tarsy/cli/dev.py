@@ -25,14 +25,14 @@ async def prepare(stack: Stack, model: RealModel | Script | None) -> str:
     return await stack.use_model(model)
 
 
-async def develop(state: Path | None, model: str | None, base_url: str | None, api: ApiChoice) -> int:
+async def develop(keep: Path | None, model: str | None, base_url: str | None, api: ApiChoice) -> int:
     """Runs the stack and an operator until SIGINT or SIGTERM."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     console = Console()
     console.print("Starting a Kubernetes API, Postgres and the operator …")
-    async with running_stack(state, api=api) as stack:
+    async with running_stack(keep, api=api) as stack:
         which = await prepare(stack, configured_model(model, base_url))
         operator = stack.operator()
 

@@ -29,7 +29,10 @@ Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig.")]
 DatabaseUrl = Annotated[
     str, typer.Option(envvar="TARSY_DATABASE_URL", help="postgresql:// address of the record.", show_envvar=True)
 ]
-StateDir = Annotated[Path | None, typer.Option(help="Keep all state in this folder; else it is temporary.")]
+Keep = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Keep objects and record in this folder; else they end with the command."),
+]
 Model = Annotated[str | None, typer.Option(envvar="TARSY_MODEL", help="Name of a real model.")]
 Api = Annotated[
     Literal["auto", "real", "embedded"],
@@ -60,6 +63,10 @@ def run(
     global_limit: Annotated[int, typer.Option(min=1, help="Investigations of the installation at once.")] = 100,
     lease_seconds: Annotated[float, typer.Option(min=2, help="A silent worker's runs go to others after this.")] = 15,
     stdio_tools: Annotated[bool, typer.Option(help="Let MCPServers run commands here: on one machine only.")] = False,
+    runbook_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Runbooks may be fetched from this host, whatever its address, for every namespace."),
+    ] = None,
     health_port: Annotated[int, typer.Option(help="Port of /healthz and /readyz; 0: a free one on loopback.")] = 8080,
     json_logs: Annotated[bool, typer.Option(help="One JSON object a line.")] = False,
     log_level: Annotated[str, typer.Option(envvar="TARSY_LOG_LEVEL")] = "INFO",
@@ -79,6 +86,7 @@ def run(
         lease_namespace=lease_namespace,
         namespaces=tuple(namespace or ()),
         stdio_tools=stdio_tools,
+        runbook_hosts=tuple(runbook_host or ()),
         health_host="127.0.0.1" if health_port == 0 else "0.0.0.0",
         health_port=health_port,
         worker=WorkerSettings(
@@ -92,19 +100,19 @@ def run(
 
 
 @app.command()
-def dev(state: StateDir = None, model: Model = None, model_base_url: BaseUrl = None, api: Api = "auto") -> None:
-    """Run everything on this machine until Ctrl-C, and leave nothing behind."""
+def dev(keep: Keep = None, model: Model = None, model_base_url: BaseUrl = None, api: Api = "auto") -> None:
+    """Run everything on this machine until Ctrl-C; nothing stays but what --keep says."""
     from tarsy.cli.dev import develop
 
-    _go(develop(state, model, model_base_url, api))
+    _go(develop(keep, model, model_base_url, api))
 
 
 @app.command()
-def demo(state: StateDir = None, model: Model = None, model_base_url: BaseUrl = None, api: Api = "auto") -> None:
+def demo(keep: Keep = None, model: Model = None, model_base_url: BaseUrl = None, api: Api = "auto") -> None:
     """Investigate a crash-looping Deployment on this machine; ends 0 when the investigation succeeded."""
     from tarsy.cli.demo import demonstrate
 
-    _go(demonstrate(state, model, model_base_url, api))
+    _go(demonstrate(keep, model, model_base_url, api))
 
 
 @app.command()
@@ -118,6 +126,27 @@ def timeline(
     from tarsy.cli.timeline import show_timeline
 
     _go(show_timeline(database_url, namespace, name.removeprefix("inv/"), follow=follow))
+
+
+@app.command()
+def plan(
+    files: Annotated[
+        list[Path], typer.Option("--file", "-f", help="File or folder with the configuration; may be repeated.")
+    ],
+    alert: Annotated[Path, typer.Option(help="File with the Alert, or Investigation, to plan for.")],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Namespace of objects that name none.")
+    ] = "default",
+    library_namespace: Annotated[str, typer.Option(envvar="TARSY_LIBRARY_NAMESPACE")] = "tarsy-library",
+    output: Annotated[
+        Literal["text", "yaml", "json"], typer.Option("--output", "-o", help="For people, or for programs.")
+    ] = "text",
+) -> None:
+    """Print what an investigation would do, and everything that is wrong, out of files and without a cluster."""
+    from tarsy.cli.plan import show_plan
+
+    status = show_plan(files, alert, namespace=namespace, library_namespace=library_namespace, output=output)
+    raise typer.Exit(status)
 
 
 @app.command()

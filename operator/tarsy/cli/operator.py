@@ -14,9 +14,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import asyncpg
 from aiohttp import web
 
 from tarsy.controllers.active import ActiveController
+from tarsy.engine.ports import Models, Toolboxes
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.events import Events
@@ -49,6 +51,7 @@ class OperatorSettings:
 
     `listen_url` is for LISTEN, where `database_url` leads to a transaction pooler. `namespaces` limits the operator to
     some (none: all). `stdio_tools` lets MCPServers run commands in this process's container: for one machine only.
+    `runbook_hosts` are those that runbooks may be fetched from in every namespace, whatever their address.
     `health_port` 0 takes a free one.
     """
 
@@ -60,6 +63,7 @@ class OperatorSettings:
     lease_namespace: str = "tarsy-system"
     namespaces: tuple[str, ...] = ()
     stdio_tools: bool = False
+    runbook_hosts: tuple[str, ...] = ()
     health_host: str = "0.0.0.0"
     health_port: int = 8080
     worker: WorkerSettings = field(default_factory=WorkerSettings)
@@ -102,44 +106,66 @@ async def _operate(settings: OperatorSettings, ready: Callable[[], None] | None)
         async def resolve(value: Value) -> str:
             return await secrets(value.secret) if value.secret else value.value or ""
 
-        mask = default_masker().mask
         models = ModelRegistry(secrets)
         stack.push_async_callback(models.aclose)
-        toolboxes = McpToolboxes(resolve, mask=mask, allow_stdio=settings.stdio_tools)
-        notifier = Notifier(pool)
-        runs, reads = Runs(pool, notifier.notify), Reads(pool)
-        wake, changed = asyncio.Event(), asyncio.Event()
-        listener = Listener(settings.listen_url or settings.database_url, (QUEUE_CHANNEL, RUN_CHANNEL))
-        instance = f"{socket.gethostname()}-{os.getpid()}"
-        worker = Worker(
-            Claims(pool, notifier.notify),
-            Runner(pool, runs, models, toolboxes, notifier.notify, grace_seconds=settings.worker.finish_grace_seconds),
-            settings.worker,
-            wake,
-        )
-        controller = ActiveController(
-            client,
-            runs,
-            reads,
-            secrets,
-            LeaderElection(client, settings.lease_namespace, "tarsy-controller", instance),
-            Events(client, instance=instance),
-            library_namespace=settings.library_namespace,
-            mask=mask,
-            namespaces=settings.namespaces,
-            changed=changed,
-        )
+        toolboxes = McpToolboxes(resolve, mask=default_masker().mask, allow_stdio=settings.stdio_tools)
         async with asyncio.TaskGroup() as group:
-            group.create_task(notifier.run())
-            group.create_task(listener.run())
-            group.create_task(_pass_on(listener, QUEUE_CHANNEL, wake))
-            group.create_task(_pass_on(listener, RUN_CHANNEL, changed))
-            group.create_task(controller.run())
-            group.create_task(worker.run())
             group.create_task(asyncio.to_thread(preload))
+            group.create_task(run_product(settings, pool, client, secrets, models, toolboxes))
             state["ready"] = True
             if ready:
                 ready()
+
+
+async def run_product(
+    settings: OperatorSettings,
+    pool: asyncpg.Pool,
+    client: KubeClient,
+    secrets: Secrets,
+    models: Models,
+    toolboxes: Toolboxes,
+) -> None:
+    """Runs the active controller and a worker, with the wake-ups between them, until it is cancelled.
+
+    Args:
+        settings: of `models` and `toolboxes` nothing is read.
+        pool: a migrated database.
+        client: the Kubernetes API.
+        secrets: reads the Secrets of namespaces.
+        models: where the engine finds its models.
+        toolboxes: where it finds its tools.
+    """
+    notifier = Notifier(pool)
+    runs, reads = Runs(pool, notifier.notify), Reads(pool)
+    wake, changed = asyncio.Event(), asyncio.Event()
+    listener = Listener(settings.listen_url or settings.database_url, (QUEUE_CHANNEL, RUN_CHANNEL))
+    instance = f"{socket.gethostname()}-{os.getpid()}"
+    worker = Worker(
+        Claims(pool, notifier.notify),
+        Runner(pool, runs, models, toolboxes, notifier.notify, grace_seconds=settings.worker.finish_grace_seconds),
+        settings.worker,
+        wake,
+    )
+    controller = ActiveController(
+        client,
+        runs,
+        reads,
+        secrets,
+        LeaderElection(client, settings.lease_namespace, "tarsy-controller", instance),
+        Events(client, instance=instance),
+        library_namespace=settings.library_namespace,
+        mask=default_masker().mask,
+        namespaces=settings.namespaces,
+        changed=changed,
+        runbook_hosts=settings.runbook_hosts,
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(notifier.run())
+        group.create_task(listener.run())
+        group.create_task(_pass_on(listener, QUEUE_CHANNEL, wake))
+        group.create_task(_pass_on(listener, RUN_CHANNEL, changed))
+        group.create_task(controller.run())
+        group.create_task(worker.run())
 
 
 async def _pass_on(listener: Listener, channel: str, event: asyncio.Event) -> None:

@@ -4,11 +4,14 @@ Text of models, tools and alerts is printed as rich `Text`, which interprets not
 characters stripped when it was written.
 """
 
+from collections.abc import Iterator
+
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from tarsy.engine.conclusion import read_finding
+from tarsy.engine.conclusion import read_finding, shorten
+from tarsy.record.finding import Finding
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 
@@ -16,12 +19,17 @@ _MARKS = {
     EventType.LLM_THINKING: ("thinking", "magenta"),
     EventType.LLM_RESPONSE: ("response", "cyan"),
     EventType.LLM_TOOL_CALL: ("tool", "yellow"),
+    EventType.MCP_TOOL_SUMMARY: ("in short", "yellow"),
+    EventType.CODE_EXECUTION: ("code", "yellow"),
+    EventType.GOOGLE_SEARCH_RESULT: ("search", "yellow"),
+    EventType.URL_CONTEXT_RESULT: ("pages", "yellow"),
     EventType.ERROR: ("error", "red"),
     EventType.NOTICE: ("notice", "blue"),
     EventType.FINAL_ANALYSIS: ("analysis", "green"),
     EventType.EXECUTIVE_SUMMARY: ("summary", "green"),
 }
 _BODY_LINES = 14
+_QUOTE = 120
 
 
 def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
@@ -36,6 +44,7 @@ def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
         head.append(f"  {event.metadata.get('name', '')} {event.metadata.get('arguments', '')}", style=colour)
         if event.metadata.get("is_error"):
             head.append("  failed", style="bold red")
+        head.append(f"  {event.metadata.get('call_id', '')}", style="dim")
     if event.status not in (EventStatus.COMPLETED, EventStatus.STREAMING):
         head.append(f"  {event.status.value}", style="bold red")
     text = event.content.strip()
@@ -52,7 +61,7 @@ def outcome_block(record: InvestigationRecord) -> RenderableType:
         Text(f"{record.namespace}/{record.name}: {record.state.value}", style="bold green" if good else "bold red")
     ]
     if outcome and outcome.finding:
-        lines.append(Text(f"Finding ({outcome.finding.confidence.value}): {outcome.finding.summary}"))
+        lines += _finding(outcome.finding)
     if outcome and outcome.executive_summary:
         lines.append(Text(f"Summary: {outcome.executive_summary.strip()}"))
     if outcome and outcome.failure:
@@ -61,6 +70,23 @@ def outcome_block(record: InvestigationRecord) -> RenderableType:
         lines.append(Text(f"Tool servers were missing: {', '.join(record.evidence_missing)}", style="yellow"))
     lines.append(Text(_figures(record), style="dim"))
     return Group(*lines)
+
+
+def _finding(finding: Finding) -> Iterator[Text]:
+    """A finding: its summary, each claim with what it rests on, and what was changed about it."""
+    yield Text(f"Finding ({finding.confidence.value}): {finding.summary}")
+    for claim in finding.claims:
+        mark, style = ("supported", "green") if claim.supported else ("unsupported", "yellow")
+        yield Text.assemble("  - ", (mark, style), f": {claim.text}")
+        for citation in claim.citations:
+            where = "/".join(part for part in (citation.stage, citation.agent, citation.tool) if part)
+            text = Text(f"      {citation.call_id} {where}: ", style="dim")
+            text.append(f"“{shorten(citation.quote, _QUOTE)}”")
+            if citation.reason:
+                text.append(f" ({citation.reason})", style="yellow")
+            yield text
+    for note in finding.notes:
+        yield Text(f"  {note}", style="yellow")
 
 
 def status_line(record: InvestigationRecord) -> Text:

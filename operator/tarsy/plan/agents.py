@@ -1,78 +1,65 @@
 """The agents of a plan: which strategy, model, tools and limits each of them gets.
 
-Decision: a setting travels with the field it stands in, so the highest one that is set decides the value, the field
-that an error names, and the namespace its name is looked up in: a configuration object's references resolve in its
-own namespace. The lists of levels read from lowest to highest, as reference section 1.5 has them.
+Decision: each role (agent of a stage, synthesis, executive summary, chat) spells out its own levels, from lowest to
+highest, so a row of reference section 1.5 can be read beside the code that follows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tarsy.plan import builtin
 from tarsy.plan.errors import At
+from tarsy.plan.levels import Level, Scope, last_filled, last_set
 from tarsy.plan.lookup import Lookup
-from tarsy.plan.model import AgentPlan, ProviderPlan, ServerPlan, Strategy
-from tarsy.plan.parts import provider_plan, server_plan
+from tarsy.plan.model import AgentPlan, ServerPlan, Strategy
+from tarsy.plan.parts import server_plan
+from tarsy.plan.providers import Choice, Fallbacks, Providers, Work
 from tarsy.plan.scope import admits
 from tarsy.resources.v1alpha1.agent import Agent, AgentSpec
-from tarsy.resources.v1alpha1.chain import ChainSpec, Stage, StageAgent, Synthesis
-from tarsy.resources.v1alpha1.common import McpSelection
-from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults, InvestigationDefaultsSpec
-from tarsy.resources.v1alpha1.llm_provider import LLMProvider
+from tarsy.resources.v1alpha1.chain import ChatSettings, Stage, StageAgent, Synthesis
+from tarsy.resources.v1alpha1.common import FallbackEntry, McpSelection
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
-
-T = TypeVar("T")
-Level = tuple[T | None, At]
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """What all agents of a run share: the chain and the defaults, with the fields they stand in.
+class Made:
+    """An agent of the plan, and the field each of its settings comes from (missing: built in)."""
 
-    `path` is where the run's own references are looked up, in order; it begins with the run's namespace.
-    """
+    plan: AgentPlan
+    origins: Mapping[str, At] = field(default_factory=dict)
 
-    path: tuple[str, ...]
-    chain: ChainSpec
-    at_chain: At
-    defaults: InvestigationDefaultsSpec
-    at_defaults: At
-
-    @property
-    def namespace(self) -> str:
-        """The run's namespace."""
-        return self.path[0]
-
-    @property
-    def home(self) -> str:
-        """The chain's namespace, where it looks up what it names."""
-        return self.at_chain.namespace
+    def called(self, name: str) -> Made:
+        """The same agent under another name."""
+        return replace(self, plan=self.plan.model_copy(update={"name": name}))
 
 
-def last_set(*levels: Level[T]) -> tuple[T, At] | None:
-    """The highest level that is set, with its field."""
-    return next(((value, at) for value, at in reversed(levels) if value is not None), None)
+Servers = tuple[tuple[ServerPlan, ...], At | None]
 
 
 class Agents:
     """Makes the agents of one plan; what is wrong goes to `look`, and the agent is None."""
 
-    def __init__(self, scope: Scope, look: Lookup, brought: tuple[ServerPlan, ...] | None) -> None:
+    def __init__(self, scope: Scope, look: Lookup, providers: Providers, brought: Servers | None) -> None:
         """Takes the servers that the alert brought (they replace those of every agent), or None."""
         self._scope = scope
         self._look = look
+        self._providers = providers
         self._brought = brought
 
-    def of_stage(self, stage: Stage, at: At, slot: StageAgent, at_slot: At) -> AgentPlan | None:
+    def of_stage(self, stage: Stage, at: At, slot: StageAgent, at_slot: At) -> Made | None:
         """The agent in one slot of a stage."""
         scope = self._scope
         agent = self._look.named(Agent, scope.home, slot.name, at_slot / "name")
         spec = AgentSpec() if agent is None else agent.spec
         at_agent = At(Agent.KIND, scope.home, slot.name)
-        strategy = self._strategy(spec, at_agent, slot, at_slot)
+        strategy = last_set(
+            (scope.defaults.strategy, scope.at_defaults / "strategy"),
+            (spec.strategy, at_agent / "strategy"),
+            (scope.chain.strategy, scope.at_chain / "strategy"),
+            (slot.strategy, at_slot / "strategy"),
+        )
         iterations = last_set(
             (scope.defaults.max_iterations, scope.at_defaults / "maxIterations"),
             (spec.max_iterations, at_agent / "maxIterations"),
@@ -80,50 +67,49 @@ class Agents:
             (stage.max_iterations, at / "maxIterations"),
             (slot.max_iterations, at_slot / "maxIterations"),
         )
-        tools = strategy not in builtin.STRATEGIES_WITHOUT_TOOLS
-        servers = self._servers_of(spec, at_agent, stage, at, slot, at_slot) if tools else ()
-        provider = self._provider((slot.llm_provider, at_slot / "llmProvider"))
-        if agent is None or provider is None:
-            return None
-        self._look.use(agent)
-        return AgentPlan(
-            name=slot.display_name or slot.name,
-            agent=slot.name,
-            strategy=strategy,
-            provider=provider,
-            max_iterations=1 if not tools else iterations[0] if iterations else builtin.MAX_ITERATIONS,
-            instructions=spec.instructions or "",
-            servers=servers,
+        found: Servers = ((), None)
+        if _strategy(strategy) not in builtin.STRATEGIES_WITHOUT_TOOLS:
+            found = self._brought or self._servers(
+                (spec.mcp_servers, at_agent / "mcpServers"),
+                (scope.chain.mcp_servers, scope.at_chain / "mcpServers"),
+                (stage.mcp_servers, at / "mcpServers"),
+                (slot.mcp_servers, at_slot / "mcpServers"),
+            )
+        choice = self._providers.choose((slot.llm_provider, at_slot / "llmProvider"))
+        return self._make(
+            slot.display_name or slot.name,
+            slot.name,
+            agent,
+            strategy,
+            choice,
+            iterations=iterations,
+            servers=found,
+            fallback=((stage.fallback, at / "fallback"), (slot.fallback, at_slot / "fallback")),
+            wanted=agent is not None,
         )
 
-    def synthesis(self, settings: Synthesis, at: At) -> AgentPlan | None:
-        """What joins the results of several agents; it never has tools.
+    def synthesis(self, settings: Synthesis, at: At, stage: Stage) -> Made | None:
+        """What joins the results of several agents; it never has MCP tools.
 
         The agent is the one named, else `synthesis-agent` of the chain's namespace or of the library, else built in.
         """
-        agent = self._synthesis_agent(settings.agent, at / "agent")
+        agent = self._own_or_shared(settings.agent, builtin.SYNTHESIS_AGENT, at / "synthesis" / "agent")
         spec = AgentSpec() if agent is None else agent.spec
         at_agent = at if agent is None else At.of(agent)
-        chosen = last_set((spec.strategy, at_agent / "strategy"), (settings.strategy, at / "strategy"))
-        strategy = Strategy(chosen[0]) if chosen else Strategy.SYNTHESIS
-        if chosen:
-            self._look.strategy_runs(strategy, chosen[1], synthesis=True)
-        provider = self._provider((settings.llm_provider, at / "llmProvider"))
-        if provider is None:
-            return None
-        name = builtin.SYNTHESIS_AGENT
-        if agent is not None:
-            name = self._look.use(agent).name
-        return AgentPlan(
-            name=name,
-            agent=name,
-            strategy=strategy,
-            provider=provider,
-            max_iterations=1,
-            instructions=spec.instructions or builtin.SYNTHESIS_INSTRUCTIONS,
-        )
+        strategy = last_set(
+            (spec.strategy, at_agent / "strategy"), (settings.strategy, at / "synthesis" / "strategy")
+        ) or (Strategy.SYNTHESIS, None)
+        if strategy[1] is not None and not self._look.joins(Strategy(strategy[0]), strategy[1]):
+            strategy = (Strategy.SYNTHESIS, None)
+        choice = self._providers.choose((settings.llm_provider, at / "synthesis" / "llmProvider"))
+        name = builtin.SYNTHESIS_AGENT if agent is None else agent.metadata.name
+        made = self._make(name, name, agent, strategy, choice, fallback=((stage.fallback, at / "fallback"),))
+        if made is None or made.plan.instructions:
+            return made
+        instructions = {"instructions": builtin.SYNTHESIS_INSTRUCTIONS}
+        return replace(made, plan=made.plan.model_copy(update=instructions))
 
-    def executive_summary(self) -> AgentPlan | None:
+    def executive_summary(self) -> Made | None:
         """The summary at the end, if the chain (or else the defaults) wants one; it never has tools.
 
         Its provider follows the row of the scoring provider in reference section 1.5: the defaults, the defaults for
@@ -134,84 +120,136 @@ class Agents:
         wishes = [settings.enabled for settings in (ours, theirs) if settings is not None]
         if next((wish for wish in wishes if wish is not None), True) is False:
             return None
-        provider = self._provider(
+        choice = self._providers.choose(
             (ours.llm_provider if ours else None, scope.at_chain / "executiveSummary" / "llmProvider"),
             (theirs.llm_provider if theirs else None, scope.at_defaults / "executiveSummary" / "llmProvider"),
         )
-        if provider is None:
-            return None
-        return AgentPlan(
-            name=builtin.EXECUTIVE_SUMMARY_AGENT,
-            agent=builtin.EXECUTIVE_SUMMARY_AGENT,
-            strategy=Strategy.SINGLE_CALL,
-            provider=provider,
-            max_iterations=1,
-        )
+        name = builtin.EXECUTIVE_SUMMARY_AGENT
+        return self._make(name, name, None, (Strategy.SINGLE_CALL, None), choice)
 
-    def _strategy(self, spec: AgentSpec, at_agent: At, slot: StageAgent, at_slot: At) -> Strategy:
+    def chat(self, members: Iterable[AgentPlan]) -> Made | None:
+        """Who answers follow-up questions, unless the chain takes none; `members` are the agents of all stages.
+
+        The agent is the one named, else `chat-agent` of the chain's namespace or of the library, else built in. Its
+        servers are its own, or the chain's (which has none: those of its stages), or those of the chat block.
+        """
         scope = self._scope
-        chosen = last_set(
+        settings, at = scope.chain.chat or ChatSettings(), scope.at_chain / "chat"
+        if not settings.enabled:
+            return None
+        agent = self._own_or_shared(settings.agent, builtin.CHAT_AGENT, at / "agent")
+        spec = AgentSpec() if agent is None else agent.spec
+        at_agent = at if agent is None else At.of(agent)
+        strategy = last_set(
             (scope.defaults.strategy, scope.at_defaults / "strategy"),
             (spec.strategy, at_agent / "strategy"),
             (scope.chain.strategy, scope.at_chain / "strategy"),
-            (slot.strategy, at_slot / "strategy"),
+            (settings.strategy, at / "strategy"),
         )
-        if chosen is None:
-            return builtin.STRATEGY
-        strategy = Strategy(chosen[0])
-        self._look.strategy_runs(strategy, chosen[1])
-        return strategy
-
-    def _servers_of(
-        self, spec: AgentSpec, at_agent: At, stage: Stage, at: At, slot: StageAgent, at_slot: At
-    ) -> tuple[ServerPlan, ...]:
-        if self._brought is not None:
-            return self._brought
-        # An empty list is as good as none: the last that is not empty counts.
-        chosen = last_set(
-            (spec.mcp_servers or None, at_agent / "mcpServers"),
-            (self._scope.chain.mcp_servers or None, self._scope.at_chain / "mcpServers"),
-            (stage.mcp_servers or None, at / "mcpServers"),
-            (slot.mcp_servers or None, at_slot / "mcpServers"),
+        iterations = last_set(
+            (scope.defaults.max_iterations, scope.at_defaults / "maxIterations"),
+            (spec.max_iterations, at_agent / "maxIterations"),
+            (scope.chain.max_iterations, scope.at_chain / "maxIterations"),
+            (settings.max_iterations, at / "maxIterations"),
         )
-        if chosen is None:
-            return ()
-        selections, field = chosen
-        return servers(selections, field, (field.namespace,), self._look)
-
-    def _provider(self, own: Level[str], of_defaults: Level[str] | None = None) -> ProviderPlan | None:
-        scope = self._scope
-        chosen = last_set(
-            (scope.defaults.llm_provider, scope.at_defaults / "llmProvider"),
-            of_defaults or (None, scope.at_defaults),
-            (scope.chain.llm_provider, scope.at_chain / "llmProvider"),
-            own,
-        )
-        if chosen is None:
-            self._look.report(
-                scope.at_chain / "llmProvider",
-                "no LLMProvider is chosen; name one here, or in spec.llmProvider of "
-                f"{InvestigationDefaults.KIND} {scope.at_defaults.name} in namespace {' or '.join(scope.path)}",
+        found: Servers = ((), None)
+        if _strategy(strategy) not in builtin.STRATEGIES_WITHOUT_TOOLS:
+            union = union_of(members)
+            found = self._brought or self._servers(
+                (spec.mcp_servers if not union else None, at_agent / "mcpServers"),
+                (scope.chain.mcp_servers, scope.at_chain / "mcpServers"),
+                (settings.mcp_servers, at / "mcpServers"),
             )
-            return None
-        name, at = chosen
-        provider = self._look.named(LLMProvider, at.namespace, name, at)
-        # Defaults grant nothing to other namespaces, so what the library's name must admit the run by itself.
-        from_defaults = at.kind == InvestigationDefaults.KIND
-        if provider is None or (from_defaults and not self._look.admitted(provider, scope.namespace, at)):
-            return None
-        return provider_plan(provider, self._look.use(provider))
+            if not found[0]:
+                found = (union, scope.at_chain / "stages" if union else None)
+        choice = self._providers.choose((settings.llm_provider, at / "llmProvider"))
+        name = builtin.CHAT_AGENT if agent is None else agent.metadata.name
+        # A named agent that is not there was reported; the rest is made all the same, which finds its errors too.
+        return self._make(name, name, agent, strategy, choice, iterations=iterations, servers=found)
 
-    def _synthesis_agent(self, name: str | None, at: At) -> Agent | None:
+    def _make(
+        self,
+        name: str,
+        agent_name: str,
+        agent: Agent | None,
+        strategy: tuple[str, At | None] | None,
+        choice: Choice | None,
+        *,
+        iterations: tuple[int, At] | None = None,
+        servers: Servers = ((), None),
+        fallback: tuple[Level[tuple[FallbackEntry, ...]], ...] = (),
+        wanted: bool = True,
+    ) -> Made | None:
+        """The agent out of its parts; `wanted` is False when it was to be an object and is not there."""
+        if choice is None:
+            return None
+        how = _strategy(strategy)
+        at_strategy = strategy[1] if strategy else None
+        self._look.runs_on(how, choice.provider, at_strategy or choice.at)
+        wish = (agent.spec.native_tools, At.of(agent) / "nativeTools") if agent else (None, choice.at)
+        work = self._providers.work(choice, how, wish)
+        change = self._providers.fallback(work, *fallback)
+        if not wanted:
+            return None
+        if agent is not None:
+            self._look.use(agent)
+        tools = how not in builtin.STRATEGIES_WITHOUT_TOOLS
+        plan = AgentPlan(
+            name=name,
+            agent=agent_name,
+            strategy=how,
+            provider=choice.plan,
+            max_iterations=1 if not tools else iterations[0] if iterations else builtin.MAX_ITERATIONS,
+            instructions=(agent.spec.instructions if agent else None) or "",
+            servers=servers[0],
+            native_tools=tuple(work.native_tools),
+            fallback=change.plans,
+            fallback_skipped=change.skipped,
+        )
+        origins = _origins(at_strategy, choice, iterations if tools else None, servers, work, change)
+        return Made(plan, origins)
+
+    def _servers(self, *levels: Level[tuple[McpSelection, ...]]) -> Servers:
+        chosen = last_filled(*levels)
+        if chosen is None:
+            return (), None
+        selections, at = chosen
+        return servers(selections, at, (at.namespace,), self._look), at
+
+    def _own_or_shared(self, name: str | None, builtin_name: str, at: At) -> Agent | None:
+        """The Agent a field names; one with the name of the built-in may also be the library's, or not be at all."""
         scope, catalog = self._scope, self._look.catalog
-        if name is not None and name != builtin.SYNTHESIS_AGENT:
+        if name is not None and name != builtin_name:
             return self._look.named(Agent, scope.home, name, at)
         labels = catalog.namespace_labels(scope.namespace)
         for place in (scope.home, *scope.path[1:]):
-            agent = catalog.get(Agent, place, builtin.SYNTHESIS_AGENT)
+            agent = catalog.get(Agent, place, builtin_name)
             if agent is not None and (place == scope.home or admits(agent, scope.namespace, labels)):
                 return agent
         return None
+
+
+def _strategy(chosen: tuple[str, At | None] | None) -> Strategy:
+    return Strategy(chosen[0]) if chosen else builtin.STRATEGY
+
+
+def _origins(
+    strategy: At | None,
+    choice: Choice,
+    iterations: tuple[int, At] | None,
+    servers: Servers,
+    work: Work,
+    change: Fallbacks,
+) -> dict[str, At]:
+    fields = {
+        "strategy": strategy,
+        "provider": choice.at,
+        "max_iterations": iterations[1] if iterations else None,
+        "servers": servers[1],
+        "fallback": change.at,
+    }
+    fields |= {f"native_tools.{tool}": at for tool, at in work.native_tools.items()}
+    return {name: at for name, at in fields.items() if at is not None}
 
 
 def servers(selections: Sequence[McpSelection], at: At, path: Sequence[str], look: Lookup) -> tuple[ServerPlan, ...]:
@@ -223,3 +261,16 @@ def servers(selections: Sequence[McpSelection], at: At, path: Sequence[str], loo
             look.tools_exist(server, selection, at[index])
             plans.append(server_plan(server, look.use(server), selection))
     return tuple(plans)
+
+
+def union_of(members: Iterable[AgentPlan]) -> tuple[ServerPlan, ...]:
+    """The servers of several agents, each once, with all the tools that one of them may use of it."""
+    found: dict[str, ServerPlan] = {}
+    for server in (server for member in members for server in member.servers):
+        before = found.get(server.name)
+        if before is None:
+            found[server.name] = server
+        elif before.selected:
+            both = tuple(dict.fromkeys(before.selected + server.selected)) if server.selected else ()
+            found[server.name] = before.model_copy(update={"selected": both})
+    return tuple(found.values())

@@ -18,7 +18,7 @@ from tarsy.plan.select import claimants
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.agent import Agent
 from tarsy.resources.v1alpha1.chain import Chain
-from tarsy.resources.v1alpha1.common import McpSelection, SecretKeyRef
+from tarsy.resources.v1alpha1.common import FallbackEntry, McpSelection, SecretKeyRef
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.mcp_server import EnvVar, Header, MCPServer
@@ -47,6 +47,10 @@ def secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
     found: list[tuple[SecretKeyRef, At]] = []
     if isinstance(obj, LLMProvider) and obj.spec.api_key_secret_ref is not None:
         found.append((obj.spec.api_key_secret_ref, at / "apiKeySecretRef"))
+    if isinstance(obj, InvestigationDefaults):
+        for index, host in enumerate(obj.spec.runbook_hosts):
+            if host.token_secret_ref is not None:
+                found.append((host.token_secret_ref, (at / "runbookHosts")[index] / "tokenSecretRef"))
     if isinstance(obj, MCPServer):
         stdio, http = obj.spec.transport.stdio, obj.spec.transport.http
         values: list[tuple[EnvVar | Header, At]] = []
@@ -73,11 +77,11 @@ def check(obj: AnyResource, catalog: Catalog) -> list[PlanError]:
         server = look.named(MCPServer, obj.metadata.namespace, named.name, named.at / "name")
         if server is not None:
             look.tools_exist(server, named.selection, named.at)
-    for strategy, at, synthesis in _strategies(obj):
-        look.strategy_runs(Strategy(strategy), at, synthesis=synthesis)
     match obj:
         case Chain():
             _check_chain(obj, look)
+        case LLMProvider():
+            look.native_tools_exist(obj)
         case MCPServer():
             allow, deny = obj.spec.tools.allow, obj.spec.tools.deny
             if allow is not None and set(allow) <= set(deny):
@@ -91,6 +95,8 @@ def _check_chain(chain: Chain, look: Lookup) -> None:
     at = At.of(chain)
     for index, stage in enumerate(chain.spec.stages):
         look.stage_fits(stage, (at / "stages")[index])
+        if stage.synthesis is not None and stage.synthesis.strategy is not None:
+            look.joins(Strategy(stage.synthesis.strategy), (at / "stages")[index] / "synthesis" / "strategy")
     for index, alert_type in enumerate(chain.spec.alert_types):
         names = [other.metadata.name for other in claimants(look.catalog, at.namespace, alert_type)]
         others = ", ".join(name for name in names if name != at.name)
@@ -108,6 +114,7 @@ def _named(obj: AnyResource) -> Iterator[_Named]:
             yield from _selected(obj.spec.mcp_servers, at)
         case InvestigationDefaults():
             yield from _provider(obj.spec.llm_provider, at)
+            yield from _fallback(obj.spec.fallback, at)
             if obj.spec.executive_summary is not None:
                 yield from _provider(obj.spec.executive_summary.llm_provider, at / "executiveSummary")
         case Chain():
@@ -120,6 +127,7 @@ def _named_by_chain(chain: Chain, at: At) -> Iterator[_Named]:
     spec = chain.spec
     yield from _provider(spec.llm_provider, at)
     yield from _selected(spec.mcp_servers, at)
+    yield from _fallback(spec.fallback, at)
     for number, stage in enumerate(spec.stages):
         at_stage = (at / "stages")[number]
         for index, slot in enumerate(stage.agents):
@@ -127,7 +135,9 @@ def _named_by_chain(chain: Chain, at: At) -> Iterator[_Named]:
             yield _Named(Agent, slot.name, at_slot / "name")
             yield from _provider(slot.llm_provider, at_slot)
             yield from _selected(slot.mcp_servers, at_slot)
+            yield from _fallback(slot.fallback, at_slot)
         yield from _selected(stage.mcp_servers, at_stage)
+        yield from _fallback(stage.fallback, at_stage)
         if stage.synthesis is not None:
             # The name of the built-in agent never dangles.
             if stage.synthesis.agent not in (None, builtin.SYNTHESIS_AGENT):
@@ -136,7 +146,7 @@ def _named_by_chain(chain: Chain, at: At) -> Iterator[_Named]:
     if spec.executive_summary is not None:
         yield from _provider(spec.executive_summary.llm_provider, at / "executiveSummary")
     if spec.chat is not None:
-        if spec.chat.agent is not None:
+        if spec.chat.agent not in (None, builtin.CHAT_AGENT):
             yield _Named(Agent, spec.chat.agent, at / "chat" / "agent")
         yield from _provider(spec.chat.llm_provider, at / "chat")
         yield from _selected(spec.chat.mcp_servers, at / "chat")
@@ -147,24 +157,11 @@ def _provider(name: str | None, at: At) -> Iterator[_Named]:
         yield _Named(LLMProvider, name, at / "llmProvider")
 
 
+def _fallback(entries: Sequence[FallbackEntry] | None, at: At) -> Iterator[_Named]:
+    for index, entry in enumerate(entries or ()):
+        yield _Named(LLMProvider, entry.llm_provider, (at / "fallback")[index] / "llmProvider")
+
+
 def _selected(selections: Sequence[McpSelection] | None, at: At) -> Iterator[_Named]:
     for index, selection in enumerate(selections or ()):
         yield _Named(MCPServer, selection.name, (at / "mcpServers")[index], selection)
-
-
-def _strategies(obj: AnyResource) -> Iterator[tuple[str, At, bool]]:
-    """The strategies that `obj` sets, with their fields, and whether a synthesis shall be done with it."""
-    at = At.of(obj)
-    if isinstance(obj, Agent | Chain | InvestigationDefaults) and obj.spec.strategy is not None:
-        yield obj.spec.strategy, at / "strategy", False
-    if not isinstance(obj, Chain):
-        return
-    for number, stage in enumerate(obj.spec.stages):
-        at_stage = (at / "stages")[number]
-        for index, slot in enumerate(stage.agents):
-            if slot.strategy is not None:
-                yield slot.strategy, (at_stage / "agents")[index] / "strategy", False
-        if stage.synthesis is not None and stage.synthesis.strategy is not None:
-            yield stage.synthesis.strategy, at_stage / "synthesis" / "strategy", True
-    if obj.spec.chat is not None and obj.spec.chat.strategy is not None:
-        yield obj.spec.chat.strategy, at / "chat" / "strategy", False

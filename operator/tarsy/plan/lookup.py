@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TypeVar
 
-from tarsy.plan.builtin import AVAILABLE_STRATEGIES, SYNTHESIS_STRATEGIES
+from tarsy.plan.builtin import (
+    BACKENDS,
+    NATIVE_TOOLS,
+    PROVIDER_BACKENDS,
+    SYNTHESIS_STRATEGIES,
+    Backend,
+    runs_on,
+    strategies_of,
+)
 from tarsy.plan.catalog import Catalog
 from tarsy.plan.errors import At, PlanError
 from tarsy.plan.model import ObjectRef, Strategy
@@ -18,6 +26,7 @@ from tarsy.plan.scope import Shareable, admits, refusal
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.chain import Stage
 from tarsy.resources.v1alpha1.common import McpSelection
+from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
 
 R = TypeVar("R", bound=AnyResource)
@@ -96,14 +105,33 @@ class Lookup:
                 at / "tools", f"{server} does not allow {', '.join(unknown)} (spec.tools.allow); leave them out"
             )
 
-    def strategy_runs(self, strategy: Strategy, at: At, *, synthesis: bool = False) -> None:
-        """Reports a strategy that this version lacks, or that cannot do a synthesis where one is wanted."""
-        fitting = SYNTHESIS_STRATEGIES if synthesis else frozenset(Strategy)
-        usable = ", ".join(sorted(AVAILABLE_STRATEGIES & fitting))
-        if strategy not in fitting:
-            self.report(at, f"strategy {strategy} cannot join the results of several agents; use {usable}")
-        elif strategy not in AVAILABLE_STRATEGIES:
-            self.report(at, f"strategy {strategy} is not available in this version; use {usable}")
+    def joins(self, strategy: Strategy, at: At) -> bool:
+        """Whether a synthesis can be done with a strategy; reports when it cannot."""
+        if strategy in SYNTHESIS_STRATEGIES:
+            return True
+        usable = ", ".join(sorted(SYNTHESIS_STRATEGIES))
+        self.report(at, f"strategy {strategy} cannot join the results of several agents; use {usable}")
+        return False
+
+    def runs_on(self, strategy: Strategy, provider: LLMProvider, at: At) -> None:
+        """Reports a strategy whose backend the provider's type has not; `at` is where the strategy was chosen."""
+        if runs_on(strategy, provider.spec.type):
+            return
+        usable = ", ".join(strategies_of(provider.spec.type, strategy))
+        self.report(
+            at,
+            f"strategy {strategy} needs the backend {BACKENDS[strategy]}, which {provider} of type "
+            f"{provider.spec.type} has not; use {usable}, or an LLMProvider of another type",
+        )
+
+    def native_tools_exist(self, provider: LLMProvider) -> None:
+        """Reports native tools that a provider says it has and that its type has not."""
+        kind, wishes = provider.spec.type, provider.spec.native_tools
+        if wishes is None or Backend.GOOGLE_NATIVE in PROVIDER_BACKENDS[kind]:
+            return
+        for tool, field in NATIVE_TOOLS.items():
+            if getattr(wishes, tool):
+                self.report(At.of(provider) / "nativeTools" / field, f"type {kind} has no native tools; leave it out")
 
     def stage_fits(self, stage: Stage, at: At) -> None:
         """Reports replicas of several agents, and agents of a stage that people could not tell apart."""

@@ -60,8 +60,19 @@ class Value(_Frozen):
     secret: SecretKey | None = None
 
 
+class Rates(_Frozen):
+    """What a model costs, in US dollars for a million tokens; thinking is billed as output.
+
+    `cached` is for input the provider had cached (None: as `input`).
+    """
+
+    input: float
+    output: float
+    cached: float | None = None
+
+
 class ProviderPlan(_Frozen):
-    """One model of one provider."""
+    """One model of one provider. Without `rates` its cost is unknown, never zero."""
 
     ref: ObjectRef
     type: str
@@ -71,6 +82,7 @@ class ProviderPlan(_Frozen):
     temperature: float | None = None
     max_output_tokens: int | None = None
     context_window: int | None = None
+    rates: Rates | None = None
 
 
 class StdioTransport(_Frozen):
@@ -109,7 +121,12 @@ class ServerPlan(_Frozen):
 
 
 class Limits(_Frozen):
-    """Seconds and counts that bound a run (defaults: reference section 2, "Loop" and "Retries")."""
+    """Seconds and counts that bound a run (defaults: reference section 2, "Loop" and "Retries").
+
+    For `repeat_seconds` the result of a repeatable call is given again instead of the same call being made again;
+    after `repeats_in_a_row` of those an agent must conclude. `context_tokens` is the window of a provider that does
+    not say its own.
+    """
 
     investigation_seconds: float = 2400.0
     iteration_seconds: float = 360.0
@@ -119,10 +136,36 @@ class Limits(_Frozen):
     stall_seconds: float = 60.0
     consecutive_timeouts: int = 2
     empty_answers: int = 2
+    repeat_seconds: float = 120.0
+    repeats_in_a_row: int = 3
+    context_tokens: int = 131_072
+    finding_repairs: int = Field(default=1, ge=0, le=1)
+
+
+class Budget(_Frozen):
+    """What a whole run may use; None is no limit. Reaching one of them forces a conclusion."""
+
+    tokens: int | None = None
+    cost_usd: float | None = None
+    tool_calls: int | None = None
+    minutes: float | None = None
+
+
+class FallbackPlan(_Frozen):
+    """What an agent changes to when its provider fails: a provider, the strategy to use with it, its native tools."""
+
+    provider: ProviderPlan
+    strategy: Strategy
+    native_tools: tuple[str, ...] = ()
 
 
 class AgentPlan(_Frozen):
-    """One agent of one stage. `name` is what people see (`triage-2` for a replica), `agent` the object."""
+    """One agent of one stage. `name` is what people see (`triage-2` for a replica), `agent` the object.
+
+    `native_tools` are tools of the provider that are on (`google_search`, `code_execution`, `url_context`), in a
+    stable order; `fallback` is tried in order, and `fallback_skipped` are the providers kept out of it because they
+    cannot do this agent's work (reference section 1.7, "incompatible skipped").
+    """
 
     name: str
     agent: str
@@ -131,6 +174,9 @@ class AgentPlan(_Frozen):
     max_iterations: int
     instructions: str = ""
     servers: tuple[ServerPlan, ...] = ()
+    native_tools: tuple[str, ...] = ()
+    fallback: tuple[FallbackPlan, ...] = ()
+    fallback_skipped: tuple[str, ...] = ()
 
 
 class StagePlan(_Frozen):
@@ -146,8 +192,9 @@ class StagePlan(_Frozen):
 class Plan(_Frozen):
     """A whole run, resolved.
 
-    `objects` are all objects the plan came from, with generations. `namespace_limit` and `chain_limit` bound how many
-    runs of the namespace and of the chain are in progress at once (None: only the installation's own limit).
+    `chat` answers follow-up questions (None: none are taken). `objects` are all objects the plan came from, with
+    generations. `namespace_limit` and `chain_limit` bound how many runs of the namespace and of the chain are in
+    progress at once (None: only the installation's own limit).
     """
 
     version: Literal[1] = 1
@@ -156,7 +203,9 @@ class Plan(_Frozen):
     chain: ObjectRef
     stages: tuple[StagePlan, ...]
     executive_summary: AgentPlan | None
+    chat: AgentPlan | None = None
     limits: Limits = Limits()
+    budget: Budget = Budget()
     namespace_limit: int | None = None
     chain_limit: int | None = None
     objects: tuple[ObjectRef, ...] = ()

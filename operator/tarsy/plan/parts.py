@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tarsy.plan.model import HttpTransport, ObjectRef, ProviderPlan, SecretKey, ServerPlan, StdioTransport, Value
+from tarsy.plan.model import HttpTransport, ObjectRef, ProviderPlan, Rates, SecretKey, ServerPlan, StdioTransport, Value
 from tarsy.resources.v1alpha1.common import McpSelection, SecretKeyRef
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.mcp_server import EnvVar, Header, MCPServer
@@ -26,6 +26,13 @@ def provider_plan(provider: LLMProvider, ref: ObjectRef) -> ProviderPlan:
         temperature=spec.temperature,
         max_output_tokens=spec.max_output_tokens,
         context_window=spec.context_window,
+        rates=Rates(
+            input=spec.rates.input_per_million,
+            output=spec.rates.output_per_million,
+            cached=spec.rates.cached_input_per_million,
+        )
+        if spec.rates
+        else None,
     )
 
 

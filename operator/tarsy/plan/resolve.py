@@ -6,15 +6,23 @@ reported, so whoever mends a chain sees all that is wrong in one go.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from tarsy.plan import builtin
-from tarsy.plan.agents import Agents, Scope, last_set, servers
+from tarsy.plan.agents import Agents, Made, Servers, servers
+from tarsy.plan.bounds import budget as lowest_budget
+from tarsy.plan.bounds import costs_are_known, limits
 from tarsy.plan.catalog import Catalog
 from tarsy.plan.errors import At, PlanInvalid
+from tarsy.plan.levels import Scope, last_set
 from tarsy.plan.lookup import Lookup
-from tarsy.plan.model import Limits, Plan, ServerPlan, StagePlan, SuccessPolicy
+from tarsy.plan.model import AgentPlan, Plan, StagePlan, SuccessPolicy
+from tarsy.plan.providers import Providers
 from tarsy.plan.select import search_path
 from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.chain import Chain, Stage, Synthesis
+from tarsy.resources.v1alpha1.common import Budget, NativeTools
 from tarsy.resources.v1alpha1.investigation_defaults import (
     DEFAULTS_NAME,
     InvestigationDefaults,
@@ -29,6 +37,14 @@ def defaults_for(namespace: str, catalog: Catalog, library_namespace: str | None
     return next((found for found in objects if found is not None), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A plan, and the field each of its settings comes from, by path in the plan (missing: built in)."""
+
+    plan: Plan
+    origins: Mapping[str, At]
+
+
 def resolve(
     *,
     namespace: str,
@@ -37,6 +53,7 @@ def resolve(
     catalog: Catalog,
     library_namespace: str | None,
     source: At | None = None,
+    budget: tuple[Budget, At] | None = None,
 ) -> Plan:
     """The plan of a run.
 
@@ -47,10 +64,33 @@ def resolve(
         catalog: the objects there are.
         library_namespace: where shared objects are, or None.
         source: where the alert stands, for errors (the spec of an Alert, or an Investigation's `spec.alert`).
+        budget: the run's own, with its field; it can only lower that of the chain.
 
     Raises:
         PlanInvalid: with every mistake of the alert, the chain and what they name.
     """
+    return explain(
+        namespace=namespace,
+        alert=alert,
+        chain=chain,
+        catalog=catalog,
+        library_namespace=library_namespace,
+        source=source,
+        budget=budget,
+    ).plan
+
+
+def explain(
+    *,
+    namespace: str,
+    alert: AlertContent,
+    chain: Chain,
+    catalog: Catalog,
+    library_namespace: str | None,
+    source: At | None = None,
+    budget: tuple[Budget, At] | None = None,
+) -> Explained:
+    """The plan of a run as `resolve` makes it, and where each of its settings comes from."""
     at = source or At("Alert", namespace, "")
     look = Lookup(catalog)
     defaults = defaults_for(namespace, catalog, library_namespace)
@@ -64,91 +104,118 @@ def resolve(
     if defaults is not None:
         look.use(defaults)
     look.admitted(chain, namespace, at / "chainRef" / "name" if alert.chain_ref else at / "alertType")
-    _check_runbook(alert, at, look)
-    _check_native_tools(alert, at, chain, look)
-    agents = Agents(scope, look, _brought(alert, at, chain, scope, look))
+    wish = _wish(alert, at, chain, look)
+    agents = Agents(scope, look, Providers(scope, look, (wish, at / "nativeTools")), _brought(alert, at, scope, look))
+    gathered = _Gathered(look)
     stages = tuple(
-        _stage(stage, (scope.at_chain / "stages")[index], scope, agents, look)
+        _stage(stage, (scope.at_chain / "stages")[index], f"stages[{index}]", scope, agents, gathered)
         for index, stage in enumerate(chain.spec.stages)
     )
-    summary = agents.executive_summary()
+    of_run, complete = tuple(gathered.agents), gathered.complete
+    _wish_is_met(wish, at, chain, [agent for stage in stages for agent in stage.agents], complete, look)
+    summary = gathered.add("executive_summary", agents.executive_summary())
+    bounds, origins_of_limits = limits(scope)
+    limit, origins_of_budget = lowest_budget(scope, budget or (None, at))
+    billed = (*of_run, summary) if summary else of_run
+    costs_are_known(billed, origins_of_budget.get("cost_usd"), look)
+    chat = gathered.add("chat", agents.chat([agent for stage in stages for agent in stage.agents]))
     chain_ref = look.use(chain)
     if look.errors:
         raise PlanInvalid(look.errors)
-    return Plan(
+    plan = Plan(
         namespace=namespace,
         alert_type=alert.alert_type,
         chain=chain_ref,
         stages=stages,
         executive_summary=summary,
-        limits=_limits(scope),
+        chat=chat,
+        limits=bounds,
+        budget=limit,
         namespace_limit=scope.defaults.max_concurrent,
         chain_limit=scope.chain.max_concurrent,
         objects=look.used,
     )
+    origins = gathered.origins
+    origins |= {f"limits.{name}": field for name, field in origins_of_limits.items()}
+    origins |= {f"budget.{name}": field for name, field in origins_of_budget.items()}
+    return Explained(plan, origins)
 
 
-def _stage(stage: Stage, at: At, scope: Scope, agents: Agents, look: Lookup) -> StagePlan:
-    look.stage_fits(stage, at)
-    found = [agents.of_stage(stage, at, slot, (at / "agents")[index]) for index, slot in enumerate(stage.agents)]
-    members = [agent for agent in found if agent is not None]
+class _Gathered:
+    """The agents made so far, whether all of them could be made, and where their settings come from."""
+
+    def __init__(self, look: Lookup) -> None:
+        self.look = look
+        self.agents: list[AgentPlan] = []
+        self.origins: dict[str, At] = {}
+        self.complete = True
+
+    def add(self, path: str, made: Made | None) -> AgentPlan | None:
+        """Notes an agent that stands at `path` of the plan, and gives its part of the plan."""
+        if made is None:
+            self.complete = False
+            return None
+        self.agents.append(made.plan)
+        self.origins |= {f"{path}.{name}": at for name, at in made.origins.items()}
+        return made.plan
+
+
+def _stage(stage: Stage, at: At, path: str, scope: Scope, agents: Agents, gathered: _Gathered) -> StagePlan:
+    gathered.look.stage_fits(stage, at)
+    slots = [agents.of_stage(stage, at, slot, (at / "agents")[index]) for index, slot in enumerate(stage.agents)]
     replica = stage.replicas > 1
     if replica:
-        members = [
-            agent.model_copy(update={"name": f"{agent.name}-{number}"})
-            for agent in members[:1]
-            for number in range(1, stage.replicas + 1)
-        ]
+        only = slots[0]
+        numbers = range(1, stage.replicas + 1)
+        slots = [only.called(f"{only.plan.name}-{number}") for number in numbers] if only else [None]
+    members = [gathered.add(f"{path}.agents[{index}]", made) for index, made in enumerate(slots)]
     several = replica or len(stage.agents) > 1
     policy = last_set(
         (scope.defaults.success_policy, scope.at_defaults / "successPolicy"),
         (scope.chain.success_policy, scope.at_chain / "successPolicy"),
         (stage.success_policy, at / "successPolicy"),
     )
+    if policy:
+        gathered.origins[f"{path}.success_policy"] = policy[1]
+    synthesis = None
+    if several:
+        synthesis = gathered.add(f"{path}.synthesis", agents.synthesis(stage.synthesis or Synthesis(), at, stage))
     return StagePlan(
         name=stage.name,
-        agents=tuple(members),
+        agents=tuple(agent for agent in members if agent is not None),
         parallel=None if not several else "replica" if replica else "multi_agent",
         success_policy=SuccessPolicy(policy[0]) if policy else builtin.SUCCESS_POLICY,
-        synthesis=agents.synthesis(stage.synthesis or Synthesis(), at / "synthesis") if several else None,
+        synthesis=synthesis,
     )
 
 
-def _limits(scope: Scope) -> Limits:
-    """Field by field: built in, the defaults, the chain."""
-    set_ones: dict[str, float] = {}
-    for timeouts in (scope.defaults.timeouts, scope.chain.timeouts):
-        set_ones |= timeouts.model_dump(exclude_none=True) if timeouts else {}
-    return Limits.model_validate(set_ones)
-
-
-def _denial(chain: Chain) -> str:
-    return f"{chain} takes no tools from alerts (spec.alertTools is Denied); leave this out, or run another chain"
-
-
-def _brought(alert: AlertContent, at: At, chain: Chain, scope: Scope, look: Lookup) -> tuple[ServerPlan, ...] | None:
+def _brought(alert: AlertContent, at: At, scope: Scope, look: Lookup) -> Servers | None:
     """The servers that the alert brings; None when it brings none (an empty list is none)."""
-    if not alert.mcp_servers:
+    if not alert.mcp_servers or (scope.chain.alert_tools == "Denied"):
         return None
-    if chain.spec.alert_tools == "Denied":
-        look.report(at / "mcpServers", _denial(chain))
-        return None
-    return servers(alert.mcp_servers, at / "mcpServers", scope.path, look)
+    return servers(alert.mcp_servers, at / "mcpServers", scope.path, look), at / "mcpServers"
 
 
-def _check_native_tools(alert: AlertContent, at: At, chain: Chain, look: Lookup) -> None:
-    chosen = {} if alert.native_tools is None else alert.native_tools.to_dict()
-    for field, on in chosen.items():
-        if chain.spec.alert_tools == "Denied":
-            look.report(at / "nativeTools" / field, _denial(chain))
-        elif on:
-            look.report(at / "nativeTools" / field, "no provider of this version has native tools; leave this out")
+def _wish(alert: AlertContent, at: At, chain: Chain, look: Lookup) -> NativeTools | None:
+    """The alert's wish for native tools, if its chain takes one; reports what it brings against the chain's will."""
+    if chain.spec.alert_tools != "Denied":
+        return alert.native_tools
+    denial = f"{chain} takes no tools from alerts (spec.alertTools is Denied); leave this out, or run another chain"
+    if alert.mcp_servers:
+        look.report(at / "mcpServers", denial)
+    for field in alert.native_tools.to_dict() if alert.native_tools else ():
+        look.report(at / "nativeTools" / field, denial)
+    return None
 
 
-def _check_runbook(alert: AlertContent, at: At, look: Lookup) -> None:
-    if alert.runbook is not None and alert.runbook.url is not None:
-        look.report(
-            at / "runbook" / "url",
-            "runbooks by URL are not available in this version; put the text in runbook.inline, "
-            "or in a ConfigMap that runbook.configMapKeyRef names",
-        )
+def _wish_is_met(
+    wish: NativeTools | None, at: At, chain: Chain, agents: list[AgentPlan], complete: bool, look: Lookup
+) -> None:
+    """Reports a native tool that the alert wants and no agent of the run can have, once all agents are known."""
+    for tool, field in builtin.NATIVE_TOOLS.items() if complete else ():
+        if wish is not None and getattr(wish, tool) and not any(tool in agent.native_tools for agent in agents):
+            look.report(
+                at / "nativeTools" / field,
+                f"no agent of {chain} has a provider and a strategy with native tools; leave this out, "
+                "or run another chain",
+            )

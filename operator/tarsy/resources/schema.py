@@ -174,6 +174,7 @@ NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 KEY = r"^[-._a-zA-Z0-9]+$"
 HTTP_URL = r"^https?://[^\s/?#]+[^\s]*$"
+HOST_PORT = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$"
 TOOL = r"^[A-Za-z0-9_./-]+$"
 ALERT_TYPE = r"^[A-Za-z0-9_:]([A-Za-z0-9_.:/ -]*[A-Za-z0-9_:])?$"
 ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -187,6 +188,7 @@ HINTS = {
     LABEL: "must be lower-case letters, digits and '-', with a letter or digit at both ends",
     KEY: "must be a key of a ConfigMap or Secret: letters, digits, '-', '_' and '.'",
     HTTP_URL: "must be a URL that begins with http:// or https:// and has a host",
+    HOST_PORT: "must be a host in lower case, with a port after a colon if need be, and nothing else",
     TOOL: "must be the name of a tool: letters, digits, '_', '-', '.' and '/'",
     ALERT_TYPE: "must be letters, digits, '_', ':', and between them also '-', '.', '/' and spaces",
     ENV_NAME: "must be a name of an environment variable: letters, digits and '_', not beginning with a digit",
@@ -202,6 +204,7 @@ ObjectName = Annotated[str, StringConstraints(min_length=1, max_length=253, patt
 LabelName = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=LABEL)]
 DataKey = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=KEY)]
 HttpUrl = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=HTTP_URL)]
+HostPort = Annotated[str, StringConstraints(min_length=1, max_length=259, pattern=HOST_PORT)]
 ToolName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=TOOL)]
 AlertType = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=ALERT_TYPE)]
 Uid = Annotated[str, StringConstraints(min_length=1, max_length=64)]

@@ -8,6 +8,7 @@ import pytest
 from tarsy.controllers.active import ActiveController
 from tarsy.controllers.cache import Key
 from tarsy.controllers.investigation import ACCEPTED_UID
+from tarsy.kube.lease import LeaderElection
 from tarsy.record.run import State
 from unit.controllers.builders import OTHER_UID, UID, raw, record
 
@@ -32,7 +33,7 @@ def controller(store: Any = None) -> ActiveController:
         store or Ended(),
         store or Ended(),
         nobody,
-        nobody,
+        LeaderElection(nobody, "lib", "lease", "me"),
         nobody,
         library_namespace="lib",
         mask=str,

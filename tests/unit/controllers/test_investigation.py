@@ -8,6 +8,7 @@ import pytest
 
 from tarsy.controllers.cache import Cache
 from tarsy.controllers.investigation import ACCEPTED_UID, Desk, _masked, reconcile
+from tarsy.controllers.projection import project
 from tarsy.masking import MaskingFailed, default_masker
 from tarsy.record.run import DesiredState, State
 from tarsy.resources.v1alpha1 import InvestigationStatus
@@ -28,12 +29,13 @@ class World:
         self.deleted = False
         self.accepted: list[Any] = []
         self.wanted: list[DesiredState] = []
+        self.again: list[Any] = []
 
     def desk(self, *objects: dict[str, Any]) -> Desk:
         cache = Cache()
         for obj in objects:
             cache.put(obj)
-        return Desk(cache, self, self, self, "library", str)  # type: ignore[arg-type]
+        return Desk(cache, self, self, self, "library", str, self.again.append, self, self)  # type: ignore[arg-type]
 
     async def record(self, run: Any) -> Any:
         return self.found
@@ -149,3 +151,12 @@ async def test_investigation_of_another_alert_of_that_name_waits() -> None:
 async def test_alert_is_stored_masked_and_as_it_came_where_masking_fails(mask: Any, stored: str) -> None:
     desk = replace(World().desk(), mask=mask)
     assert await _masked("password: hunter22", desk) == stored
+
+
+async def test_status_that_is_not_the_records_is_published_again_unless_that_is_due_anyway() -> None:
+    published = record(revision=7, published_revision=7)
+    right = project(published, investigation(annotations={ACCEPTED_UID: UID}), NOW).to_dict()
+    for status, behind, again in (({"phase": "Queued"}, 0, 1), (right, 0, 0), ({"phase": "Queued"}, 1, 0)):
+        world = World(replace(published, published_revision=7 - behind))
+        await reconcile(investigation(status, annotations={ACCEPTED_UID: UID}), world.desk())
+        assert len(world.again) == again

@@ -2,12 +2,14 @@
 
 import json
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from tarsy.controllers.projection import news, project
-from tarsy.record.finding import Confidence, Finding
+from tarsy.record.finding import Claim, Confidence, Finding
+from tarsy.record.history import BudgetExceeded, BudgetLimit
 from tarsy.record.run import DesiredState, Failure, InvestigationRecord, RunOutcome, StageKind, State
 from tarsy.record.usage import Usage
 from tarsy.resources.meta import MAX_STATUS_BYTES, condition
@@ -36,6 +38,7 @@ def test_each_state_has_its_phase_and_all_conditions(state: State, phase: str, f
         "Finished": finished,
         "Succeeded": succeeded,
         "EvidenceDegraded": "False",
+        "BudgetExceeded": "False",
     }
 
 
@@ -56,6 +59,50 @@ def test_missing_servers_degrade_the_evidence_and_are_named() -> None:
     status = project(record(State.COMPLETED, evidence_missing=("kube", "logs")), investigation(), NOW)
     item = condition(status.conditions, "EvidenceDegraded")
     assert item is not None and item.status == "True" and "kube, logs" in item.message
+
+
+@pytest.mark.parametrize("limit", BudgetLimit)
+def test_reached_budget_is_a_condition_with_the_limit_as_reason_and_one_event(limit: BudgetLimit) -> None:
+    what = record(budget_exceeded=BudgetExceeded(limit, "The run's budget of 5 is reached: 5 are spent."))
+    status = project(what, investigation(), NOW)
+
+    item = condition(status.conditions, "BudgetExceeded")
+
+    assert item is not None and (item.status, item.reason) == ("True", limit.value)
+    assert item.message == "The run's budget of 5 is reached: 5 are spent."
+    assert ("Warning", "BudgetExceeded") in told(what)
+    assert ("Warning", "BudgetExceeded") not in told(what, status.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("known", "complete", "shown"),
+    [
+        (None, False, None),
+        (Decimal(0), True, "0.0000"),
+        (Decimal("0.12345"), True, "0.1234"),
+        (Decimal(3), False, "3.0000+"),
+    ],
+)
+def test_cost_is_shown_as_far_as_it_is_known(known: Decimal | None, complete: bool, shown: str | None) -> None:
+    status = project(record(cost_usd=known, cost_complete=complete), investigation(), NOW)
+
+    assert status.usage is not None and status.usage.cost_usd == shown
+    assert status.to_dict()["usage"].get("costUSD") == shown
+
+
+@pytest.mark.parametrize(
+    ("supported", "shown"),
+    [((), {}), ((False,), {"claims": 1, "supportedClaims": 0}), ((True, False), {"claims": 2, "supportedClaims": 1})],
+)
+def test_a_finding_says_how_many_of_its_claims_are_supported(
+    supported: tuple[bool, ...], shown: dict[str, int]
+) -> None:
+    claims = tuple(Claim(text="it broke", supported=holds) for holds in supported)
+    outcome = RunOutcome(State.COMPLETED, finding=Finding(summary="s", claims=claims))
+
+    status = project(record(State.COMPLETED, outcome=outcome), investigation(), NOW)
+
+    assert status.to_dict()["finding"] == {"summary": "s", "confidence": "Inconclusive"} | shown
 
 
 def test_failed_executive_summary_is_told_but_the_run_succeeded() -> None:
@@ -106,6 +153,8 @@ def test_worst_record_makes_a_status_below_the_limit_without_control_characters(
         evidence_missing=tuple(char * 1000 for _ in range(1000)),
         usage=Usage(input_tokens=2**60, output_tokens=2**60, thinking_tokens=2**60),
         model_calls=2**60,
+        cost_usd=Decimal(10) ** 12,
+        budget_exceeded=BudgetExceeded(BudgetLimit.TOKENS, char * 100_000),
         revision=2**60,
         alert_type="A" * 253,
         chain="c" * 253,

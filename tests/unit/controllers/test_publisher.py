@@ -33,6 +33,10 @@ class World:
         self.published: dict[UUID, int] = {}
         self.writes: list[tuple[str, Any]] = []
         self.refuse: dict[str, ApiError] = {}
+        self.conflicts = 0
+        self.there: Any = None
+        self.pruned: tuple[str, ...] = ()
+        self.lose_answers = False
         self.now = 1000.0
         self.told = Told()
         self.cache = Cache()
@@ -60,17 +64,38 @@ class World:
 
     async def mark_published(self, run: UUID, revision: int) -> None:
         self.published[run] = revision
+        if run in self.records:
+            self.records[run] = replace(self.records[run], published_revision=revision)
 
     async def find(self, kind: str, namespace: str, name: str) -> Any:
-        return None
+        return self.there
 
     async def patch(self, kind: str, namespace: str, name: str, body: Any, *, subresource: str) -> Any:
         if error := self.refuse.get(name):
             raise error
+        if self.conflicts:
+            self.conflicts -= 1
+            self.there = self.object(name, body["metadata"]["uid"], self.status(kind, name))
+            raise ApiError(409, "Conflict", "the object has been modified")
         self.writes.append((name, body["status"]))
-        old = self.cache.find(next(key for key in self.cache.keys_of(kind) if key.name == name))
-        status = {**old.status.to_dict(), **body["status"]}  # type: ignore[union-attr]
-        return self.object(name, body["metadata"]["uid"], status)
+        status = {**self.status(kind, name), **body["status"]}
+        for field in self.pruned:
+            status.pop(field, None)
+        answer = self.object(name, body["metadata"]["uid"], status)
+        if self.lose_answers:
+            self.cache.put(answer)  # the watch tells of it
+            raise ApiError(0, "Unreachable", "the answer was lost")
+        return answer
+
+    def status(self, kind: str, name: str) -> dict[str, Any]:
+        found = self.cache.find(next(key for key in self.cache.keys_of(kind) if key.name == name))
+        return found.status.to_dict()  # type: ignore[union-attr,no-any-return]
+
+    def overwrite(self, status: dict[str, Any]) -> None:
+        """Somebody else writes the status, and the reconcile finds that."""
+        (item,) = self.records.values()
+        self.cache.put(self.object(item.name, str(item.id), status))
+        self.publisher.again(item)
 
     def change(self, run: str = UID, **changes: Any) -> None:
         before = self.records[UUID(run)]
@@ -186,3 +211,61 @@ async def test_record_restored_from_a_backup_is_published_although_its_revision_
     w.records[UUID(UID)] = record(State.FAILED, revision=20)
     assert await w.round(2) == 1
     assert w.writes[-1][1]["phase"] == "Failed"
+
+
+async def test_status_is_made_anew_at_once_when_the_object_has_changed_and_not_for_ever(world: Any) -> None:
+    for conflicts, written, left in ((module.TRIES - 1, 1, 0), (module.TRIES, 0, 0), (100, 0, 100 - module.TRIES)):
+        w = world(record())
+        w.conflicts = conflicts
+        assert await w.round() == written
+        assert w.conflicts == left
+    w.conflicts = 0
+    assert await w.round() == 1
+
+
+async def test_status_that_somebody_else_wrote_over_is_put_right_once_a_second_and_tells_nothing(world: Any) -> None:
+    w = world(record(State.COMPLETED))
+    await w.round()
+    assert w.told.reasons == ["Succeeded"]
+    w.overwrite({"phase": "Queued"})
+    assert [await w.round(0.4), await w.round(0.4), await w.round(0.4), await w.round(5)] == [0, 0, 1, 0]
+    assert w.writes[-1][1]["phase"] == "Succeeded"
+    assert w.told.reasons == ["Succeeded"]
+
+
+async def test_status_that_could_not_be_put_right_is_tried_again(world: Any) -> None:
+    w = world(record(State.COMPLETED))
+    await w.round()
+    w.overwrite({"phase": "Queued"})
+    w.conflicts = module.TRIES
+    assert [await w.round(2), await w.round(2)] == [0, 1]
+
+
+async def test_status_of_which_the_api_keeps_only_a_part_is_not_written_for_ever(world: Any) -> None:
+    w = world(record())
+    w.pruned = ("planHash",)
+    assert await w.round() == 1
+    w.publisher.again(w.records[UUID(UID)])
+    assert [await w.round(2), await w.round(2)] == [0, 0]
+    w.change(stages=(stage(0, State.RUNNING),))
+    assert await w.round(2) == 1
+
+
+async def test_event_is_told_although_the_answer_to_the_status_was_lost(world: Any) -> None:
+    w = world(record(State.COMPLETED))
+    w.lose_answers = True
+    with pytest.raises(ApiError):
+        await w.round()
+    assert w.told.reasons == [] and len(w.writes) == 1
+    w.lose_answers = False
+    assert await w.round(1) == 0
+    assert w.told.reasons == ["Succeeded"]
+
+
+async def test_events_tell_what_is_new_since_the_last_told_whatever_others_wrote(world: Any) -> None:
+    w = world(record(stages=(stage(0, State.COMPLETED), stage(1, State.RUNNING))))
+    await w.round()
+    w.overwrite({"stages": []})
+    w.change(stages=(stage(0, State.COMPLETED), stage(1, State.RUNNING), stage(2, State.RUNNING)))
+    await w.round(2)
+    assert w.told.reasons == ["StageFinished"]

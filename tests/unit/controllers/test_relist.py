@@ -5,6 +5,7 @@ from typing import Any
 
 from tarsy.controllers.active import ActiveController
 from tarsy.controllers.cache import Key
+from tarsy.kube.lease import LeaderElection
 from tarsy.record.run import State
 from unit.controllers.builders import OTHER_UID, UID, raw, record
 
@@ -22,8 +23,13 @@ class World:
 
     def controller(self, namespaces: tuple[str, ...] = ()) -> ActiveController:
         me: Any = self
+        election = LeaderElection(me, "lib", "lease", "me")
         return ActiveController(
-            me, me, me, me, me, me, library_namespace="lib", mask=str, namespaces=namespaces, changed=asyncio.Event()
+            *(me, me, me, me, election, me),
+            library_namespace="lib",
+            mask=str,
+            namespaces=namespaces,
+            changed=asyncio.Event(),
         )
 
     async def list(self, kind: str, namespace: str | None = None) -> list[dict[str, Any]]:

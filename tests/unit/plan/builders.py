@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tarsy.plan.catalog import ResourceCatalog
+from tarsy.plan.errors import At
 from tarsy.plan.model import Plan
 from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1 import KINDS, Agent, Alert, Chain, InvestigationDefaults, LLMProvider, MCPServer
 from tarsy.resources.v1alpha1.alert import AlertSpec
+from tarsy.resources.v1alpha1.common import Budget
 
 TEAM, LIBRARY = "team-a", "library"
 OPEN = {"from": "All"}
@@ -30,6 +32,12 @@ def agent(name: str = "triage", namespace: str = TEAM, **spec: Any) -> Agent:
 def provider(name: str = "model", namespace: str = TEAM, **spec: Any) -> LLMProvider:
     made: LLMProvider = _make("LLMProvider", name, namespace, {"type": "openai", "model": "m", **spec})
     return made
+
+
+def google(name: str = "gemini", namespace: str = TEAM, **spec: Any) -> LLMProvider:
+    """A provider of the type with native tools. Its kind does not admit the type yet, what a plan makes of it does."""
+    made = provider(name, namespace, **spec)
+    return made.model_copy(update={"spec": made.spec.model_copy(update={"type": "google"})})
 
 
 def server(name: str = "kube", namespace: str = TEAM, **spec: Any) -> MCPServer:
@@ -70,10 +78,14 @@ def plan_of(
     what: AlertSpec | None = None,
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
     namespace: str = TEAM,
+    budget: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Selects the chain and resolves the plan, as a controller does."""
+    own = (Budget.model_validate(budget), At("Investigation", namespace, "i1") / "budget") if budget else None
     catalog = ResourceCatalog(objects, namespaces)
     content = what or alert()
     found = select(namespace=namespace, alert=content, catalog=catalog, library_namespace=LIBRARY)
     assert not isinstance(found, NoChain), found.message
-    return resolve(namespace=namespace, alert=content, chain=found, catalog=catalog, library_namespace=LIBRARY)
+    return resolve(
+        namespace=namespace, alert=content, chain=found, catalog=catalog, library_namespace=LIBRARY, budget=own
+    )

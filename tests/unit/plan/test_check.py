@@ -18,13 +18,22 @@ def fields(obj: AnyResource, *others: AnyResource) -> list[str]:
 BROKEN_CHAIN = chain(
     llmProvider="p",
     mcpServers=selected("s"),
-    strategy="native-thinking",
+    fallback=[{"llmProvider": "f"}],
     stages=[
-        stage("one", {"name": "two", "llmProvider": "p2", "mcpServers": selected("s2"), "strategy": "native-thinking"}),
-        stage(name="next", replicas=2, mcpServers=selected("s3"), synthesis={"agent": "j", "strategy": "langchain"}),
+        stage(
+            "one",
+            {"name": "two", "llmProvider": "p2", "mcpServers": selected("s2"), "fallback": [{"llmProvider": "f2"}]},
+        ),
+        stage(
+            name="next",
+            replicas=2,
+            mcpServers=selected("s3"),
+            fallback=[{"llmProvider": "f3"}],
+            synthesis={"agent": "j", "strategy": "langchain"},
+        ),
     ],
     executiveSummary={"llmProvider": "p3"},
-    chat={"agent": "c", "llmProvider": "p4", "mcpServers": selected("s4"), "strategy": "native-thinking"},
+    chat={"agent": "c", "llmProvider": "p4", "mcpServers": selected("s4")},
 )
 
 
@@ -33,12 +42,12 @@ def test_a_chain_reports_all_that_dangles_at_once() -> None:
         [
             "spec.llmProvider",
             "spec.mcpServers[0].name",
-            "spec.strategy",
+            "spec.fallback[0].llmProvider",
             "spec.stages[0].agents[0].name",
             "spec.stages[0].agents[1].name",
             "spec.stages[0].agents[1].llmProvider",
             "spec.stages[0].agents[1].mcpServers[0].name",
-            "spec.stages[0].agents[1].strategy",
+            "spec.stages[0].agents[1].fallback[0].llmProvider",
             "spec.stages[1].agents[0].name",
             "spec.stages[1].mcpServers[0].name",
             "spec.stages[1].synthesis.agent",
@@ -47,14 +56,14 @@ def test_a_chain_reports_all_that_dangles_at_once() -> None:
             "spec.chat.agent",
             "spec.chat.llmProvider",
             "spec.chat.mcpServers[0].name",
-            "spec.chat.strategy",
+            "spec.stages[1].fallback[0].llmProvider",
         ]
     )
 
 
 def test_a_chain_is_looked_at_again_for_all_that_it_names() -> None:
     expected = {("Agent", TEAM, name) for name in ("one", "two", "triage", "j", "c")}
-    expected |= {("LLMProvider", TEAM, name) for name in ("p", "p2", "p3", "p4")}
+    expected |= {("LLMProvider", TEAM, name) for name in ("p", "p2", "p3", "p4", "f", "f2", "f3")}
     expected |= {("MCPServer", TEAM, name) for name in ("s", "s2", "s3", "s4")}
     assert references(BROKEN_CHAIN) == expected
 
@@ -78,16 +87,20 @@ def test_a_whole_configuration_has_no_errors() -> None:
     ("obj", "expected"),
     [
         (
-            agent(mcpServers=selected("a", "b"), strategy="native-thinking"),
-            ["spec.mcpServers[0].name", "spec.mcpServers[1].name", "spec.strategy"],
+            agent(mcpServers=selected("a", "b")),
+            ["spec.mcpServers[0].name", "spec.mcpServers[1].name"],
         ),
         (agent(mcpServers=[{"name": "kube", "tools": ["drop", "list"]}]), ["spec.mcpServers[0].tools"]),
         (
-            defaults(llmProvider="x", executiveSummary={"llmProvider": "y"}, strategy="native-thinking"),
-            ["spec.llmProvider", "spec.executiveSummary.llmProvider", "spec.strategy"],
+            defaults(llmProvider="x", executiveSummary={"llmProvider": "y"}, fallback=[{"llmProvider": "z"}]),
+            ["spec.llmProvider", "spec.fallback[0].llmProvider", "spec.executiveSummary.llmProvider"],
         ),
         (server("other", tools={"allow": ["a"], "deny": ["a", "b"]}), ["spec.tools.deny"]),
         (provider(), []),
+        (
+            provider(nativeTools={"googleSearch": True, "urlContext": False}),
+            ["spec.nativeTools.googleSearch"],
+        ),
     ],
 )
 def test_each_kind_reports_its_own_fields(obj: AnyResource, expected: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The rows of reference section 1.5 that apply now: which level decides a setting."""
+"""The rows of reference section 1.5: which level decides a setting. Each test names its row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tarsy.plan.model import AgentPlan, Plan, Strategy, SuccessPolicy
-from unit.plan.builders import agent, alert, chain, defaults, plan_of, provider, selected, server, stage
+from unit.plan.builders import agent, alert, chain, defaults, google, plan_of, provider, selected, server, stage
 
 NAMES = ("kube", "logs", "traces", "metrics", "tickets")
 
@@ -19,6 +19,7 @@ def plan_with(levels: dict[str, dict[str, Any]]) -> Plan:
     return plan_of(
         [
             agent(**levels.get("agent", {})),
+            agent("answerer", **levels.get("chat_agent", {})),
             defaults(**{"llmProvider": "model", **levels.get("defaults", {})}),
             chain(**{"llmProvider": None, "stages": [the_stage], **levels.get("chain", {})}),
             *(provider(name) for name in ("model", *NAMES)),
@@ -32,12 +33,23 @@ def only(plan: Plan) -> AgentPlan:
     return plan.stages[0].agents[0]
 
 
+def chat(levels: dict[str, dict[str, Any]]) -> AgentPlan:
+    """The chat of a plan, whose block names the agent `answerer` when one is given."""
+    given = dict(levels)
+    block = {"agent": "answerer"} if "chat_agent" in given else {}
+    block |= given.pop("chat", {})
+    given["chain"] = {"chat": block, **given.get("chain", {})}
+    found = plan_with(given).chat
+    assert found is not None
+    return found
+
+
 def up_to(field: str, values: dict[str, Any], highest: int) -> dict[str, dict[str, Any]]:
     return {level: {field: value} for level, value in list(values.items())[:highest]}
 
 
 @pytest.mark.parametrize("highest", range(5))
-def test_strategy_comes_from_defaults_agent_chain_or_stage_agent(highest: int) -> None:
+def test_row_llm_backend_strategy_comes_from_defaults_agent_chain_or_stage_agent(highest: int) -> None:
     values = dict.fromkeys(("defaults", "agent", "chain", "slot"), "langchain")
     names = list(values)[:highest]
     if names:
@@ -47,26 +59,26 @@ def test_strategy_comes_from_defaults_agent_chain_or_stage_agent(highest: int) -
 
 
 @pytest.mark.parametrize("highest", range(1, 4))
-def test_provider_comes_from_defaults_chain_or_stage_agent(highest: int) -> None:
+def test_row_llm_provider_comes_from_defaults_chain_or_stage_agent(highest: int) -> None:
     values = dict(zip(("defaults", "chain", "slot"), NAMES, strict=False))
     assert only(plan_with(up_to("llmProvider", values, highest))).provider.ref.name == NAMES[highest - 1]
 
 
 @pytest.mark.parametrize("highest", range(6))
-def test_iterations_come_from_defaults_agent_chain_stage_or_stage_agent(highest: int) -> None:
+def test_row_max_iterations_come_from_defaults_agent_chain_stage_or_stage_agent(highest: int) -> None:
     values = {"defaults": 1, "agent": 2, "chain": 3, "stage": 4, "slot": 5}
     assert only(plan_with(up_to("maxIterations", values, highest))).max_iterations == (highest or 20)
 
 
 @pytest.mark.parametrize("highest", range(6))
-def test_servers_come_from_agent_chain_stage_stage_agent_or_alert_and_replace(highest: int) -> None:
+def test_row_mcp_servers_come_from_agent_chain_stage_stage_agent_or_alert_and_replace(highest: int) -> None:
     levels = ("agent", "chain", "stage", "slot", "alert")
     values = {level: selected(name) for level, name in zip(levels, NAMES, strict=True)}
     found = [item.name for item in only(plan_with(up_to("mcpServers", values, highest))).servers]
     assert found == ([NAMES[highest - 1]] if highest else [])
 
 
-def test_an_empty_list_of_servers_leaves_those_of_the_level_below() -> None:
+def test_row_mcp_servers_an_empty_list_leaves_those_of_the_level_below() -> None:
     levels = {"agent": {"mcpServers": selected("kube")}, "chain": {"mcpServers": []}, "slot": {"mcpServers": []}}
     assert [item.name for item in only(plan_with(levels)).servers] == ["kube"]
 
@@ -97,7 +109,7 @@ def test_success_policy_comes_from_defaults_chain_or_stage(highest: int) -> None
         ({"slot": {"llmProvider": "tickets"}}, "model"),
     ],
 )
-def test_executive_summary_has_a_provider_of_its_own(settings: dict[str, dict[str, Any]], expected: str) -> None:
+def test_row_exec_summary_provider_is_its_own(settings: dict[str, dict[str, Any]], expected: str) -> None:
     summary = plan_with(settings).executive_summary
     assert summary is not None
     assert summary.provider.ref.name == expected
@@ -117,6 +129,83 @@ def test_executive_summary_is_made_unless_the_nearest_setting_says_no(
     if of_chain is not None:
         levels["chain"] = {"executiveSummary": {"enabled": of_chain}}
     assert (plan_with(levels).executive_summary is not None) is made
+
+
+@pytest.mark.parametrize("highest", range(5))
+def test_row_fallback_providers_come_from_defaults_chain_stage_or_stage_agent(highest: int) -> None:
+    levels = ("defaults", "chain", "stage", "slot")
+    values = {level: [{"llmProvider": name}] for level, name in zip(levels, NAMES, strict=False)}
+    plan = plan_with(up_to("fallback", values, highest))
+    assert [entry.provider.ref.name for entry in only(plan).fallback] == ([NAMES[highest - 1]] if highest else [])
+
+
+@pytest.mark.parametrize("clearing", ["chain", "stage", "slot"])
+def test_row_fallback_providers_an_empty_list_clears_those_of_the_level_below(clearing: str) -> None:
+    levels = {"defaults": {"fallback": [{"llmProvider": "kube"}]}, clearing: {"fallback": []}}
+    plan = plan_with(levels)
+    assert only(plan).fallback == ()
+    summary = plan.executive_summary
+    assert summary is not None
+    assert bool(summary.fallback) is (clearing != "chain")
+
+
+@pytest.mark.parametrize("highest", range(4))
+def test_row_native_tools_come_from_provider_agent_or_alert_key_by_key(highest: int) -> None:
+    """Each level turns one tool of the level below off and one of its own on."""
+    wishes = [
+        {"googleSearch": True},
+        {"googleSearch": False, "codeExecution": True},
+        {"codeExecution": False, "urlContext": True},
+    ]
+    of_provider, of_agent, of_alert = [wish if highest > level else {} for level, wish in enumerate(wishes)]
+    plan = plan_of(
+        [
+            agent(strategy="native-thinking", nativeTools=of_agent),
+            chain(llmProvider="gemini"),
+            google(nativeTools=of_provider),
+        ],
+        alert(nativeTools=of_alert),
+    )
+    expected = [(), ("google_search",), ("code_execution",), ("url_context",)][highest]
+    assert only(plan).native_tools == expected
+
+
+@pytest.mark.parametrize("highest", range(5))
+def test_row_chat_strategy_comes_from_defaults_agent_chain_or_chat_block(highest: int) -> None:
+    values = dict.fromkeys(("defaults", "chat_agent", "chain", "chat"), "langchain")
+    names = list(values)[:highest]
+    if names:
+        values[names[-1]] = "react"
+    assert chat(up_to("strategy", values, highest)).strategy is (Strategy.REACT if names else Strategy.LANGCHAIN)
+
+
+@pytest.mark.parametrize("highest", range(1, 4))
+def test_row_chat_provider_comes_from_defaults_chain_or_chat_block(highest: int) -> None:
+    values = dict(zip(("defaults", "chain", "chat"), NAMES, strict=False))
+    assert chat(up_to("llmProvider", values, highest)).provider.ref.name == NAMES[highest - 1]
+
+
+@pytest.mark.parametrize("highest", range(5))
+def test_row_chat_iterations_come_from_defaults_agent_chain_or_chat_block(highest: int) -> None:
+    values = {"defaults": 1, "chat_agent": 2, "chain": 3, "chat": 4}
+    assert chat(up_to("maxIterations", values, highest)).max_iterations == (highest or 20)
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        ({}, []),
+        ({"chat_agent": {"mcpServers": selected("kube")}}, ["kube"]),
+        ({"chat_agent": {"mcpServers": selected("kube")}, "slot": {"mcpServers": selected("logs")}}, ["logs"]),
+        ({"slot": {"mcpServers": selected("logs")}, "chain": {"mcpServers": selected("traces")}}, ["traces"]),
+        ({"chain": {"mcpServers": selected("traces")}, "chat": {"mcpServers": selected("metrics")}}, ["metrics"]),
+        ({"chat": {"mcpServers": selected("metrics")}, "alert": {"mcpServers": selected("tickets")}}, ["tickets"]),
+    ],
+)
+def test_row_chat_servers_are_the_agents_the_stages_the_chains_the_chat_blocks_or_the_alerts(
+    levels: dict[str, dict[str, Any]], expected: list[str]
+) -> None:
+    assert [item.name for item in chat(levels).servers] == expected
 
 
 def test_timeouts_are_taken_field_by_field() -> None:

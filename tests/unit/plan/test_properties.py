@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from tarsy.plan.builtin import runs_on
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check, references
 from tarsy.plan.errors import PlanInvalid
@@ -15,7 +16,7 @@ from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1 import Chain
-from unit.plan.builders import LIBRARY, TEAM, agent, alert, chain, defaults, provider, server
+from unit.plan.builders import LIBRARY, TEAM, agent, alert, chain, defaults, google, provider, server
 
 names = st.sampled_from(["triage", "model", "kube", "synthesis-agent"])
 places = st.sampled_from([TEAM, LIBRARY])
@@ -42,6 +43,14 @@ allowed = st.sampled_from(
     ]
 )
 summary = st.fixed_dictionaries({"enabled": st.booleans()}, optional={"llmProvider": names})
+fallback = st.lists(
+    st.fixed_dictionaries(
+        {"llmProvider": names}, optional={"strategy": st.sampled_from(["react", "native-thinking", "langchain"])}
+    ),
+    max_size=2,
+)
+budget = st.fixed_dictionaries({}, optional={"tokens": st.integers(1, 9), "costUSD": st.integers(1, 9)})
+native_tools = st.fixed_dictionaries({}, optional={"googleSearch": st.booleans(), "urlContext": st.booleans()})
 slot = st.fixed_dictionaries(
     {"name": names},
     optional={
@@ -50,6 +59,7 @@ slot = st.fixed_dictionaries(
         "strategy": strategy,
         "maxIterations": iterations,
         "mcpServers": selections,
+        "fallback": fallback,
     },
 )
 
@@ -79,6 +89,8 @@ common: dict[str, st.SearchStrategy[Any]] = {
     "timeouts": timeouts,
     "maxConcurrent": iterations,
     "executiveSummary": summary,
+    "fallback": fallback,
+    "budget": budget,
 }
 
 
@@ -90,10 +102,21 @@ agents = st.builds(
     lambda name, place, spec: agent(name, place, **spec),
     names,
     places,
-    _specs(instructions=st.text(max_size=9), mcpServers=selections, strategy=strategy, allowedNamespaces=allowed),
+    _specs(
+        instructions=st.text(max_size=9),
+        mcpServers=selections,
+        strategy=strategy,
+        allowedNamespaces=allowed,
+        nativeTools=native_tools,
+    ),
 )
+rates = st.fixed_dictionaries({"inputPerMillion": st.integers(0, 9), "outputPerMillion": st.integers(0, 9)})
 providers = st.builds(
-    lambda name, place, spec: provider(name, place, **spec), names, places, _specs(allowedNamespaces=allowed)
+    lambda make, name, place, spec: make(name, place, **spec),
+    st.sampled_from([provider, google]),
+    names,
+    places,
+    _specs(allowedNamespaces=allowed, nativeTools=native_tools, rates=rates),
 )
 servers = st.builds(
     lambda name, place, spec: server(name, place, **spec),
@@ -144,6 +167,11 @@ def _holds(plan: Plan, known: set[tuple[str, str, str]]) -> None:
         shown = [member.name for member in each.agents]
         assert shown and len(set(shown)) == len(shown)
         assert (each.synthesis is not None) == (each.parallel is not None) == (len(shown) > 1)
+    assert plan.chat is None or plan.chat.max_iterations >= 1
+    for one in (member for each in plan.stages for member in (*each.agents, each.synthesis) if member is not None):
+        for model, strategy in ((one.provider, one.strategy), *((e.provider, e.strategy) for e in one.fallback)):
+            assert runs_on(strategy, model.type)
+            assert plan.budget.cost_usd is None or model.rates is not None
     assert Plan.model_validate_json(plan.dump()).digest == plan.digest
 
 

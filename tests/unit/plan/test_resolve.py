@@ -41,14 +41,19 @@ def test_every_error_of_a_plan_is_reported_at_once_by_field() -> None:
         executiveSummary={"llmProvider": "writer"},
         stages=[
             stage("triage", {"name": "triage", "llmProvider": "nobody"}),
-            stage({"name": "ghost", "strategy": "native-thinking"}, name="next", mcpServers=selected("nowhere")),
+            stage(
+                {"name": "ghost", "strategy": "native-thinking", "llmProvider": "model"},
+                name="next",
+                mcpServers=selected("nowhere"),
+                fallback=[{"llmProvider": "standby"}],
+            ),
             stage("triage", name="last", replicas=2, synthesis={"agent": "joiner", "strategy": "langchain"}),
         ],
     )
     broken_agent = agent(mcpServers=[{"name": "kube", "tools": ["delete", "list"]}, {"name": "gone"}])
     found = errors_of(
         [the_chain, broken_agent, provider(), server(tools={"deny": ["delete"]})],
-        alert(runbook={"url": "https://example.com/r.md"}, nativeTools={"googleSearch": True}),
+        alert(runbook={"url": "https://example.com/r.md"}),
     )
     assert set(found) == {
         "Chain spec.llmProvider",
@@ -62,13 +67,15 @@ def test_every_error_of_a_plan_is_reported_at_once_by_field() -> None:
         "Chain spec.stages[2].synthesis.strategy",
         "Agent spec.mcpServers[0].tools",
         "Agent spec.mcpServers[1].name",
-        "Alert spec.runbook.url",
-        "Alert spec.nativeTools.googleSearch",
+        "Chain spec.stages[1].fallback[0].llmProvider",
     }
     assert found["Chain spec.llmProvider"] == (
         "there is no LLMProvider modle in namespace team-a; did you mean model? Else create it, or name another"
     )
-    assert "langchain, react, single-call, synthesis" in found["Chain spec.stages[1].agents[0].strategy"]
+    assert found["Chain spec.stages[1].agents[0].strategy"] == (
+        "strategy native-thinking needs the backend google-native, which LLMProvider team-a/model of type openai "
+        "has not; use react, langchain, or an LLMProvider of another type"
+    )
 
 
 def test_a_plan_without_any_provider_says_where_one_can_be_named_and_does_not_guess() -> None:

@@ -118,6 +118,7 @@ CASES = [
             "alert": ({"alertType": "a", "data": "x"}, {"alertType": "a", "data": "y"}),
             "chainRef": ({"name": "a"}, {"name": "b"}),
             "retryOf": ({"name": "a"}, {"name": "b"}),
+            "budget": ({"tokens": 1000}, {"tokens": 1001}),
         },
     ),
     *changes(

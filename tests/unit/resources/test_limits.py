@@ -38,6 +38,40 @@ def server(name="m", **spec):
     return document("MCPServer", {"transport": {"type": "http", "http": {"url": "http://x"}}, **spec}, name)
 
 
+def chain_with(**spec):
+    return document("Chain", {"stages": [{"name": "s", "agents": [{"name": "a"}]}], **spec}, "c")
+
+
+def defaults(**spec):
+    return document("InvestigationDefaults", spec, "default")
+
+
+def rates(**change):
+    return {"inputPerMillion": 1, "outputPerMillion": 2.5} | change
+
+
+def fallback(count, **entry):
+    return [{"llmProvider": f"p-{number}", **entry} for number in range(count)]
+
+
+LOOP_LIMITS = {
+    "consecutiveTimeouts": (1, 100),
+    "emptyAnswers": (0, 100),
+    "repeatSeconds": (0, 86_400),
+    "repeatsInARow": (1, 100),
+    "contextTokens": (1024, 100_000_000),
+    "findingRepairs": (0, 1),
+}
+TIMEOUTS = (
+    "investigationSeconds",
+    "iterationSeconds",
+    "modelCallSeconds",
+    "toolCallSeconds",
+    "firstTokenSeconds",
+    "stallSeconds",
+)
+
+
 def provider(**spec):
     return document("LLMProvider", {"type": "openai", "model": "m", **spec}, "p")
 
@@ -53,6 +87,55 @@ def selection(*names):
 @pytest.mark.parametrize(
     ("good", "bad"),
     [
+        *(
+            (make(loop={field: at}), make(loop={field: beyond}))
+            for make in (chain_with, defaults)
+            for field, (low, high) in LOOP_LIMITS.items()
+            for at, beyond in ((low, low - 1), (high, high + 1))
+        ),
+        *(
+            (make(timeouts={field: at}), make(timeouts={field: beyond}))
+            for make in (chain_with, defaults)
+            for field in TIMEOUTS
+            for at, beyond in ((1, 0), (86_400, 86_401))
+        ),
+        *(
+            (make(budget={field: at}), make(budget={field: beyond}))
+            for make in (chain_with, defaults, investigation)
+            for field, at, beyond in (
+                ("tokens", 1, 0),
+                ("tokens", 10**12, 10**12 + 1),
+                ("costUSD", 0.0001, 0),
+                ("costUSD", 1_000_000, 1_000_000.01),
+                ("toolCalls", 1, 0),
+                ("toolCalls", 1_000_000, 1_000_001),
+                ("minutes", 0.1, 0.09),
+                ("minutes", 1440, 1441),
+            )
+        ),
+        *((make(fallback=fallback(8)), make(fallback=fallback(9))) for make in (chain, chain_with, defaults)),
+        (chain_with(fallback=[]), chain_with(fallback=[{"strategy": "react"}])),
+        (chain_with(fallback=fallback(1, strategy="react")), chain_with(fallback=fallback(1, strategy="single-call"))),
+        (agent(nativeTools={"googleSearch": False}), agent(nativeTools={"googleSearch": "no"})),
+        (agent(nativeTools={"urlContext": True}), agent(nativeTools={"webSearch": True})),
+        (provider(nativeTools={"codeExecution": True}), provider(nativeTools={"codeExecution": 1})),
+        (provider(rates=rates()), provider(rates={"inputPerMillion": 1})),
+        (provider(rates=rates(inputPerMillion=0)), provider(rates=rates(inputPerMillion=-0.01))),
+        (provider(rates=rates(outputPerMillion=1_000_000)), provider(rates=rates(outputPerMillion=1_000_000.1))),
+        (provider(rates=rates(cachedInputPerMillion=0)), provider(rates=rates(cachedInputPerMillion=-1))),
+        (
+            defaults(runbookHosts=[{"host": "wiki.example:8443"}]),
+            defaults(runbookHosts=[{"host": "https://wiki.example"}]),
+        ),
+        (defaults(runbookHosts=[{"host": "git.example"}]), defaults(runbookHosts=[{"host": "git.example/path"}])),
+        (
+            defaults(runbookHosts=[{"host": f"h{number}"} for number in range(32)]),
+            defaults(runbookHosts=[{"host": f"h{number}"} for number in range(33)]),
+        ),
+        (
+            defaults(runbookHosts=[{"host": "a"}, {"host": "b", "tokenSecretRef": REF}]),
+            defaults(runbookHosts=[{"host": "a"}, {"host": "a", "tokenSecretRef": REF}]),
+        ),
         (alert(data="x" * 262_144), alert(data="x" * 262_145)),
         (alert(data="é" * 131_072), alert(data="é" * 131_072 + "x")),
         (alert(data="漢" * 87_381 + "x"), alert(data="漢" * 87_382)),

@@ -18,6 +18,7 @@ from tarsy.resources.v1alpha1.common import (
     ConfigStatus,
     Iterations,
     McpSelections,
+    NativeTools,
     Strategy,
 )
 
@@ -34,6 +35,9 @@ class AgentSpec(Model):
     mcp_servers: McpSelections | None = Field(default=None, description="The MCP servers whose tools it has.")
     strategy: Strategy | None = Field(default=None, description="How it works with the model.")
     max_iterations: Iterations | None = Field(default=None, description="After so many iterations it must conclude.")
+    native_tools: NativeTools | None = Field(
+        default=None, description="Tools of the model's provider that it needs (true) or must not have (false)."
+    )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Which other namespaces may use it; none when not set."
     )

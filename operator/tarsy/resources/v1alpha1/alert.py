@@ -18,6 +18,7 @@ from tarsy.resources.v1alpha1.common import (
     ConfigMapKeyRef,
     McpSelection,
     NameRef,
+    NativeTools,
     Runbook,
     TtlSeconds,
     immutable,
@@ -32,14 +33,6 @@ class AlertDataSource(Model):
     config_map_key_ref: ConfigMapKeyRef = Field(
         description="A key of a ConfigMap in the same namespace that holds the data (at most 1 MiB)."
     )
-
-
-class NativeTools(Model):
-    """Tools of the model's provider, on or off; the provider's setting when not set."""
-
-    google_search: bool | None = Field(default=None, description="Search with Google.")
-    code_execution: bool | None = Field(default=None, description="Run code at the provider.")
-    url_context: bool | None = Field(default=None, description="Read pages by URL at the provider.")
 
 
 class AlertContent(Model):

@@ -12,13 +12,17 @@ from pydantic import Field, StringConstraints
 from tarsy.resources.meta import AGE, Column, Resource
 from tarsy.resources.schema import AlertType, LabelName, Model, ObjectName, Rule, Unique
 from tarsy.resources.v1alpha1.common import (
+    FALLBACK,
     MESSAGE_COLUMN,
     READY_COLUMNS,
     AllowedNamespaces,
+    Budget,
     Concurrency,
     ConfigStatus,
     ExecutiveSummarySettings,
+    Fallback,
     Iterations,
+    Loop,
     McpSelections,
     Strategy,
     SuccessPolicy,
@@ -37,6 +41,7 @@ class StageAgent(Model):
     strategy: Strategy | None = Field(default=None, description="Its strategy.")
     max_iterations: Iterations | None = Field(default=None, description="Its limit of iterations.")
     mcp_servers: McpSelections | None = Field(default=None, description="Its MCP servers.")
+    fallback: Fallback | None = Field(default=None, description=FALLBACK)
 
 
 class Synthesis(Model):
@@ -69,6 +74,7 @@ class Stage(Model):
     )
     max_iterations: Iterations | None = Field(default=None, description="Limit of iterations of its agents.")
     mcp_servers: McpSelections | None = Field(default=None, description="MCP servers of its agents.")
+    fallback: Fallback | None = Field(default=None, description=FALLBACK)
     synthesis: Synthesis | None = Field(
         default=None, description="How the results of several agents become one; it always happens."
     )
@@ -78,11 +84,15 @@ class ChatSettings(Model):
     """Follow-up questions to an investigation."""
 
     enabled: bool = Field(default=True, description="Whether questions are taken.")
-    agent: ObjectName | None = Field(default=None, description="Name of the Agent that answers.")
+    agent: ObjectName | None = Field(
+        default=None, description="Name of the Agent that answers; chat-agent, or a built-in one, when not set."
+    )
     strategy: Strategy | None = Field(default=None, description="Its strategy.")
     llm_provider: ObjectName | None = Field(default=None, description="Name of its LLMProvider.")
     max_iterations: Iterations | None = Field(default=None, description="Its limit of iterations.")
-    mcp_servers: McpSelections | None = Field(default=None, description="Its MCP servers.")
+    mcp_servers: McpSelections | None = Field(
+        default=None, description="Its MCP servers; the chain's when not set, else those of all its stages."
+    )
 
 
 class ChainSpec(Model):
@@ -107,7 +117,10 @@ class ChainSpec(Model):
     executive_summary: ExecutiveSummarySettings | None = Field(
         default=None, description="The short summary at the end."
     )
+    fallback: Fallback | None = Field(default=None, description=FALLBACK)
     timeouts: Timeouts | None = Field(default=None, description="Time limits of a run.")
+    loop: Loop | None = Field(default=None, description="How the loops of agents go on, and when they stop.")
+    budget: Budget | None = Field(default=None, description="What a run may use.")
     max_concurrent: Concurrency | None = Field(
         default=None, description="How many runs of this chain there may be at once."
     )

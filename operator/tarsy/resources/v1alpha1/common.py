@@ -16,6 +16,7 @@ from tarsy.resources.schema import (
     LABEL_KEY,
     LABEL_VALUE,
     DataKey,
+    HostPort,
     HttpUrl,
     LabelName,
     Model,
@@ -27,6 +28,7 @@ from tarsy.resources.schema import (
 )
 
 Strategy = Literal["react", "native-thinking", "langchain", "synthesis", "synthesis-native-thinking", "single-call"]
+LoopStrategy = Literal["react", "native-thinking", "langchain"]
 SuccessPolicy = Literal["Any", "All"]
 DesiredState = Literal["Running", "Concluded", "Cancelled"]
 WEEK_SECONDS = 604_800
@@ -35,6 +37,7 @@ YEAR_SECONDS = 31_536_000
 Iterations = Annotated[int, Field(ge=1, le=200)]
 Seconds = Annotated[int, Field(ge=1, le=86_400)]
 Concurrency = Annotated[int, Field(ge=1, le=1000)]
+Dollars = Annotated[float, Field(ge=0, le=1_000_000)]
 TtlSeconds = Annotated[int, Field(ge=0, le=YEAR_SECONDS)]
 ServerName = Annotated[LabelName, StringConstraints(max_length=40)]
 
@@ -151,6 +154,88 @@ class Timeouts(Model):
         default=None, description="From the start of a model call to the first thing it answers."
     )
     stall_seconds: Seconds | None = Field(default=None, description="Between two pieces of a model's streamed answer.")
+
+
+class Loop(Model):
+    """How the loop of an agent goes on, and when it stops."""
+
+    consecutive_timeouts: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        default=None, description="So many timeouts in a row end an agent; 2 when not set."
+    )
+    empty_answers: Annotated[int, Field(ge=0, le=100)] | None = Field(
+        default=None, description="So many times an empty answer is asked for again; 2 when not set."
+    )
+    repeat_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = Field(
+        default=None,
+        description="For so long a repeatable tool call that is made again is answered from the record; 120 when not "
+        "set.",
+    )
+    repeats_in_a_row: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        default=None, description="After so many of those an agent must conclude; 3 when not set."
+    )
+    context_tokens: Annotated[int, Field(ge=1024, le=100_000_000)] | None = Field(
+        default=None, description="The window of an LLMProvider that does not say its own; 131072 when not set."
+    )
+    finding_repairs: Annotated[int, Field(ge=0, le=1)] | None = Field(
+        default=None, description="So many times a finding without its structure is asked for again; 1 when not set."
+    )
+
+
+class Budget(Model):
+    """What a whole run may use. Reaching one of these makes it conclude out of what it knows."""
+
+    tokens: Annotated[int, Field(ge=1, le=1_000_000_000_000, json_schema_extra={"format": "int64"})] | None = Field(
+        default=None, description="All tokens of all model calls, as the providers count them."
+    )
+    cost_usd: Annotated[float, Field(ge=0.0001, le=1_000_000)] | None = Field(
+        default=None,
+        alias="costUSD",
+        description="US dollars of all model calls; every LLMProvider of the run must have rates.",
+    )
+    tool_calls: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        default=None, description="Calls of tools, of all agents together."
+    )
+    minutes: Annotated[float, Field(ge=0.1, le=1440)] | None = Field(
+        default=None, description="Minutes from the start of the run."
+    )
+
+
+class NativeTools(Model):
+    """Tools of the model's provider, on or off; where one is not set, the level below says."""
+
+    google_search: bool | None = Field(default=None, description="Search with Google.")
+    code_execution: bool | None = Field(default=None, description="Run code at the provider.")
+    url_context: bool | None = Field(default=None, description="Read pages by URL at the provider.")
+
+
+class FallbackEntry(Model):
+    """A model to change to when the one before it fails."""
+
+    llm_provider: ObjectName = Field(description="Name of the LLMProvider.")
+    strategy: LoopStrategy | None = Field(
+        default=None,
+        description="Strategy to use with it; the agent's own when not set. For agents without tools it decides "
+        "the backend only.",
+    )
+
+
+# Tri-state on purpose: not set leaves the level below, an empty list clears it.
+Fallback = Annotated[tuple[FallbackEntry, ...], Field(max_length=8)]
+FALLBACK = "Models to change to, in order, when a provider fails; an empty list: none."
+
+
+class RunbookHost(Model):
+    """A host that runbooks may be fetched from."""
+
+    host: HostPort = Field(
+        description="The host, with its port if that is not the usual one; github.com stands for its raw form too. "
+        "Only https, and only public addresses, unless the operator was started with --runbook-host for it."
+    )
+    token_secret_ref: SecretKeyRef | None = Field(
+        default=None,
+        description="A token sent to this host and no other. All that it can read is open to whoever creates alerts "
+        "here: take one that can read runbooks and nothing else.",
+    )
 
 
 class ExecutiveSummarySettings(Model):

@@ -16,6 +16,7 @@ from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.common import (
     DESIRED_STATE_ONLY_FORWARD,
     WEEK_SECONDS,
+    Budget,
     DesiredState,
     NameRef,
     ObjectRef,
@@ -41,7 +42,7 @@ class InvestigationSpec(Model):
             lambda self: (self.alert_ref is None) != (self.alert is None),
         ),
         DESIRED_STATE_ONLY_FORWARD,
-        *immutable("Investigation", "alertRef", "alert", "chainRef", "retryOf"),
+        *immutable("Investigation", "alertRef", "alert", "chainRef", "retryOf", "budget"),
     )
 
     alert_ref: ObjectRef | None = Field(default=None, description="The Alert to investigate.")
@@ -50,6 +51,9 @@ class InvestigationSpec(Model):
         default=None, description="The chain to run, whatever the alert says; first in this namespace."
     )
     retry_of: ObjectRef | None = Field(default=None, description="The Investigation that this one runs again.")
+    budget: Budget | None = Field(
+        default=None, description="What the run may use; where its chain says less, that counts."
+    )
     desired_state: DesiredState = Field(
         default="Running",
         description="Running; Concluded: stop now and summarize what is known; Cancelled. Only forward.",
@@ -82,6 +86,12 @@ class UsageSummary(Lenient):
     output_tokens: Count = Field(default=0, description="Tokens answered by models.")
     thinking_tokens: Count = Field(default=0, description="Tokens that models spent on thinking.")
     total_tokens: Count = Field(default=0, description="All tokens, as the providers count them.")
+    cost_usd: Annotated[str, StringConstraints(max_length=32)] | None = Field(
+        default=None,
+        alias="costUSD",
+        description="US dollars of all model calls, at the rates of their LLMProviders; 0.0123+ is at least so much: "
+        "of some calls the cost is not known. Not set when nothing is known.",
+    )
 
 
 class FindingSummary(Lenient):
@@ -90,7 +100,13 @@ class FindingSummary(Lenient):
     summary: Annotated[str, clipped(1024), StringConstraints(max_length=1024)] = Field(
         default="", description="What was found."
     )
-    confidence: Confidence | None = Field(default=None, description="How sure the agents are of it.")
+    confidence: Confidence | None = Field(
+        default=None, description="How sure the agents are of it, as far as their evidence carries that."
+    )
+    claims: Count | None = Field(default=None, description="Statements of the finding; not set when it makes none.")
+    supported_claims: Count | None = Field(
+        default=None, description="Statements with a citation that was found in the record."
+    )
 
 
 class LastError(Lenient):
@@ -161,6 +177,7 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
         Column("Phase", ".status.phase", description="Where the run is."),
         Column("Progress", ".status.progress", description="Finished stages of all."),
         Column("Tokens", ".status.usage.totalTokens", "integer", "All tokens so far."),
+        Column("Cost", ".status.usage.costUSD", description="US dollars so far; with a +: at least."),
         AGE,
         Column("Stage", ".status.currentStage", description="The stage that runs.", wide=True),
         Column("Duration", ".status.duration", description="From start to end.", wide=True),

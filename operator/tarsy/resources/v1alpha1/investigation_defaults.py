@@ -5,20 +5,25 @@ Decision: one a namespace, and its name is `default`, so there is never a questi
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from tarsy.resources.meta import AGE, Column, Resource
-from tarsy.resources.schema import Model, ObjectName, Rule
+from tarsy.resources.schema import Model, ObjectName, Rule, Unique
 from tarsy.resources.v1alpha1.common import (
+    FALLBACK,
     MESSAGE_COLUMN,
     READY_COLUMNS,
+    Budget,
     Concurrency,
     ConfigStatus,
     ExecutiveSummarySettings,
+    Fallback,
     Iterations,
     LocalRunbook,
+    Loop,
+    RunbookHost,
     Strategy,
     SuccessPolicy,
     Timeouts,
@@ -37,7 +42,15 @@ class InvestigationDefaultsSpec(Model):
         default=None, description="Of stages. Any: one agent must succeed; All: each must."
     )
     runbook: LocalRunbook | None = Field(default=None, description="How to go about an alert that brings no runbook.")
+    runbook_hosts: Annotated[tuple[RunbookHost, ...], Unique("host")] = Field(
+        default=(),
+        max_length=32,
+        description="Hosts that alerts may name runbooks of by URL, beside the operator's own.",
+    )
+    fallback: Fallback | None = Field(default=None, description=FALLBACK)
     timeouts: Timeouts | None = Field(default=None, description="Time limits of runs.")
+    loop: Loop | None = Field(default=None, description="How the loops of agents go on, and when they stop.")
+    budget: Budget | None = Field(default=None, description="What a run may use, where its chain does not say.")
     max_concurrent: Concurrency | None = Field(
         default=None, description="How many runs there may be at once in this namespace."
     )

@@ -11,7 +11,25 @@ from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource
 from tarsy.resources.schema import HttpUrl, Model
-from tarsy.resources.v1alpha1.common import MESSAGE_COLUMN, READY_COLUMNS, AllowedNamespaces, ConfigStatus, SecretKeyRef
+from tarsy.resources.v1alpha1.common import (
+    MESSAGE_COLUMN,
+    READY_COLUMNS,
+    AllowedNamespaces,
+    ConfigStatus,
+    Dollars,
+    NativeTools,
+    SecretKeyRef,
+)
+
+
+class Rates(Model):
+    """What the model costs, in US dollars for a million tokens; thinking is paid as output."""
+
+    input_per_million: Dollars = Field(description="Tokens sent to it.")
+    output_per_million: Dollars = Field(description="Tokens it answers, with its thinking.")
+    cached_input_per_million: Dollars | None = Field(
+        default=None, description="Tokens sent that the provider had cached; as inputPerMillion when not set."
+    )
 
 
 class LLMProviderSpec(Model):
@@ -31,6 +49,12 @@ class LLMProviderSpec(Model):
     max_output_tokens: int | None = Field(default=None, ge=1, le=10_000_000, description="Most tokens of one answer.")
     context_window: int | None = Field(
         default=None, ge=1024, le=100_000_000, description="How many tokens the model can read at once."
+    )
+    native_tools: NativeTools | None = Field(
+        default=None, description="Its native tools that are on where neither agent nor alert says otherwise."
+    )
+    rates: Rates | None = Field(
+        default=None, description="What it costs; not set: unknown, and budgets in dollars refuse it."
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Which other namespaces may use it; none when not set."

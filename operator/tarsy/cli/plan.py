@@ -1,0 +1,145 @@
+"""`tarsy plan`: what a run would do, out of files, without a cluster.
+
+Decision: the very code of acceptance makes the plan, over a catalog of the files' objects, so what this prints is what
+the operator will do; what it cannot know (whether Secrets are there, and servers answer) it does not guess.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+import yaml
+from rich.console import Console
+
+from tarsy.cli.plan_files import Manifests, Problem, read
+from tarsy.cli.plan_tree import tree
+from tarsy.plan.catalog import ResourceCatalog
+from tarsy.plan.check import check
+from tarsy.plan.errors import At, PlanError, PlanInvalid
+from tarsy.plan.resolve import Explained, explain
+from tarsy.plan.select import NoChain, select
+from tarsy.resources.meta import AnyResource
+from tarsy.resources.v1alpha1 import Alert, Investigation
+from tarsy.resources.v1alpha1.alert import AlertContent
+
+Format = Literal["text", "yaml", "json"]
+_WIDTH = 160
+
+
+def show_plan(
+    paths: Sequence[Path], alert: Path, *, namespace: str, library_namespace: str, output: Format = "text"
+) -> int:
+    """Prints the plan to standard output and every error to standard error; the exit status.
+
+    Args:
+        paths: files and folders with the configuration.
+        alert: the file with the Alert, or the Investigation, to plan for.
+        namespace: that of objects that name none.
+        library_namespace: where shared objects are.
+        output: text for people, yaml and json for programs.
+    """
+    manifests = read([*paths, alert], namespace)
+    catalog = ResourceCatalog(manifests.objects.values(), manifests.namespaces)
+    run = _run_in(alert, manifests)
+    explained = None
+    errors: list[PlanError] = []
+    if run is not None:
+        try:
+            explained = _explain(run, catalog, manifests, library_namespace)
+        except PlanInvalid as invalid:
+            errors += invalid.errors
+    for obj in manifests.objects.values():
+        errors += check(obj, catalog)
+    found = (manifests.problem(error) for error in dict.fromkeys(errors))
+    problems = [*manifests.problems, *(problem for problem in found if problem is not None)]
+    if explained is not None:
+        _print(explained, output)
+    for problem in dict.fromkeys(problems):
+        sys.stderr.write(f"{problem}\n")
+    return 1 if problems else 0
+
+
+def _run_in(file: Path, manifests: Manifests) -> AnyResource | None:
+    """The one Alert or Investigation of a file."""
+    kinds = (Investigation, Alert)
+    there = [key for key, name in manifests.files.items() if Path(name).resolve() == file.resolve()]
+    found = [manifests.objects[key] for key in there if isinstance(manifests.objects.get(key), kinds)]
+    runs = [obj for obj in found if isinstance(obj, Investigation)] or found
+    if len(runs) == 1:
+        return runs[0]
+    broken = any(key in manifests.broken for key in there)
+    if not (broken and not runs) and file.exists():
+        manifests.problems.append(
+            Problem(str(file), "", f"holds {len(runs)} Alerts or Investigations to plan for; name a file with one")
+        )
+    return None
+
+
+def _explain(
+    run: AnyResource, catalog: ResourceCatalog, manifests: Manifests, library_namespace: str
+) -> Explained | None:
+    namespace = run.metadata.namespace
+    content: AlertContent | None = run.spec if isinstance(run, Alert) else None
+    source, chain_ref, budget = At.of(run), None, None
+    if isinstance(run, Investigation):
+        spec = run.spec
+        chain_ref = (spec.chain_ref.name, source / "chainRef" / "name") if spec.chain_ref else None
+        budget = (spec.budget, source / "budget") if spec.budget else None
+        if spec.alert is not None:
+            content, source = spec.alert, source / "alert"
+        elif spec.alert_ref is not None:
+            alert = catalog.get(Alert, namespace, spec.alert_ref.name)
+            if alert is None:
+                at = source / "alertRef" / "name"
+                raise PlanInvalid([at.error(f"there is no Alert {spec.alert_ref.name} in the files; add it")])
+            content, source = alert.spec, At.of(alert)
+    assert content is not None  # the kind's rules ask for one of them
+    chain = select(
+        namespace=namespace,
+        alert=content,
+        catalog=catalog,
+        library_namespace=library_namespace,
+        source=source,
+        chain_ref=chain_ref,
+    )
+    if isinstance(chain, NoChain):
+        field, _, message = chain.message.partition(": ")
+        raise PlanInvalid([PlanError(source.kind, source.namespace, source.name, field, message)])
+    return explain(
+        namespace=namespace,
+        alert=content,
+        chain=chain,
+        catalog=catalog,
+        library_namespace=library_namespace,
+        source=source,
+        budget=budget,
+    )
+
+
+def _print(explained: Explained, output: Format) -> None:
+    if output == "text":
+        console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+        console.print(tree(explained))
+        return
+    document = document_of(explained)
+    if output == "json":
+        sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+    else:
+        sys.stdout.write(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110))
+
+
+def document_of(explained: Explained) -> dict[str, Any]:
+    """The plan, its hash, and where its settings come from, for programs."""
+    origins: Iterable[tuple[str, At]] = sorted(explained.origins.items())
+    return {
+        "planHash": explained.plan.digest,
+        "plan": explained.plan.model_dump(mode="json"),
+        "origins": {
+            path: {"kind": at.kind, "namespace": at.namespace, "name": at.name, "field": at.path}
+            for path, at in origins
+        },
+    }

@@ -1,0 +1,152 @@
+"""Manifests from files, as `kubectl apply` would take them, with everything that is wrong with them.
+
+Decision: what is not of this project is skipped (a folder for kustomize holds Deployments and Secrets as well), but of
+what is ours nothing is: an unknown field, a key that is written twice and an object that is there twice are errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tarsy.plan.errors import PlanError
+from tarsy.resources.meta import GROUP, AnyResource
+from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.v1alpha1 import KINDS
+
+SUFFIXES = (".yaml", ".yml", ".json")
+Identity = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong: in which file, object and field."""
+
+    file: str
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.file, self.where, self.message) if part)
+
+
+@dataclass(slots=True)
+class Manifests:
+    """The objects of some files, in order, the labels of namespaces, and what is wrong."""
+
+    objects: dict[Identity, AnyResource] = field(default_factory=dict)
+    files: dict[Identity, str] = field(default_factory=dict)
+    namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    broken: set[Identity] = field(default_factory=set)
+
+    def problem(self, error: PlanError) -> Problem | None:
+        """An error of a plan as a problem of a file; None when it follows from an object that is reported itself."""
+        for kind, _, name in self.broken:
+            if error.message.startswith(f"there is no {kind} {name} in namespace "):
+                return None
+        named = f"{error.kind} {error.namespace}/{error.name}"
+        file = self.files.get((error.kind, error.namespace, error.name), "")
+        return Problem(file, f"{named}: {error.field}", error.message)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as Kubernetes reads it: no timestamps, and no key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+            if key in seen and key != "<<":
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {key} is there twice; keep one", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:timestamp"]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read(paths: Iterable[Path], namespace: str) -> Manifests:
+    """The manifests of files and folders (with their sub-folders).
+
+    Args:
+        paths: what is read; a file that is named twice is read once.
+        namespace: that of objects that name none.
+    """
+    manifests = Manifests()
+    files: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            manifests.problems.append(Problem(str(path), "", "there is no such file or folder; name another"))
+        found = sorted(item for item in path.rglob("*") if item.suffix in SUFFIXES) if path.is_dir() else [path]
+        for file in found:
+            if file.is_file():
+                files.setdefault(file.resolve(), file)
+    for file in files.values():
+        _read(file, namespace, manifests)
+    return manifests
+
+
+def _read(file: Path, namespace: str, manifests: Manifests) -> None:
+    try:
+        documents = list(yaml.load_all(file.read_text(encoding="utf-8"), _Loader))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}" if mark is not None else ""
+        message = getattr(error, "problem", None) or "it cannot be read as YAML"
+        manifests.problems.append(Problem(str(file), where, f"is no YAML that Kubernetes takes: {message}"))
+        return
+    for document in _objects(documents):
+        if not isinstance(document, Mapping):
+            manifests.problems.append(Problem(str(file), "", "holds something that is no object; take it out"))
+        elif _is_ours(document):
+            _take(document, file, namespace, manifests)
+        elif document.get("apiVersion") == "v1" and document.get("kind") == "Namespace":
+            meta = document.get("metadata") or {}
+            manifests.namespaces[str(meta.get("name"))] = meta.get("labels") or {}
+
+
+def _objects(documents: Iterable[Any]) -> Iterator[Any]:
+    for document in documents:
+        items = document.get("items") if isinstance(document, Mapping) else None
+        if isinstance(items, list) and str(document.get("kind")).endswith("List"):
+            yield from _objects(items)
+        elif document is not None:
+            yield document
+
+
+def _is_ours(document: Mapping[str, Any]) -> bool:
+    version = document.get("apiVersion")
+    if isinstance(version, str) and version:
+        return version.split("/", 1)[0] == GROUP
+    return document.get("kind") in KINDS  # an apiVersion that was forgotten
+
+
+def _take(document: Mapping[str, Any], file: Path, namespace: str, manifests: Manifests) -> None:
+    meta = document.get("metadata")
+    meta = dict(meta) if isinstance(meta, Mapping) else {}
+    meta.setdefault("namespace", namespace)
+    identity = (str(document.get("kind")), str(meta["namespace"]), str(meta.get("name", "")))
+    where = f"{identity[0]} {identity[1]}/{identity[2]}"
+    before = manifests.files.get(identity)
+    if before is not None:
+        manifests.problems.append(Problem(str(file), where, f"is in {before} too; keep one of them"))
+        return
+    manifests.files[identity] = str(file)
+    try:
+        manifests.objects[identity] = parse({**document, "metadata": meta})
+    except InvalidResource as invalid:
+        manifests.broken.add(identity)
+        manifests.problems += [
+            Problem(str(file), f"{where}: {error.path}" if error.path else where, error.message)
+            for error in invalid.errors
+        ]

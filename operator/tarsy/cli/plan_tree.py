@@ -1,0 +1,100 @@
+"""A plan on a terminal: a tree of the chain, its stages and agents, each setting with the field it comes from.
+
+Decision: names come from other people's objects, so they are printed as `Text`, which interprets nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from tarsy.plan.errors import At
+from tarsy.plan.model import AgentPlan, Plan, ProviderPlan, ServerPlan, StagePlan
+from tarsy.plan.resolve import Explained
+
+BUILT_IN = "built in"
+Row = tuple[str, str, At | None]
+
+
+def tree(explained: Explained) -> Tree:
+    """The plan as a tree."""
+    plan, origins = explained.plan, explained.origins
+    root = Tree(Text(f"Chain {plan.chain.namespace}/{plan.chain.name}", style="bold"))
+    root.add(_table([("alert type", plan.alert_type, None), ("namespace", plan.namespace, None)], origin=False))
+    for index, stage in enumerate(plan.stages):
+        _stage(root, stage, f"stages[{index}]", origins)
+    for path, title, agent in (
+        ("executive_summary", "executive summary", plan.executive_summary),
+        ("chat", "chat", plan.chat),
+    ):
+        if agent is not None:
+            _agent(root, title, agent, path, origins)
+    _figures(root, plan, origins)
+    return root
+
+
+def _stage(root: Tree, stage: StagePlan, path: str, origins: Mapping[str, At]) -> None:
+    head = Text("stage ")
+    head.append(stage.name, style="bold")
+    branch = root.add(head)
+    branch.add(_table([("success policy", stage.success_policy.value, origins.get(f"{path}.success_policy"))]))
+    for index, agent in enumerate(stage.agents):
+        _agent(branch, "agent", agent, f"{path}.agents[{index}]", origins)
+    if stage.synthesis is not None:
+        _agent(branch, "synthesis", stage.synthesis, f"{path}.synthesis", origins)
+
+
+def _agent(parent: Tree, title: str, agent: AgentPlan, path: str, origins: Mapping[str, At]) -> None:
+    def of(field: str) -> At | None:
+        return origins.get(f"{path}.{field}")
+
+    head = Text(f"{title} ")
+    head.append(agent.name, style="bold")
+    if agent.agent != agent.name:
+        head.append(f" (Agent {agent.agent})")
+    rows: list[Row] = [
+        ("strategy", agent.strategy.value, of("strategy")),
+        ("provider", _provider(agent.provider), of("provider")),
+        ("iterations", str(agent.max_iterations), of("max_iterations")),
+    ]
+    rows += [("server", _server(server), of("servers")) for server in agent.servers]
+    rows += [("native tool", tool, of(f"native_tools.{tool}")) for tool in agent.native_tools]
+    rows += [
+        ("fallback", f"{_provider(entry.provider)} with {entry.strategy.value}", of("fallback"))
+        for entry in agent.fallback
+    ]
+    rows += [("left out", f"{name}, which cannot do this work", of("fallback")) for name in agent.fallback_skipped]
+    parent.add(head).add(_table(rows))
+
+
+def _figures(root: Tree, plan: Plan, origins: Mapping[str, At]) -> None:
+    for title, name, values in (("limits", "limits", plan.limits), ("budget", "budget", plan.budget)):
+        rows: list[Row] = [
+            (field.replace("_", " "), f"{value:.12g}", origins.get(f"{name}.{field}"))
+            for field, value in values.model_dump().items()
+            if value is not None
+        ]
+        if rows:
+            root.add(Text(title)).add(_table(rows))
+
+
+def _provider(provider: ProviderPlan) -> str:
+    return f"{provider.ref.namespace}/{provider.ref.name} ({provider.type}, {provider.model})"
+
+
+def _server(server: ServerPlan) -> str:
+    tools = ", ".join(server.selected) or ", ".join(server.allow) or "all tools"
+    without = f" but {', '.join(server.deny)}" if server.deny else ""
+    return f"{server.ref.namespace}/{server.name} ({tools}{without})"
+
+
+def _table(rows: list[Row], *, origin: bool = True) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for name, value, at in rows:
+        where = BUILT_IN if at is None else f"{at.kind} {at.namespace}/{at.name} {at.path}"
+        cells = [Text(name), Text(value, style="cyan")]
+        table.add_row(*cells, *([Text(where, style="dim")] if origin else []))
+    return table

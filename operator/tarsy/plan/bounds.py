@@ -1,0 +1,60 @@
+"""The limits and the budget of a run, field by field, and whether its cost can be counted.
+
+Decision: a chain's budget replaces the namespace's, since whoever writes a chain knows what it needs; an
+Investigation's can only make it smaller, since whoever starts a run must not spend what the chain does not allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tarsy.plan.errors import At
+from tarsy.plan.levels import Level, Scope
+from tarsy.plan.lookup import Lookup
+from tarsy.plan.model import AgentPlan, Budget, Limits
+from tarsy.resources.v1alpha1.common import Budget as BudgetSpec
+from tarsy.resources.v1alpha1.llm_provider import LLMProvider
+
+
+def limits(scope: Scope) -> tuple[Limits, Mapping[str, At]]:
+    """Field by field: built in, the defaults, the chain; with where each that is set stands."""
+    values: dict[str, float] = {}
+    origins: dict[str, At] = {}
+    for spec, at in ((scope.defaults, scope.at_defaults), (scope.chain, scope.at_chain)):
+        for block, where in ((spec.timeouts, at / "timeouts"), (spec.loop, at / "loop")):
+            for name, field in type(block).model_fields.items() if block else ():
+                value = getattr(block, name)
+                if value is not None:
+                    values[name], origins[name] = value, where / str(field.alias)
+    return Limits.model_validate(values), origins
+
+
+def budget(scope: Scope, of_run: Level[BudgetSpec]) -> tuple[Budget, Mapping[str, At]]:
+    """Field by field: the defaults, the chain, and the run's own where it is lower; with where each stands."""
+    values: dict[str, float] = {}
+    origins: dict[str, At] = {}
+    for spec, at in (
+        (scope.defaults.budget, scope.at_defaults / "budget"),
+        (scope.chain.budget, scope.at_chain / "budget"),
+        of_run,
+    ):
+        for name, field in BudgetSpec.model_fields.items() if spec else ():
+            value = getattr(spec, name)
+            if value is None or (spec is of_run[0] and value >= values.get(name, value + 1)):
+                continue
+            values[name], origins[name] = value, at / str(field.alias)
+    return Budget.model_validate(values), origins
+
+
+def costs_are_known(agents: Iterable[AgentPlan], at_cost: At | None, look: Lookup) -> None:
+    """Reports every provider without rates when there is a budget in dollars, which stands in field `at_cost`."""
+    if at_cost is None:
+        return
+    for agent in agents:
+        for provider in (agent.provider, *(entry.provider for entry in agent.fallback)):
+            if provider.rates is None:
+                look.report(
+                    At(LLMProvider.KIND, provider.ref.namespace, provider.ref.name) / "rates",
+                    f"is not set, but {at_cost.kind} {at_cost.namespace}/{at_cost.name} has a budget in dollars "
+                    f"({at_cost.path}); set inputPerMillion and outputPerMillion, or leave costUSD out",
+                )

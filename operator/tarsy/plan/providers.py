@@ -1,0 +1,162 @@
+"""The models of a plan: which provider an agent gets, its native tools, and what it changes to when that one fails.
+
+Decision: what a provider offers by itself (its own `nativeTools`) is used where the strategy can, and silently left
+where it cannot; what an Agent asks for must be there. A fallback that cannot do an agent's work is left out of that
+agent's list (reference section 1.7), so one list can serve a whole namespace; only when no entry can do the work is it
+an error, since the author believes to have a fallback and has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tarsy.plan import builtin
+from tarsy.plan.errors import At
+from tarsy.plan.levels import Level, Scope, last_set
+from tarsy.plan.lookup import Lookup
+from tarsy.plan.model import FallbackPlan, ProviderPlan, Strategy
+from tarsy.plan.parts import provider_plan
+from tarsy.resources.v1alpha1.agent import Agent
+from tarsy.resources.v1alpha1.common import FallbackEntry, NativeTools
+from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
+from tarsy.resources.v1alpha1.llm_provider import LLMProvider
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A provider, its part of the plan, and the field that chose it."""
+
+    provider: LLMProvider
+    plan: ProviderPlan
+    at: At
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an agent does with its provider: its strategy, and the native tools it has, each with its field."""
+
+    choice: Choice
+    strategy: Strategy
+    native_tools: dict[str, At]
+    wish: Level[NativeTools]
+
+
+@dataclass(frozen=True, slots=True)
+class Fallbacks:
+    """What an agent changes to, the providers left out, and the field the list stands in (None: nowhere)."""
+
+    plans: tuple[FallbackPlan, ...] = ()
+    skipped: tuple[str, ...] = ()
+    at: At | None = None
+
+
+class Providers:
+    """Chooses models for the agents of one plan; what is wrong goes to `look`."""
+
+    def __init__(self, scope: Scope, look: Lookup, of_alert: Level[NativeTools]) -> None:
+        """Takes the alert's wish for native tools, which is the highest."""
+        self._scope = scope
+        self._look = look
+        self._of_alert = of_alert
+
+    def choose(self, own: Level[str], of_defaults: Level[str] | None = None) -> Choice | None:
+        """The provider of an agent: `own` is its own field, `of_defaults` one of the defaults for its purpose."""
+        scope = self._scope
+        chosen = last_set(
+            (scope.defaults.llm_provider, scope.at_defaults / "llmProvider"),
+            of_defaults or (None, scope.at_defaults),
+            (scope.chain.llm_provider, scope.at_chain / "llmProvider"),
+            own,
+        )
+        if chosen is None:
+            self._look.report(
+                scope.at_chain / "llmProvider",
+                "no LLMProvider is chosen; name one here, or in spec.llmProvider of "
+                f"{InvestigationDefaults.KIND} {scope.at_defaults.name} in namespace {' or '.join(scope.path)}",
+            )
+            return None
+        return self._named(*chosen)
+
+    def work(self, choice: Choice, strategy: Strategy, wish: Level[NativeTools]) -> Work:
+        """What an agent does with a provider; reports the native tools that it wants and cannot have.
+
+        An alert's wish is no error here: it is for those agents that can have it (see `resolve`).
+        """
+        on, refused = self._native_tools(choice.provider, strategy, wish)
+        for at in refused.values():
+            if at.kind == Agent.KIND:
+                self._look.report(at, self._no_native_tools(choice.provider, strategy))
+        return Work(choice, strategy, on, wish)
+
+    def fallback(self, work: Work, *levels: Level[tuple[FallbackEntry, ...]]) -> Fallbacks:
+        """What an agent changes to when its provider fails; the last level that is set counts, `[]` clears."""
+        scope = self._scope
+        chosen = last_set(
+            (scope.defaults.fallback, scope.at_defaults / "fallback"),
+            (scope.chain.fallback, scope.at_chain / "fallback"),
+            *levels,
+        )
+        if chosen is None:
+            return Fallbacks()
+        entries, at = chosen
+        plans: list[FallbackPlan] = []
+        skipped: list[str] = []
+        reasons: list[str] = []
+        for index, entry in enumerate(entries):
+            choice = self._named(entry.llm_provider, at[index] / "llmProvider")
+            if choice is None:
+                return Fallbacks(at=at)
+            if choice.plan.ref == work.choice.plan.ref:
+                continue  # a change to itself is none
+            strategy = builtin.stand_in(work.strategy, Strategy(entry.strategy) if entry.strategy else None)
+            on, refused = self._native_tools(choice.provider, strategy, work.wish)
+            if not builtin.runs_on(strategy, choice.provider.spec.type):
+                reasons.append(f"{choice.provider} has not the backend of strategy {strategy}")
+            elif needed := [tool for tool in refused if tool in work.native_tools]:
+                fields = ", ".join(builtin.NATIVE_TOOLS[tool] for tool in needed)
+                reasons.append(f"{choice.provider} with strategy {strategy} has not {fields}")
+            else:
+                plans.append(FallbackPlan(provider=choice.plan, strategy=strategy, native_tools=tuple(on)))
+                continue
+            skipped.append(choice.plan.ref.name)
+        if skipped and not plans:
+            self._look.report(
+                at,
+                f"no entry can stand in for {work.choice.provider} with strategy {work.strategy}: "
+                f"{'; '.join(reasons)}; give an entry a strategy that its provider has, or name other providers",
+            )
+        return Fallbacks(tuple(plans), tuple(skipped), at)
+
+    def _named(self, name: str, at: At) -> Choice | None:
+        provider = self._look.named(LLMProvider, at.namespace, name, at)
+        # Defaults grant nothing to other namespaces, so what the library's name must admit the run by itself.
+        from_defaults = at.kind == InvestigationDefaults.KIND
+        if provider is None or (from_defaults and not self._look.admitted(provider, self._scope.namespace, at)):
+            return None
+        self._look.native_tools_exist(provider)
+        return Choice(provider, provider_plan(provider, self._look.use(provider)), at)
+
+    def _native_tools(
+        self, provider: LLMProvider, strategy: Strategy, wish: Level[NativeTools]
+    ) -> tuple[dict[str, At], dict[str, At]]:
+        """The native tools that are on, and those that agent or alert want and cannot have, each with its field."""
+        levels = ((provider.spec.native_tools, At.of(provider) / "nativeTools"), wish, self._of_alert)
+        native = builtin.BACKENDS[strategy] is builtin.Backend.GOOGLE_NATIVE
+        native = native and builtin.runs_on(strategy, provider.spec.type)
+        on: dict[str, At] = {}
+        refused: dict[str, At] = {}
+        for tool, field in builtin.NATIVE_TOOLS.items():
+            chosen = last_set(*((getattr(wishes, tool) if wishes else None, at / field) for wishes, at in levels))
+            if chosen is None or not chosen[0]:
+                continue
+            if native:
+                on[tool] = chosen[1]
+            elif chosen[1].kind != LLMProvider.KIND:
+                refused[tool] = chosen[1]
+        return on, refused
+
+    def _no_native_tools(self, provider: LLMProvider, strategy: Strategy) -> str:
+        native = builtin.Backend.GOOGLE_NATIVE
+        if native not in builtin.PROVIDER_BACKENDS[provider.spec.type]:
+            return f"{provider} of type {provider.spec.type} has no native tools; leave this out, or use another"
+        return f"strategy {strategy} cannot use native tools; leave this out, or use one with the backend {native}"
