@@ -6,11 +6,15 @@ written, cancellation.
 """
 
 from dataclasses import dataclass
+from typing import assert_never
 from uuid import UUID
 
+from tarsy.engine.budget import BudgetSpent
 from tarsy.engine.call import ModelCallFailed
-from tarsy.engine.context import synthesis_context
+from tarsy.engine.context import room_for_work, synthesis_context
 from tarsy.engine.conversation import Conversation
+from tarsy.engine.cutoff import cutoff_event, last_words, side_by_side
+from tarsy.engine.finding import settle_finding
 from tarsy.engine.loop import FunctionCalls, run_loop
 from tarsy.engine.ports import Toolbox, World
 from tarsy.engine.prompts import builder
@@ -22,6 +26,9 @@ from tarsy.plan.model import AgentPlan, Limits, Strategy
 from tarsy.record.ids import event_id
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, Failure, ModelCallKind, StageKind, State
 from tarsy.record.timeline import Event, EventStatus, EventType
+
+_NATIVE = frozenset({Strategy.NATIVE_THINKING, Strategy.SYNTHESIS_NATIVE_THINKING})
+"""Strategies whose backend has tools of its own. Nothing else of theirs differs here: the client is the provider's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +68,15 @@ async def run_agent(
         return AgentResult(identity, record.state, record.result or "", record.failure)
     conversation = Conversation.resume(stage, agent, limits, record)
     try:
-        text = await _run_strategy(conversation, kind, task, world)
+        text = conversation.loop.final_answer or await _run_strategy(conversation, kind, task, world)
+        if text.strip() and task.finds(concluding=world.concluding):
+            text = await settle_finding(conversation, text, world)
     except ModelCallFailed as error:
         return await _close(world, conversation, AgentResult(identity, error.state, failure=error.failure))
+    except BudgetSpent as spent:
+        return await _cut_off(world, conversation, task, spent)
+    finally:
+        world.meter.ended(identity)
     if not text.strip():
         failure = Failure("EmptyAnswer", f"model {agent.provider.model} gave no answer")
         return await _close(world, conversation, AgentResult(identity, State.FAILED, failure=failure))
@@ -71,33 +84,34 @@ async def run_agent(
 
 
 async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task, world: World) -> str:
-    agent = conversation.agent
+    agent, began = conversation.agent, conversation.began
+    native = agent.native_tools if agent.strategy in _NATIVE else ()
     match agent.strategy:
-        case Strategy.LANGCHAIN | Strategy.REACT:
+        case Strategy.LANGCHAIN | Strategy.NATIVE_THINKING | Strategy.REACT:
             async with world.toolboxes.open(agent.servers) as toolbox:
                 await _report_missing(conversation, toolbox, world)
                 instructions = builder.server_instructions(agent, toolbox.instructions)
                 react = agent.strategy is Strategy.REACT
                 sections = [react_section(toolbox.tools)] if react else []
-                opening = builder.investigation_messages(agent, task, toolbox.unavailable, instructions, sections)
+                opening = builder.investigation_messages(
+                    agent, task, began, toolbox.unavailable, instructions, sections
+                )
                 manner = ReactCalls(toolbox.tools) if react else FunctionCalls()
-                return await run_loop(conversation, opening, toolbox, world, manner)
-        case Strategy.SYNTHESIS | Strategy.SINGLE_CALL:
+                return await run_loop(conversation, opening, toolbox, world, manner, native)
+        case Strategy.SYNTHESIS | Strategy.SYNTHESIS_NATIVE_THINKING | Strategy.SINGLE_CALL:
             if task.summarise is not None:
                 opening = builder.summary_messages(agent, task.summarise)
                 return await run_single_call(conversation, ModelCallKind.EXECUTIVE_SUMMARY, opening, world)
             if task.synthesise is not None:
-                work = synthesis_context(task.agents, await world.recorder.stage_timeline(task.synthesise))
-                opening = builder.synthesis_messages(agent, task, work)
-                return await run_single_call(conversation, ModelCallKind.SYNTHESIS, opening, world)
-            opening = builder.investigation_messages(agent, task, {}, {})
-            return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world)
-        case Strategy.NATIVE_THINKING | Strategy.SYNTHESIS_NATIVE_THINKING:
-            # The plan refuses these at acceptance; a plan stored by a newer version may hold them all the same.
-            raise ModelCallFailed(
-                State.FAILED,
-                Failure("StrategyUnavailable", f"strategy {agent.strategy.value} is not available in this version"),
-            )
+                window = agent.provider.context_window or conversation.limits.context_tokens
+                timelines = await world.recorder.stage_timeline(task.synthesise)
+                work = synthesis_context(task.agents, timelines, limit=room_for_work(window))
+                opening = builder.synthesis_messages(agent, task, began, work)
+                return await run_single_call(conversation, ModelCallKind.SYNTHESIS, opening, world, native)
+            opening = builder.investigation_messages(agent, task, began, {}, {})
+            return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world, native)
+        case _:
+            assert_never(agent.strategy)
 
 
 async def _report_missing(conversation: Conversation, toolbox: Toolbox, world: World) -> None:
@@ -121,8 +135,22 @@ async def _report_missing(conversation: Conversation, toolbox: Toolbox, world: W
     )
 
 
-async def _close(world: World, conversation: Conversation, result: AgentResult) -> AgentResult:
-    events = []
+async def _cut_off(world: World, conversation: Conversation, task: Task, spent: BudgetSpent) -> AgentResult:
+    """Ends an agent without asking its model: with what is on record, or, where nothing hangs on it, with nothing."""
+    identity = conversation.execution
+    if task.summarise is not None:
+        failure = Failure("BudgetExceeded", spent.exceeded.message)
+        return await _close(world, conversation, AgentResult(identity, State.FAILED, failure=failure))
+    if task.synthesise is not None:
+        text = side_by_side(task.agents, await world.recorder.stage_timeline(task.synthesise), spent)
+    else:
+        text = last_words(conversation, spent)
+    event = cutoff_event(conversation, text)
+    return await _close(world, conversation, AgentResult(identity, State.COMPLETED, text), event)
+
+
+async def _close(world: World, conversation: Conversation, result: AgentResult, *told: Event) -> AgentResult:
+    events = list(told)
     if result.failure:
         events.append(
             Event(

@@ -1,39 +1,33 @@
 """One model call between its two boundaries.
 
 Before the request leaves, the record says so (a); when the answer is complete, it is in the record with its usage and
-the loop's state (b). What happens in between may be lost and is then asked again. Time is kept here, not in the SDKs:
-a limit to the first chunk, one between chunks, one for the whole call.
+the loop's state (b), and so is, of an answer that was lost, what the model is told about that. What happens in between
+may be lost and is then asked again.
 """
 
-import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import assert_never
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
 from uuid import UUID
 
+from tarsy.engine.answer import Answer, receive
+from tarsy.engine.budget import BudgetSpent, Need, cost
+from tarsy.engine.compaction import TOKENS_PER_BYTE, size
 from tarsy.engine.conversation import CallModel, Conversation
-from tarsy.engine.model_events import error_event, response_event, thinking_event
+from tarsy.engine.cutoff import note_exceeded
+from tarsy.engine.model_events import compaction_event, error_event, native_event, response_event, thinking_event
 from tarsy.engine.ports import World
 from tarsy.engine.prompts import builder
-from tarsy.llm.protocol import (
-    Chunk,
-    EndChunk,
-    GenerateRequest,
-    ModelError,
-    ModelErrorCode,
-    TextChunk,
-    ThinkingChunk,
-    ToolCallChunk,
-    UsageChunk,
-)
-from tarsy.plan.model import Limits
+from tarsy.engine.sending import Draft, counted, draft, notice, refused
+from tarsy.engine.timing import Stopwatch
+from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.record.ids import model_call_id
-from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
-from tarsy.record.run import Failure, ModelCallKind, ModelCallResult, ModelCallStart, State
+from tarsy.record.messages import Message, Role, ToolDefinition
+from tarsy.record.run import Failure, LoopState, ModelCallKind, ModelCallResult, ModelCallStart, State
+from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
-from tarsy.record.usage import UNKNOWN_USAGE, Usage
+from tarsy.record.usage import UNKNOWN_USAGE
 
 
 class ModelCallFailed(Exception):
@@ -46,24 +40,15 @@ class ModelCallFailed(Exception):
 
 
 _TIMEOUTS = frozenset({ModelErrorCode.TIMEOUT, ModelErrorCode.FIRST_TOKEN_TIMEOUT, ModelErrorCode.STALL})
-_ASK_AGAIN = _TIMEOUTS | {ModelErrorCode.PARTIAL_STREAM}
-"""Answers lost on the way; everything else was retried below or will not get better."""
+_LOST = _TIMEOUTS | {ModelErrorCode.PARTIAL_STREAM}
+"""Answers lost on the way, and paid for. They are asked for again, and so is what a provider may still give."""
+
+_DISPENSABLE = frozenset({ModelCallKind.EXECUTIVE_SUMMARY, ModelCallKind.FINDING_REPAIR})
+"""Calls that a run whose budget has no room for them goes without."""
 
 
 Read = Callable[[Conversation, UUID, str], list[Event]]
 """The timeline events that the complete text of a model call makes."""
-
-
-@dataclass(slots=True)
-class _Answer:
-    """What has arrived of an answer; with `read`, its text is not shown as it arrives, but read when it is complete."""
-
-    read: Read | None
-    text: list[str] = field(default_factory=list)
-    thinking: list[str] = field(default_factory=list)
-    tool_calls: list[ToolCall] = field(default_factory=list)
-    usage: Usage | None = None
-    end: EndChunk | None = None
 
 
 async def call_model(
@@ -72,18 +57,38 @@ async def call_model(
     tools: tuple[ToolDefinition, ...],
     world: World,
     *,
-    seconds: float,
+    watch: Stopwatch,
+    native_tools: tuple[str, ...] = (),
     read: Read | None = None,
 ) -> None:
-    """Makes one model call, of at most `seconds`, and appends its answer to the conversation.
+    """Makes one model call and appends its answer to the conversation.
 
-    An answer lost on the way (time ran out, the stream was cut) is noted for the next call and not an error until it
-    happens `limits.consecutive_timeouts` times in a row.
+    An answer lost on the way (time ran out, the stream was cut), or that a provider did not give in all its tries, is
+    told to the model and not an error until it happens `limits.consecutive_timeouts` times in a row (reference section
+    1.4, "A failed call is retried with an error message").
+
+    Args:
+        conversation: as on record.
+        turn: what to ask.
+        tools: bound to the call.
+        world: the ports.
+        watch: counts the call's time; the call ends with what is left on it.
+        native_tools: tools of the provider that are on.
+        read: makes the timeline events of the answer's text; None when the text is the event.
+
+    A conversation that the provider found too long is compacted harder and is asked again, a few times.
 
     Raises:
         ModelCallFailed: the model refused, or failed for good.
+        BudgetSpent: the run's budget is reached; nothing was asked.
     """
     agent = conversation.agent
+    new = tuple(replace(message, content=clean(message.content)) for message in turn.new_messages)
+    made = draft(conversation, new, tools, world.meter.tokens_per_byte)
+    spent = world.meter.fits(made.need) if turn.kind in _DISPENSABLE else world.meter.spent()
+    if spent is not None:
+        await note_exceeded(world, spent)
+        raise BudgetSpent(spent)
     call = ModelCallStart(
         id=model_call_id(conversation.execution, conversation.model_calls),
         execution=conversation.execution,
@@ -93,130 +98,71 @@ async def call_model(
         model=agent.provider.model,
         strategy=agent.strategy.value,
         first_seq=len(conversation.messages),
-        new_messages=turn.new_messages,
-        message_count=len(conversation.messages) + len(turn.new_messages),
+        new_messages=new,
+        message_count=len(conversation.messages) + len(new),
         tools=tools,
         loop=turn.loop,
+        superseded=made.superseded,
+        estimated_tokens=made.need.input_tokens,
+        estimated_cost_usd=replace(made.need, output_tokens=0).cost_usd or Decimal(0),
     )
+    events = [compaction_event(conversation, call.id, notice(conversation, made))] if made.superseded else []
     world.control.check()
-    await world.recorder.model_call_started(call)
+    world.meter.model_started(call.id, made.need)
+    await world.recorder.model_call_started(call, events)
     conversation.model_calls += 1
-    conversation.messages.extend(turn.new_messages)
+    conversation.messages.extend(new)
+    conversation.superseded.update(made.superseded)
     conversation.loop = turn.loop
-    conversation.note = None
     world.control.check()  # the write may have waited for Postgres longer than the lease lasts
 
     started = time.monotonic()
-    answer = _Answer(read)
-    try:
-        await _stream(conversation, call.id, answer, tools, world, seconds)
-    except ModelError as error:
-        await _record_failure(conversation, call.id, answer, error, started, world)
-        return
-    await _record_answer(conversation, call, answer, started, world)
-
-
-async def _stream(
-    conversation: Conversation,
-    call: UUID,
-    answer: _Answer,
-    tools: tuple[ToolDefinition, ...],
-    world: World,
-    seconds: float,
-) -> None:
-    """Collects the answer's chunks in `answer`; raises ModelError, timeouts included."""
+    answer = Answer(hidden=read is not None)
     request = GenerateRequest(
-        messages=tuple(conversation.messages),
+        messages=made.messages,
         tools=tools,
         execution=str(conversation.execution),
-        agent=conversation.agent.name,
+        agent=agent.name,
+        native_tools=native_tools,
     )
     try:
-        async with asyncio.timeout(seconds) as limit:
-            async with world.models.client(conversation.agent.provider) as client:
-                async with aclosing(client.generate(request)) as chunks:
-                    await _collect(chunks, conversation, call, answer, world)
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise ModelError(
-            ModelErrorCode.TIMEOUT, f"the model's answer took longer than {round(seconds, 2):g} s.", retryable=True
-        ) from None
-    if answer.end is None:
-        raise ModelError(
-            ModelErrorCode.PARTIAL_STREAM, "the model's stream ended before its answer did.", retryable=True
-        )
-
-
-async def _collect(
-    chunks: AsyncGenerator[Chunk, None], conversation: Conversation, call: UUID, answer: _Answer, world: World
-) -> None:
-    limits, first = conversation.limits, True
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(limits.first_token_seconds) as idle:
-            async for chunk in chunks:
-                idle.reschedule(None)
-                first = False
-                await _take(chunk, answer, conversation, call, world)
-                idle.reschedule(loop.time() + limits.stall_seconds)
-    except TimeoutError:
-        if not idle.expired():
-            raise
-        raise _idle_error(limits, first) from None
-
-
-def _idle_error(limits: Limits, first: bool) -> ModelError:
-    if first:
-        text = f"the model sent nothing for {limits.first_token_seconds:g} s."
-        return ModelError(ModelErrorCode.FIRST_TOKEN_TIMEOUT, text, retryable=True)
-    text = f"the model's stream stood still for {limits.stall_seconds:g} s."
-    return ModelError(ModelErrorCode.STALL, text, retryable=True, started=True)
-
-
-async def _take(chunk: Chunk, answer: _Answer, conversation: Conversation, call: UUID, world: World) -> None:
-    match chunk:
-        case TextChunk(text):
-            if not answer.text and answer.read is None:
-                await world.recorder.write_events([response_event(conversation, call, "", EventStatus.STREAMING)])
-            answer.text.append(text)
-        case ThinkingChunk(text):
-            if not answer.thinking:
-                await world.recorder.write_events([thinking_event(conversation, call, "", EventStatus.STREAMING)])
-            answer.thinking.append(text)
-        case ToolCallChunk(tool_call):
-            answer.tool_calls.append(tool_call)
-        case UsageChunk(usage):
-            answer.usage = usage
-        case EndChunk():
-            answer.end = chunk
-        case _:
-            assert_never(chunk)
+        await receive(answer, conversation, call.id, request, world, watch)
+    except ModelError as error:
+        await _record_failure(conversation, call.id, made, answer, error, started, world)
+        return
+    await _record_answer(conversation, call, made, answer, started, world, read)
 
 
 async def _record_answer(
-    conversation: Conversation, call: ModelCallStart, answer: _Answer, started: float, world: World
+    conversation: Conversation,
+    call: ModelCallStart,
+    made: Draft,
+    answer: Answer,
+    started: float,
+    world: World,
+    read: Read | None,
 ) -> None:
-    text = "".join(answer.text)
     message = Message(
         Role.ASSISTANT,
-        text,
-        tool_calls=tuple(answer.tool_calls) if call.tools else (),
+        answer.text,
+        tool_calls=tuple(answer.tool_calls) if call.tools and not answer.repeats else (),
         provider_state=answer.end.provider_state if answer.end else None,
     )
-    loop = conversation.loop.model_copy(
+    empty = not answer.text.strip() and not message.tool_calls
+    loop = _after(conversation, made, answer).model_copy(
         update={
-            "iteration": conversation.loop.iteration + 1,
             "consecutive_timeouts": 0,
-            "empty_answers": conversation.loop.empty_answers + (not text.strip() and not message.tool_calls),
-            "usage": conversation.loop.usage + (answer.usage or UNKNOWN_USAGE),
+            "refusals": 0,
+            "empty_answers": conversation.loop.empty_answers + empty,
+            "repeated_answers": conversation.loop.repeated_answers + 1 if answer.repeats else 0,
         }
     )
-    seq = len(conversation.messages)
+    told = 0 < loop.repeated_answers < conversation.limits.consecutive_timeouts
     kind = EventType.LLM_RESPONSE
-    if text.strip() and not message.tool_calls:
+    if answer.text.strip() and not message.tool_calls and not told and call.kind is not ModelCallKind.FINDING_REPAIR:
         summary = call.kind is ModelCallKind.EXECUTIVE_SUMMARY
         kind = EventType.EXECUTIVE_SUMMARY if summary else EventType.FINAL_ANALYSIS
+    seq, used = len(conversation.messages), _used(made, answer)
     await world.recorder.model_call_finished(
         ModelCallResult(
             id=call.id,
@@ -224,66 +170,92 @@ async def _record_answer(
             loop=loop,
             message_seq=seq,
             message=message,
-            thinking="".join(answer.thinking),
+            thinking=answer.thinking,
             usage=answer.usage,
             duration_ms=_milliseconds(started),
-            response_metadata={"finish_reason": answer.end.finish_reason} if answer.end else {},
+            response_metadata=answer.metadata(),
+            cost_usd=cost(answer.usage, used.rates),
+            estimated_tokens=used.tokens,
+            estimated_cost_usd=used.cost_usd or Decimal(0),
         ),
-        _events(conversation, call.id, answer, EventStatus.COMPLETED, kind),
+        _events(conversation, call.id, answer, EventStatus.COMPLETED, kind, read),
     )
-    conversation.messages.append(message)
+    world.meter.model_finished(call.id, answer.usage, used, made.size)
+    conversation.put(seq, message)
     conversation.loop = loop
 
 
 async def _record_failure(
-    conversation: Conversation, call: UUID, answer: _Answer, error: ModelError, started: float, world: World
+    conversation: Conversation, call: UUID, made: Draft, answer: Answer, error: ModelError, started: float, world: World
 ) -> None:
     """Records a failed call; returns when it is worth asking again, raises ModelCallFailed when not."""
     lost = conversation.loop.consecutive_timeouts + 1
-    again = error.code in _ASK_AGAIN and lost < conversation.limits.consecutive_timeouts
-    loop = conversation.loop.model_copy(
-        update={
-            "iteration": conversation.loop.iteration + 1,
-            "consecutive_timeouts": lost,
-            "usage": conversation.loop.usage + (answer.usage or UNKNOWN_USAGE),
-        }
-    )
+    again = (error.code in _LOST or error.retryable) and lost < conversation.limits.consecutive_timeouts
+    loop = _after(conversation, made, answer).model_copy(update={"consecutive_timeouts": lost})
+    shorter = refused(conversation, made.size) if error.code is ModelErrorCode.CONTEXT_TOO_LONG else None
+    used = _used(made, answer) if error.code in _LOST else Need(rates=made.need.rates)
     status = EventStatus.TIMED_OUT if error.code in _TIMEOUTS else EventStatus.FAILED
-    events = _events(conversation, call, answer, status, EventType.LLM_RESPONSE)
+    events = _events(conversation, call, answer, status, EventType.LLM_RESPONSE, None)
+    message = None
     if again:
         events.append(error_event(conversation, call, error))
-    failure = Failure(error.code.value, error.message)
+        message = builder.retry_message(clean(error.message), answer.text)
+    if shorter is not None:
+        events.append(error_event(conversation, call, error))
+        loop = shorter
+    seq = len(conversation.messages)
     await world.recorder.model_call_finished(
         ModelCallResult(
             id=call,
             execution=conversation.execution,
             loop=loop,
-            thinking="".join(answer.thinking),
+            message_seq=seq if message else None,
+            message=message,
+            thinking=answer.thinking,
             usage=answer.usage,
-            failure=failure,
+            failure=Failure(error.code.value, error.message),
             duration_ms=_milliseconds(started),
+            response_metadata=answer.metadata(),
+            cost_usd=cost(answer.usage, used.rates) if error.code in _LOST else used.cost_usd,
+            estimated_tokens=used.tokens,
+            estimated_cost_usd=used.cost_usd or Decimal(0),
         ),
         events,
     )
+    world.meter.model_finished(call, answer.usage, used, made.size)
     conversation.loop = loop
-    if not again:
+    if not again and shorter is None:
         state = State.TIMED_OUT if error.code in _TIMEOUTS else State.FAILED
         where = f"provider {conversation.agent.provider.ref.name}: {error.message}"
         raise ModelCallFailed(state, Failure(error.code.value, where))
-    conversation.note = builder.retry_message(error.message, "".join(answer.text))
+    if message is not None:
+        conversation.put(seq, message)
+
+
+def _used(made: Draft, answer: Answer) -> Need:
+    """What a call has used, as far as it is known without its provider's word."""
+    return replace(made.need, output_tokens=round(size(answer.text + answer.thinking) * TOKENS_PER_BYTE))
+
+
+def _after(conversation: Conversation, made: Draft, answer: Answer) -> LoopState:
+    """The loop's state with one more call in it."""
+    loop = counted(conversation.loop, made.size, answer.text, answer.usage)
+    return loop.model_copy(
+        update={"iteration": loop.iteration + 1, "usage": loop.usage + (answer.usage or UNKNOWN_USAGE)}
+    )
 
 
 def _events(
-    conversation: Conversation, call: UUID, answer: _Answer, status: EventStatus, kind: EventType
+    conversation: Conversation, call: UUID, answer: Answer, status: EventStatus, kind: EventType, read: Read | None
 ) -> list[Event]:
     events = []
     if answer.thinking:
-        events.append(thinking_event(conversation, call, "".join(answer.thinking), status))
-    if answer.read is not None:
-        if status is EventStatus.COMPLETED:
-            events += answer.read(conversation, call, "".join(answer.text))
-    elif answer.text:
-        events.append(response_event(conversation, call, "".join(answer.text), status, kind))
+        events.append(thinking_event(conversation, call, answer.thinking, status))
+    events += [native_event(conversation, call, i, chunk, status) for i, chunk in enumerate(answer.native)]
+    if read is not None and not answer.repeats:
+        return events + read(conversation, call, answer.text)
+    if answer.text and (answer.repeats or not answer.hidden):
+        events.append(response_event(conversation, call, answer.text, status, kind, cut=answer.repeats))
     return events
 
 

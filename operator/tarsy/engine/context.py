@@ -1,16 +1,26 @@
-"""Contexts: what earlier stages concluded, and what the agents of a stage did, as text for a model.
+"""Contexts: what earlier stages concluded, and what agents did, as text for a model.
 
-Synthesis reads timeline events rather than messages, because they hold the thinking as well (seed 004, "Timeline
-events for synthesis context"). All of it came from a model or a tool, so all of it is fenced as data.
+A later stage gets final analyses only. Synthesis and chat get the work: they read timeline events rather than messages,
+because events hold the thinking as well (seed 004, "Timeline events for synthesis context"); a summary of a result
+stands in its place. All of it came from a model or a tool, so all of it is fenced as data. Calls keep their callId: a
+claim may cite any call of the run.
+
+Work is as long as it is until it does not fit: then tool results and thoughts are cut in the middle, all to the same
+length, the longest of a few that makes it fit; what agents concluded is never cut.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from uuid import UUID
 
-from tarsy.engine.prompts.fence import fence
+from tarsy.engine.prompts.fence import fence, inline
+from tarsy.engine.prompts.results import result_header
 from tarsy.record.run import Failure, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
+
+_LENGTHS = (16_000, 8_000, 4_000, 2_000, 1_000, 500, 200)
+"""Characters to which results and thoughts are cut, tried in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +33,7 @@ class StageConclusion:
 
 @dataclass(frozen=True, slots=True)
 class AgentWork:
-    """One agent of a parallel stage and how it ended."""
+    """One agent of a stage and how it ended."""
 
     execution: UUID
     name: str
@@ -33,46 +43,133 @@ class AgentWork:
     failure: Failure | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StageWork:
+    """A stage of an investigation with its agents, in launch order; a synthesis is a stage of its own."""
+
+    name: str
+    agents: tuple[AgentWork, ...]
+
+
+Timelines = Mapping[UUID, Sequence[TimelineEvent]]
+"""The events of each execution, in order."""
+
+
 def chain_context(conclusions: Sequence[StageConclusion]) -> str:
     """The conclusions of earlier stages, oldest first; empty for the first stage."""
-    parts = [f"### Stage: {c.stage}\n\n{fence('STAGE_CONCLUSION', c.text)}" for c in conclusions if c.text.strip()]
-    return "\n\n".join(parts)
+    told = [c for c in conclusions if c.text.strip()]
+    return "\n\n".join(f"### Stage: {inline(c.stage)}\n\n{fence('STAGE_CONCLUSION', c.text)}" for c in told)
 
 
-def synthesis_context(agents: Sequence[AgentWork], timelines: Mapping[UUID, Sequence[TimelineEvent]]) -> str:
-    """Every agent's work, in launch order: thinking, calls, results, conclusions, and how it ended."""
-    return "\n\n".join(_agent(i, agent, timelines.get(agent.execution, ())) for i, agent in enumerate(agents, 1))
+def room_for_work(window: int) -> int:
+    """Characters of work to tell a model with a window of so many tokens: half of it, at four characters a token."""
+    return window * 4 // 2
 
 
-def _agent(number: int, agent: AgentWork, events: Sequence[TimelineEvent]) -> str:
-    lines = [
-        f"### Agent {number}: {agent.name}",
-        f"Strategy: {agent.strategy}. Model: {agent.model}. Outcome: {agent.state.value}.",
-    ]
-    work = [text for event in events if (text := _event(event))]
+def synthesis_context(agents: Sequence[AgentWork], timelines: Timelines, *, limit: int) -> str:
+    """Every agent's work, in launch order: thinking, calls, results, conclusions, and how it ended.
+
+    Args:
+        agents: of one stage.
+        timelines: their events.
+        limit: characters that it should not exceed; what agents concluded may make it longer.
+    """
+    return _fitting(lambda length: _agents(agents, timelines, length), limit)
+
+
+def investigation_context(stages: Sequence[StageWork], timelines: Timelines, *, limit: int) -> str:
+    """The work of a whole investigation, stage by stage: what a question about it is answered from.
+
+    Args:
+        stages: in order; the executive summary is left out, it holds nothing of its own (reference section 1.17).
+        timelines: the events of all their executions.
+        limit: as for `synthesis_context`.
+    """
+
+    def whole(length: int | None) -> str:
+        return "\n\n".join(f"## Stage: {inline(s.name)}\n\n{_agents(s.agents, timelines, length)}" for s in stages)
+
+    return _fitting(whole, limit)
+
+
+def _fitting(make: Callable[[int | None], str], limit: int) -> str:
+    text = make(None)
+    for length in _LENGTHS:
+        if len(text) <= limit:
+            break
+        text = make(length)
+    return text
+
+
+def _agents(agents: Sequence[AgentWork], timelines: Timelines, length: int | None) -> str:
+    return "\n\n".join(
+        _agent(f"Agent {number}" if len(agents) > 1 else "Agent", agent, timelines.get(agent.execution, ()), length)
+        for number, agent in enumerate(agents, 1)
+    )
+
+
+def _agent(title: str, agent: AgentWork, events: Sequence[TimelineEvent], length: int | None) -> str:
+    how = f"Strategy: {inline(agent.strategy)}. Model: {inline(agent.model)}. Outcome: {agent.state.value}."
+    parts = [f"### {title}: {inline(agent.name)}", how, *_work(events, length)]
     if agent.failure:
-        work.append(f"Failure: {agent.failure.message}")
-    body = "\n\n".join(work)
-    lines.append(fence("AGENT_WORK", body or "(no recorded work)"))
-    return "\n\n".join(lines)
+        parts.append(f"Failure:\n{fence('FAILURE', agent.failure.message)}")
+    elif len(parts) == 2:
+        parts.append("(no recorded work)")
+    return "\n\n".join(parts)
 
 
 _TITLES = {
     EventType.LLM_THINKING: "Thinking",
     EventType.LLM_RESPONSE: "Response",
+    EventType.CODE_EXECUTION: "Code execution",
+    EventType.GOOGLE_SEARCH_RESULT: "Search result",
+    EventType.URL_CONTEXT_RESULT: "Page read",
     EventType.FINAL_ANALYSIS: "Final analysis",
     EventType.ERROR: "Error",
     EventType.NOTICE: "Notice",
 }
 
 
-def _event(event: TimelineEvent) -> str:
-    if event.type is EventType.LLM_TOOL_CALL:
-        name, arguments = event.metadata.get("name", ""), event.metadata.get("arguments", "")
-        mark = " (error)" if event.metadata.get("is_error") else ""
-        if event.status is EventStatus.INTERRUPTED:
-            mark = " (interrupted, outcome unknown)"
-        call_id = event.metadata.get("call_id", "")
-        return f"**Tool call** {call_id} {name}({arguments}){mark}\n\n{event.content}"
-    title = _TITLES.get(event.type)
-    return f"**{title}**\n\n{event.content}" if title and event.content else ""
+def _work(events: Sequence[TimelineEvent], length: int | None) -> Iterator[str]:
+    """The events of an agent, each titled in our words and fenced; those that say nothing are left out."""
+    summaries = {
+        event.tool_call: event.content
+        for event in events
+        if event.type is EventType.MCP_TOOL_SUMMARY and event.status is EventStatus.COMPLETED and event.content.strip()
+    }
+    for event in _in_place(events):
+        if event.type is EventType.LLM_TOOL_CALL:
+            yield _call(event, summaries.get(event.tool_call), length)
+        elif (title := _TITLES.get(event.type)) and event.content.strip():
+            whole = event.type is EventType.FINAL_ANALYSIS
+            yield f"{title}:\n{fence(event.type.name, event.content if whole else _cut(event.content, length))}"
+
+
+def _in_place(events: Sequence[TimelineEvent]) -> Iterator[TimelineEvent]:
+    """The events, calls that ran side by side in the order in which the model made them: always the same text."""
+    for _, group in groupby(events, lambda event: event.type is EventType.LLM_TOOL_CALL):
+        yield from sorted(group, key=lambda event: event.metadata.get("place", ()))
+
+
+def _call(event: TimelineEvent, summary: str | None, length: int | None) -> str:
+    said = event.metadata
+    name = str(said.get("name", ""))
+    marks = [
+        mark
+        for mark, there in (
+            (" (interrupted, outcome unknown)", event.status is EventStatus.INTERRUPTED),
+            (" (summary of the result)", summary is not None),
+        )
+        if there
+    ]
+    text = f"{name}({said.get('arguments', '')})\n\n{event.content if summary is None else summary}"
+    header = result_header(str(said.get("call_id", "")), name, is_error=bool(said.get("is_error")))
+    return f"{header}{''.join(marks)}\n{fence('TOOL_CALL', _cut(text, length))}"
+
+
+def _cut(text: str, length: int | None) -> str:
+    """`text` without its middle where it is longer than `length`: beginnings say what it is, ends how it ended."""
+    if length is None or len(text) <= length:
+        return text
+    head, tail = length * 2 // 3, length // 3
+    return f"{text[:head]}\n… {len(text) - head - tail:,} characters left out …\n{text[-tail:]}"

@@ -5,8 +5,10 @@ that resumes decides exactly what the attempt that died would have decided. Noth
 kept anywhere else.
 """
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -20,8 +22,9 @@ from tarsy.record.run import ExecutionRecord, LoopState, ModelCallKind, ToolCall
 class Conversation:
     """The mutable state of a running execution, always equal to its record at the last boundary.
 
-    `note` tells the model what became of its last answer; it is on record once the next call is. An attempt that dies
-    between the two asks again without it.
+    `ahead` are answers of tools, by their place among the messages, that came before an earlier call of the same
+    message was answered; `messages` has no gaps. `superseded` is what is sent instead of some of them. Whoever changes
+    `loop` while calls run side by side holds `writing` until the change is on record.
     """
 
     execution: UUID
@@ -31,8 +34,11 @@ class Conversation:
     messages: list[Message]
     loop: LoopState
     model_calls: int
+    began: datetime
     unanswered: dict[tuple[int, int], ToolCallRecord] = field(default_factory=dict)
-    note: Message | None = None
+    ahead: dict[int, Message] = field(default_factory=dict)
+    superseded: dict[int, str] = field(default_factory=dict)
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     def resume(cls, stage: UUID, agent: AgentPlan, limits: Limits, record: ExecutionRecord) -> "Conversation":
@@ -45,8 +51,17 @@ class Conversation:
             messages=list(record.messages),
             loop=record.loop,
             model_calls=record.model_calls,
+            began=record.started_at,
             unanswered={(t.message_seq, t.index): t for t in record.unanswered},
+            ahead=dict(record.ahead),
+            superseded=dict(record.superseded),
         )
+
+    def put(self, seq: int, message: Message) -> None:
+        """Takes a message that is on record as number `seq`."""
+        self.ahead[seq] = message
+        while (following := self.ahead.pop(len(self.messages), None)) is not None:
+            self.messages.append(following)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,38 +83,58 @@ class CallTool:
 
 
 @dataclass(frozen=True, slots=True)
+class CallTools:
+    """Answer these tool calls of one assistant message: all that have no answer yet, in order."""
+
+    calls: tuple[CallTool, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """The conversation has its final answer (blank: the model gave none)."""
 
     text: str
 
 
-Turn = CallModel | CallTool | Finish
+Turn = CallModel | CallTools | Finish
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why an agent must conclude before its iterations are used up.
+
+    `requested`: a person asked for it; `budget`: which budget is reached; neither: it goes round in circles.
+    """
+
+    requested: bool = False
+    budget: str | None = None
 
 
 class Conclude(Protocol):
     """Makes the message that asks for a conclusion."""
 
-    def __call__(self, iterations: int, *, requested: bool) -> Message:
-        """After so many iterations; `requested` when a person asked for it."""
+    def __call__(
+        self, iterations: int, *, requested: bool, budget: str | None = None, repeats: bool = False
+    ) -> Message:
+        """After so many iterations, for the reason that `Stop` tells; without one, the iterations are used up."""
         ...
 
 
 def next_turn(
-    conversation: Conversation, opening: Sequence[Message], *, concluding: bool, max_iterations: int | None
+    conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
 ) -> Turn:
     """What to do next.
 
     Args:
         conversation: as on record.
         opening: the messages a new conversation starts with.
-        concluding: whether somebody asked the run to conclude.
+        stop: why the agent must conclude now, if it must.
         max_iterations: model calls after which a conclusion is forced; None for strategies that never loop.
     """
-    tools = max_iterations is not None and not (concluding or conversation.loop.concluding)
+    tools = max_iterations is not None and stop is None and not conversation.loop.concluding
     turn = _next(conversation, opening, tools)
     if isinstance(turn, CallModel):
-        return ask(conversation, turn, concluding, max_iterations)
+        return ask(conversation, turn, stop, max_iterations)
     return turn
 
 
@@ -110,28 +145,53 @@ def _next(conversation: Conversation, opening: Sequence[Message], tools: bool) -
     last_answer = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role is Role.ASSISTANT), None)
     if last_answer is not None:
         answer, answered = messages[last_answer], len(messages) - 1 - last_answer
-        if answered < len(answer.tool_calls):
-            return CallTool(last_answer, answered, answer.tool_calls[answered])
+        if missing := _missing(conversation, last_answer):
+            return CallTools(missing)
         if not answer.tool_calls and not answered:
+            if tells := tell_repetition(conversation, tools=tools):
+                return tells
             if answer.content.strip() or loop.empty_answers > conversation.limits.empty_answers:
                 return Finish(answer.content)
             return CallModel(ModelCallKind.ITERATION, (builder.nudge_message(tools=tools),), loop)
     return CallModel(ModelCallKind.ITERATION, (), loop)
 
 
+def _missing(conversation: Conversation, seq: int) -> tuple[CallTool, ...]:
+    """The calls of the assistant message `seq` that have no answer: an attempt that died may have left some of them."""
+    first = len(conversation.messages) - 1 - seq
+    return tuple(
+        CallTool(seq, index, call)
+        for index, call in enumerate(conversation.messages[seq].tool_calls)
+        if index >= first and seq + 1 + index not in conversation.ahead
+    )
+
+
+def tell_repetition(conversation: Conversation, *, tools: bool) -> CallModel | None:
+    """The call that tells a model that its last answer was cut, because it repeated itself.
+
+    None when it was not, when nothing is left of it, or when it happened as often as answers may be lost in a row:
+    then the text up to the first repetition is the answer.
+    """
+    loop, text = conversation.loop, conversation.messages[-1].content
+    if not 0 < loop.repeated_answers < conversation.limits.consecutive_timeouts or not text.strip():
+        return None
+    return CallModel(ModelCallKind.ITERATION, (builder.repetition_message(tools=tools),), loop)
+
+
 def ask(
     conversation: Conversation,
     turn: CallModel,
-    concluding: bool,
+    stop: Stop | None,
     max_iterations: int | None,
     conclude: Conclude = builder.conclusion_message,
 ) -> CallModel:
-    """The call with what else the model must hear: what became of its last answer, and that it is time to conclude."""
-    loop = conversation.loop
-    new = turn.new_messages if conversation.note is None else (conversation.note, *turn.new_messages)
+    """The call with what else the model must hear: that it is time to conclude."""
+    loop, new = conversation.loop, turn.new_messages
     if loop.concluding:
         return CallModel(ModelCallKind.FORCED_CONCLUSION, new, loop)
-    if concluding or (max_iterations is not None and loop.iteration >= max_iterations):
-        prompt = conclude(loop.iteration, requested=concluding)
+    if stop is not None or (max_iterations is not None and loop.iteration >= max_iterations):
+        why = stop or Stop()
+        repeats = stop is not None and stop == Stop()
+        prompt = conclude(loop.iteration, requested=why.requested, budget=why.budget, repeats=repeats)
         return CallModel(ModelCallKind.FORCED_CONCLUSION, (*new, prompt), loop.model_copy(update={"concluding": True}))
-    return replace(turn, new_messages=new)
+    return turn

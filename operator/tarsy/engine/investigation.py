@@ -7,15 +7,19 @@ the record first, and a step that is already there is not taken again. Cancellat
 arrive as task cancellation; whoever runs the investigation closes the record then.
 """
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from tarsy.engine.conclusion import read_finding
+from tarsy.engine.budget import Meter
 from tarsy.engine.context import StageConclusion
+from tarsy.engine.finding import checked_finding
+from tarsy.engine.guard import Guard
 from tarsy.engine.ports import World
 from tarsy.engine.stage import StageResult, run_stage
 from tarsy.engine.task import Task
 from tarsy.plan.model import AgentPlan, Plan, StagePlan
+from tarsy.record.history import RunHistory
 from tarsy.record.ids import stage_id
 from tarsy.record.run import Failure, RunOutcome, StageKind, State
 
@@ -40,12 +44,24 @@ async def investigate(investigation: Investigation, world: World) -> RunOutcome:
         StoreError (and others of the recorder): the record cannot be written.
     """
     plan = investigation.plan
+    history = await world.recorder.history()
+    world = _bounded(investigation, history, world)
     conclusions: list[StageConclusion] = []
     index = 0  # of the stage in the plan: one that is skipped leaves its number free
     for stage in plan.stages:
-        if world.control.concluding and conclusions:
+        begun = stage_id(investigation.id, index) in history.stages
+        if conclusions and (world.control.concluding or (world.meter.exceeded and not begun)):
             break
-        task = Task(plan.alert_type, investigation.alert_data, investigation.runbook, tuple(conclusions), stage.name)
+        _tell_what_follows(plan, stage, world)
+        task = Task(
+            plan.alert_type,
+            investigation.alert_data,
+            investigation.runbook,
+            tuple(conclusions),
+            stage.name,
+            concludes=len(stage.agents) == 1,
+            last=stage is plan.stages[-1],
+        )
         result = await _run(investigation, index, StageKind.INVESTIGATION, stage, task, world)
         if result.state is State.COMPLETED and len(stage.agents) > 1 and stage.synthesis:
             synthesis = StagePlan(name=f"{stage.name}-synthesis", agents=(stage.synthesis,))
@@ -61,7 +77,7 @@ async def investigate(investigation: Investigation, world: World) -> RunOutcome:
         return RunOutcome(
             state=State.FAILED, failure=Failure("NoAnalysis", "No stage of the chain produced a final analysis.")
         )
-    finding, analysis = read_finding(analysis)
+    finding, analysis = await checked_finding(analysis, world)
     summary, error = None, None
     if plan.executive_summary:
         index = sum(_places(stage) for stage in plan.stages)
@@ -72,6 +88,22 @@ async def investigate(investigation: Investigation, world: World) -> RunOutcome:
         finding=finding,
         executive_summary=summary,
         executive_summary_error=error,
+    )
+
+
+def _bounded(investigation: Investigation, history: RunHistory, world: World) -> World:
+    """The world with the run's budget and loop guard, as its history has left them."""
+    clock, limits = asyncio.get_running_loop().time, investigation.plan.limits
+    meter = Meter(investigation.id, investigation.plan.budget, history, clock)
+    return replace(world, meter=meter, guard=Guard(history.calls, seconds=limits.repeat_seconds, clock=clock))
+
+
+def _tell_what_follows(plan: Plan, stage: StagePlan, world: World) -> None:
+    """Has the meter keep back what the run needs after a stage if it must conclude in it."""
+    synthesis, summary = stage.synthesis if len(stage.agents) > 1 else None, plan.executive_summary
+    world.meter.ahead(
+        synthesis=() if synthesis is None else (synthesis.provider.rates,),
+        summary=() if summary is None else (summary.provider.rates,),
     )
 
 

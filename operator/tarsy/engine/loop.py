@@ -5,14 +5,16 @@ asked to conclude, one more call without tools. Each turn comes from `next_turn`
 asks for a tool and hears of its result is the strategy's `Manner`.
 """
 
-import asyncio
 from collections.abc import Sequence
 from typing import Protocol, assert_never
 
 from tarsy.engine.call import ModelCallFailed, Read, call_model
-from tarsy.engine.conversation import CallModel, CallTool, Conversation, Finish, Turn, next_turn
+from tarsy.engine.conversation import CallModel, CallTool, CallTools, Conversation, Finish, Stop, Turn, next_turn
+from tarsy.engine.cutoff import note_exceeded
 from tarsy.engine.ports import Toolbox, World
-from tarsy.engine.tools import answer_tool_call, tool_message
+from tarsy.engine.sending import draft
+from tarsy.engine.timing import Stopwatch
+from tarsy.engine.tools import answer_tool_calls, tool_message
 from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
 from tarsy.record.run import Failure, ModelCallKind, State
 
@@ -26,7 +28,7 @@ class Manner(Protocol):
         ...
 
     def next_turn(
-        self, conversation: Conversation, opening: Sequence[Message], *, concluding: bool, max_iterations: int | None
+        self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
     ) -> Turn:
         """What to do next, from the record alone."""
         ...
@@ -35,8 +37,8 @@ class Manner(Protocol):
         """The tools to bind to a call."""
         ...
 
-    def tell(self, turn: CallTool, outcome: ToolOutcome) -> Message:
-        """The message that tells the model what became of its call."""
+    def tell(self, turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
+        """The message that tells the model what became of its call, and to cite it as `ref`."""
         ...
 
 
@@ -46,64 +48,107 @@ class FunctionCalls:
     read: Read | None = None
 
     def next_turn(
-        self, conversation: Conversation, opening: Sequence[Message], *, concluding: bool, max_iterations: int | None
+        self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
     ) -> Turn:
         """See `tarsy.engine.conversation.next_turn`."""
-        return next_turn(conversation, opening, concluding=concluding, max_iterations=max_iterations)
+        return next_turn(conversation, opening, stop=stop, max_iterations=max_iterations)
 
     def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
         """All of them."""
         return tuple(tools)
 
-    def tell(self, turn: CallTool, outcome: ToolOutcome) -> Message:
+    def tell(self, turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
         """A tool message."""
-        return tool_message(turn, outcome)
+        return tool_message(turn, ref, outcome)
 
 
 async def run_loop(
-    conversation: Conversation, opening: Sequence[Message], toolbox: Toolbox, world: World, manner: Manner
+    conversation: Conversation,
+    opening: Sequence[Message],
+    toolbox: Toolbox,
+    world: World,
+    manner: Manner,
+    native_tools: tuple[str, ...] = (),
 ) -> str:
     """Runs the loop to its final answer (blank when the model gave none).
 
+    Args:
+        conversation: as on record.
+        opening: the messages a new conversation starts with.
+        toolbox: the tools.
+        world: the ports.
+        manner: what the strategy does differently.
+        native_tools: tools of the provider that are on; off when a conclusion is forced.
+
     Raises:
-        ModelCallFailed: the model failed for good, or an iteration took longer than its limit.
+        ModelCallFailed: the model failed for good, or so many iterations in a row took longer than their limit as
+            answers may be lost in a row (reference section 1.4, "Abort after 2 consecutive timeouts").
+        BudgetSpent: the run's budget was used up before there was an answer.
     """
     text = None
     while text is None:
-        text = await _iterate(conversation, opening, toolbox, world, manner)
+        text = await _iterate(conversation, opening, toolbox, world, manner, native_tools)
     return text
 
 
 async def _iterate(
-    conversation: Conversation, opening: Sequence[Message], toolbox: Toolbox, world: World, manner: Manner
+    conversation: Conversation,
+    opening: Sequence[Message],
+    toolbox: Toolbox,
+    world: World,
+    manner: Manner,
+    native_tools: tuple[str, ...],
 ) -> str | None:
     """One model call and the answers to its tool calls; the final text, or None to go on.
 
     The iteration's limit shortens its calls rather than cutting into it, so that it too ends on a boundary: nothing is
-    left open in the record, and no write of the record is cut.
+    left open in the record, no write of the record is cut, and the model hears which of its calls were not made.
     """
-    limits, agent = conversation.limits, conversation.agent
-    clock = asyncio.get_running_loop().time
-    deadline, asked = clock() + limits.iteration_seconds, False
+    agent = conversation.agent
+    watch, begun = Stopwatch(conversation.limits.iteration_seconds), False
     while True:
-        concluding = world.control.concluding
-        turn = manner.next_turn(conversation, opening, concluding=concluding, max_iterations=agent.max_iterations)
-        left = deadline - clock()
-        if left <= 0 and not isinstance(turn, Finish):
-            message = f"an iteration took longer than its limit of {limits.iteration_seconds:g} s"
-            raise ModelCallFailed(State.TIMED_OUT, Failure("IterationTimeout", message))
+        stop = _stop(conversation, world)
+        turn = manner.next_turn(conversation, opening, stop=stop, max_iterations=agent.max_iterations)
         match turn:
             case Finish(text):
                 return text
-            case CallTool():
-                seconds = min(left, limits.tool_call_seconds)
-                await answer_tool_call(conversation, turn, toolbox, world, seconds=seconds, tell=manner.tell)
+            case CallTools(calls):
+                begun = True  # also without a model call: an attempt that died may have left its calls to this one
+                await answer_tool_calls(conversation, calls, toolbox, world, watch=watch, tell=manner.tell)
             case CallModel(kind):
-                if asked:
+                if begun:
+                    _judge_time(conversation, watch)
                     return None
-                asked = True
-                tools = () if kind is ModelCallKind.FORCED_CONCLUSION else manner.offer(toolbox.tools)
-                seconds = min(left, limits.model_call_seconds)
-                await call_model(conversation, turn, tools, world, seconds=seconds, read=manner.read)
+                forced = kind is ModelCallKind.FORCED_CONCLUSION
+                tools = () if forced else manner.offer(toolbox.tools)
+                need = draft(conversation, turn.new_messages, tools, world.meter.tokens_per_byte).need
+                if not forced and (exceeded := world.meter.short(conversation.execution, need)):
+                    await note_exceeded(world, exceeded)
+                    continue
+                begun = True
+                native = () if forced else native_tools
+                await call_model(conversation, turn, tools, world, watch=watch, native_tools=native, read=manner.read)
             case _:
                 assert_never(turn)
+
+
+def _judge_time(conversation: Conversation, watch: Stopwatch) -> None:
+    """Counts iterations in a row that ran out of time; the next boundary (a) puts the count on record."""
+    slow = conversation.loop.slow_iterations + 1 if watch.left <= 0 else 0
+    conversation.loop = conversation.loop.model_copy(update={"slow_iterations": slow})
+    limits = conversation.limits
+    if slow >= limits.consecutive_timeouts:
+        times = "an iteration" if slow == 1 else f"{slow} iterations in a row"
+        message = f"{times} took longer than the limit of {limits.iteration_seconds:g} s"
+        raise ModelCallFailed(State.TIMED_OUT, Failure("IterationTimeout", message))
+
+
+def _stop(conversation: Conversation, world: World) -> Stop | None:
+    """Why the agent must conclude now: asked to, the run's budget reached, or the same asked for again and again."""
+    if world.control.concluding:
+        return Stop(requested=True)
+    if world.meter.exceeded is not None:
+        return Stop(budget=world.meter.exceeded.message.removesuffix("."))
+    if world.guard.in_a_row(conversation.execution) >= conversation.limits.repeats_in_a_row:
+        return Stop()
+    return None

@@ -1,14 +1,14 @@
 """The timeline events of a model call.
 
-Each has a name of its own within its call (thinking, response, error), so what a stream began is what its end
-replaces, and a step that is written twice shows once.
+Each has a name of its own within its call (thinking, response, native/0, error), so what a stream began is what its
+end replaces, and a step that is written twice shows once.
 """
 
-from typing import Any
+from typing import Any, assert_never
 from uuid import UUID
 
 from tarsy.engine.conversation import Conversation
-from tarsy.llm.protocol import ModelError
+from tarsy.llm.protocol import CodeExecutionChunk, GroundingChunk, GroundingKind, ModelError
 from tarsy.record.ids import event_id
 from tarsy.record.timeline import Event, EventStatus, EventType
 
@@ -24,10 +24,14 @@ def response_event(
     text: str,
     status: EventStatus,
     kind: EventType = EventType.LLM_RESPONSE,
+    *,
+    cut: bool = False,
 ) -> Event:
-    """The text of a call; `kind` says what it turned out to be."""
+    """The text of a call; `kind` says what it turned out to be, `cut` that the rest repeated it."""
     forced = kind is EventType.FINAL_ANALYSIS and conversation.loop.concluding
-    metadata = {"forced_conclusion": True} if forced else {}
+    metadata: dict[str, Any] = {"forced_conclusion": True} if forced else {}
+    if cut:
+        metadata["cut"] = "repeated_text"
     return _event(conversation, call, "response", kind, status, text, metadata)
 
 
@@ -36,9 +40,37 @@ def thought_event(conversation: Conversation, call: UUID, text: str) -> Event:
     return _event(conversation, call, "thought", EventType.LLM_THINKING, EventStatus.COMPLETED, text)
 
 
+def native_event(
+    conversation: Conversation,
+    call: UUID,
+    number: int,
+    chunk: CodeExecutionChunk | GroundingChunk,
+    status: EventStatus,
+) -> Event:
+    """What a tool of the provider did, as the `number`-th of its call (seed 004, "TimelineEvent")."""
+    match chunk:
+        case CodeExecutionChunk(code, output, language):
+            kind, content = EventType.CODE_EXECUTION, output
+            metadata: dict[str, Any] = {"code": code, "language": language}
+        case GroundingChunk(how, queries, sources):
+            searched = how is GroundingKind.SEARCH
+            kind = EventType.GOOGLE_SEARCH_RESULT if searched else EventType.URL_CONTEXT_RESULT
+            content = "\n".join(f"{source.title} {source.url}".strip() for source in sources)
+            metadata = {"queries": list(queries), "sources": [{"title": s.title, "url": s.url} for s in sources]}
+        case _:
+            assert_never(chunk)
+    return _event(conversation, call, f"native/{number}", kind, status, content, metadata)
+
+
 def error_event(conversation: Conversation, call: UUID, error: ModelError) -> Event:
     """That an answer was lost and is asked for again."""
     return unusable_event(conversation, call, error.message, error.code.value)
+
+
+def compaction_event(conversation: Conversation, call: UUID, text: str) -> Event:
+    """That older parts of the conversation are sent shortened from this call on."""
+    metadata = {"reason": "Compaction"}
+    return _event(conversation, call, "compaction", EventType.NOTICE, EventStatus.COMPLETED, text, metadata)
 
 
 def unusable_event(conversation: Conversation, call: UUID, text: str, reason: str) -> Event:

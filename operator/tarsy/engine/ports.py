@@ -5,14 +5,18 @@ The engine knows no database, no Kubernetes and no SDK; the runtime binds these 
 or it raised; `LeaseLost` means that another attempt owns the run and this one must stop without another effect.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
+from tarsy.engine.budget import Meter
+from tarsy.engine.guard import Guard
 from tarsy.llm.protocol import LLMClient
 from tarsy.plan.model import ProviderPlan, ServerPlan
+from tarsy.record.finding import Evidence
+from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import ToolDefinition, ToolOutcome
 from tarsy.record.run import (
     ExecutionOutcome,
@@ -54,7 +58,7 @@ class Recorder(Protocol):
         """Closes the execution."""
         ...
 
-    async def model_call_started(self, call: ModelCallStart) -> None:
+    async def model_call_started(self, call: ModelCallStart, events: Sequence[Event] = ()) -> None:
         """Boundary (a)."""
         ...
 
@@ -76,6 +80,21 @@ class Recorder(Protocol):
 
     async def stage_timeline(self, stage: UUID) -> Mapping[UUID, Sequence[TimelineEvent]]:
         """The events of a stage by execution, in order: what synthesis reads."""
+        ...
+
+    async def history(self) -> RunHistory:
+        """What the run used and called so far, by all its attempts: read once, before an attempt goes on."""
+        ...
+
+    async def budget_exceeded(self, exceeded: BudgetExceeded, events: Sequence[Event] = ()) -> None:
+        """Notes the limit that the run reached; the first one stays."""
+        ...
+
+    async def evidence(self, call_ids: Collection[str]) -> Mapping[str, Evidence]:
+        """Those of `call_ids` that are closed tool calls of this run: by `call_ref`, or by the id of the row.
+
+        A call whose outcome is unknown is no evidence.
+        """
         ...
 
     async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
@@ -148,9 +167,16 @@ class Control(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All ports of one run."""
+    """All ports of one run, and what its agents share: the meter of its budget, and the guard against loops."""
 
     recorder: Recorder
     models: Models
     toolboxes: Toolboxes
     control: Control
+    meter: Meter = field(default_factory=Meter)
+    guard: Guard = field(default_factory=Guard)
+
+    @property
+    def concluding(self) -> bool:
+        """Whether the run comes to its conclusion now: because that was asked for, or its budget is reached."""
+        return self.control.concluding or self.meter.exceeded is not None

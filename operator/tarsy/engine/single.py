@@ -1,29 +1,44 @@
 """Strategies of a single question without tools: synthesis, executive summary, single call (seed 004)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
 from tarsy.engine.call import call_model
-from tarsy.engine.conversation import CallModel, CallTool, Conversation, Finish, next_turn
+from tarsy.engine.conversation import CallModel, CallTools, Conversation, Finish, next_turn
 from tarsy.engine.ports import World
+from tarsy.engine.timing import Stopwatch
 from tarsy.record.messages import Message
 from tarsy.record.run import ModelCallKind
 
 
 async def run_single_call(
-    conversation: Conversation, kind: ModelCallKind, opening: Sequence[Message], world: World
+    conversation: Conversation,
+    kind: ModelCallKind,
+    opening: Sequence[Message],
+    world: World,
+    native_tools: tuple[str, ...] = (),
 ) -> str:
-    """Asks until there is an answer: an empty or lost one is asked again within the limits."""
+    """Asks until there is an answer: an empty or lost one is asked again within the limits.
+
+    Args:
+        conversation: as on record.
+        kind: what the answer is for.
+        opening: the messages a new conversation starts with.
+        world: the ports.
+        native_tools: tools of the provider that are on.
+    """
+    watch = Stopwatch(math.inf)
     while True:
-        turn = next_turn(conversation, opening, concluding=False, max_iterations=None)
+        turn = next_turn(conversation, opening, stop=None, max_iterations=None)
         match turn:
             case Finish(text):
                 return text
             case CallModel():
-                seconds = conversation.limits.model_call_seconds
-                await call_model(conversation, replace(turn, kind=kind), (), world, seconds=seconds)
-            case CallTool():
+                asked = replace(turn, kind=kind)
+                await call_model(conversation, asked, (), world, watch=watch, native_tools=native_tools)
+            case CallTools():
                 raise AssertionError("a model without tools cannot have called one: call_model drops such calls")
             case _:
                 assert_never(turn)

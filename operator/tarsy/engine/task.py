@@ -11,7 +11,8 @@ class Task:
     """The job of a stage.
 
     `synthesise` names the stage whose agents' work is to be combined, `agents` tell how each of them ended;
-    `summarise` is the analysis an executive summary is made of.
+    `summarise` is the analysis an executive summary is made of. `concludes`: the agent's answer is the stage's
+    conclusion; `last`: no stage of the chain comes after.
     """
 
     alert_type: str
@@ -22,11 +23,17 @@ class Task:
     synthesise: UUID | None = None
     agents: tuple[AgentWork, ...] = ()
     summarise: str | None = None
+    concludes: bool = False
+    last: bool = False
 
     def to_synthesise(self, stage: UUID, agents: tuple[AgentWork, ...]) -> "Task":
         """The task of combining what the agents of `stage` found."""
-        return replace(self, synthesise=stage, agents=agents)
+        return replace(self, synthesise=stage, agents=agents, concludes=True)
 
     def to_summarise(self, analysis: str) -> "Task":
         """The task of saying `analysis` in a few lines."""
         return replace(self, summarise=analysis)
+
+    def finds(self, *, concluding: bool) -> bool:
+        """Whether the agent's answer is the run's; `concluding`: the run ends with this stage, whichever it is."""
+        return self.concludes and (self.last or concluding)

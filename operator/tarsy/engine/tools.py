@@ -1,21 +1,32 @@
-"""One tool call between its two boundaries.
+"""The tool calls of one answer, each between its two boundaries.
 
-Before the server hears of a call, the record says so (c); its result and the message the model will see are one
-transaction (d). A call that a dead attempt left open was perhaps made: it is made again only when its tool is
-trusted to be repeatable, else the model is told that its outcome is unknown (DESIGN section 5, "Resume").
+Calls that may be repeated change nothing, so they run side by side; any other call waits for all before it, and all
+after it wait for it. Before the server hears of a call, the record says so (c); its result and the message the model
+will see are one transaction (d). A call that a dead attempt left open was perhaps made: it is made again only when its
+tool is trusted to be repeatable, else the model is told that its outcome is unknown (DESIGN section 5, "Resume").
 """
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
 from uuid import UUID
 
+from tarsy.engine.admission import Verdict, judge
 from tarsy.engine.conversation import CallTool, Conversation
+from tarsy.engine.guard import original
 from tarsy.engine.ports import Toolbox, ToolOutcome, World
-from tarsy.record.ids import event_id, idempotency_key, tool_call_id
+from tarsy.engine.prompts.results import tool_text
+from tarsy.engine.timing import Stopwatch
+from tarsy.record.ids import call_ref, event_id, idempotency_key, tool_call_id
 from tarsy.record.messages import Message, Role
 from tarsy.record.run import InteractionState, ToolCallResult, ToolCallStart
+from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
+
+_SIDE_BY_SIDE = 8
+"""Calls of one agent under way at the same time, at most."""
 
 _UNKNOWN_OUTCOME = ToolOutcome(
     "The outcome of this call is unknown: the connection to the investigator was lost while it ran, and the tool is "
@@ -23,36 +34,81 @@ _UNKNOWN_OUTCOME = ToolOutcome(
     is_error=True,
 )
 
-Tell = Callable[[CallTool, ToolOutcome], Message]
-"""The message that tells a model what became of its call."""
+Tell = Callable[[CallTool, str, ToolOutcome], Message]
+"""The message that tells a model what became of its call, and what to cite it with."""
 
 
-def tool_message(turn: CallTool, outcome: ToolOutcome) -> Message:
-    """The answer to a call of a model that was offered functions."""
-    return Message(Role.TOOL, outcome.content, tool_call_id=turn.call.id or None, tool_name=turn.call.name or None)
+def tool_message(turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
+    """The answer to a call of a model that was offered functions; `ref` is what it cites the call with."""
+    text = tool_text(ref, turn.call.name, outcome)
+    return Message(Role.TOOL, text, tool_call_id=turn.call.id or None, tool_name=turn.call.name or None)
 
 
-async def answer_tool_call(
+async def answer_tool_calls(
     conversation: Conversation,
-    turn: CallTool,
+    calls: Sequence[CallTool],
     toolbox: Toolbox,
     world: World,
     *,
-    seconds: float,
+    watch: Stopwatch,
     tell: Tell = tool_message,
 ) -> None:
-    """Makes the call and appends its answer; every failure of the tool, no answer for `seconds` too, is an answer."""
+    """Makes the first of `calls`, and with it those after it that may run beside it.
+
+    A call that has not begun when the time of `watch` is over is not made, and its answer says so.
+    """
+    ready = list(takewhile(lambda turn: toolbox.repeatable(turn.call.name), calls)) or calls[:1]
+    width = asyncio.Semaphore(_SIDE_BY_SIDE)
+
+    async def answer(turn: CallTool) -> None:
+        async with width:
+            await _answer_tool_call(conversation, turn, toolbox, world, watch, tell)
+
+    async with asyncio.TaskGroup() as group:
+        for turn in ready:
+            group.create_task(answer(turn))
+
+
+async def _answer_tool_call(
+    conversation: Conversation, turn: CallTool, toolbox: Toolbox, world: World, watch: Stopwatch, tell: Tell
+) -> None:
+    """Makes the call and takes its answer; every failure of the tool, silence too, is an answer."""
     left = conversation.unanswered.pop((turn.message_seq, turn.index), None)
     attempt = 0
     if left is not None:
-        if left.state is InteractionState.STARTED and not toolbox.repeatable(turn.call.name):
+        if left.made and left.state is InteractionState.STARTED and not toolbox.repeatable(turn.call.name):
             call = tool_call_id(conversation.execution, turn.message_seq, turn.index, left.attempt)
             await _record(conversation, turn, call, _UNKNOWN_OUTCOME, 0, toolbox, world, tell, interrupted=True)
             return
         attempt = left.attempt + 1
     call = tool_call_id(conversation.execution, turn.message_seq, turn.index, attempt)
+    verdict = await judge(conversation, turn, call, toolbox, world)
+    usable = False
+    try:
+        outcome = await _between_boundaries(conversation, turn, call, attempt, verdict, toolbox, world, watch, tell)
+        usable = not outcome.is_error
+    finally:
+        if verdict.ticket is not None:
+            answer = original(call, conversation.execution, turn.message_seq, turn.index)
+            world.guard.finished(verdict.ticket, answer if usable else None)
+    repeated = verdict.repeated_of is not None
+    world.guard.answered(conversation.execution, turn.message_seq, turn.index, repeated=repeated)
+
+
+async def _between_boundaries(
+    conversation: Conversation,
+    turn: CallTool,
+    call: UUID,
+    attempt: int,
+    verdict: Verdict,
+    toolbox: Toolbox,
+    world: World,
+    watch: Stopwatch,
+    tell: Tell,
+) -> ToolOutcome:
     server, tool = toolbox.split(turn.call.name)
     key = idempotency_key(conversation.execution, turn.message_seq, turn.index)
+    outcome = verdict.instead or (_no_time(turn) if watch.left <= 0 else None)
     world.control.check()
     await world.recorder.tool_call_started(
         ToolCallStart(
@@ -65,24 +121,38 @@ async def answer_tool_call(
             server=server,
             tool=tool,
             idempotency_key=key,
+            made=outcome is None,
+            repeatable=toolbox.repeatable(turn.call.name),
+            repeated_of=verdict.repeated_of,
         ),
-        [_event(conversation, turn, call, "", EventStatus.STREAMING, toolbox)],
+        [_event(conversation, turn, call, "", EventStatus.STREAMING, toolbox, verdict.metadata)],
     )
     world.control.check()  # the write may have waited for Postgres longer than the lease lasts
     started = time.monotonic()
-    outcome = await _call(turn, key, toolbox, seconds)
+    if outcome is None:
+        seconds = max(0.0, min(watch.left, conversation.limits.tool_call_seconds))
+        with watch.running():
+            outcome = await _call(turn, key, toolbox, seconds)
+        world.meter.tool_finished(call)
     elapsed = round((time.monotonic() - started) * 1000)
-    await _record(conversation, turn, call, outcome, elapsed, toolbox, world, tell)
+    await _record(conversation, turn, call, outcome, elapsed, toolbox, world, tell, verdict.metadata)
+    return outcome
+
+
+def _no_time(turn: CallTool) -> ToolOutcome:
+    text = f"{turn.call.name} was not called: the calls before it took all the time of this iteration."
+    return ToolOutcome(text, is_error=True)
 
 
 async def _call(turn: CallTool, key: str, toolbox: Toolbox, seconds: float) -> ToolOutcome:
     try:
         async with asyncio.timeout(seconds) as limit:
-            return await toolbox.call(turn.call.name, turn.call.arguments, timeout=seconds, idempotency_key=key)
+            outcome = await toolbox.call(turn.call.name, turn.call.arguments, timeout=seconds, idempotency_key=key)
     except TimeoutError:
         if not limit.expired():
             raise
         return ToolOutcome(f"{turn.call.name} did not answer within {round(seconds, 2):g} s.", is_error=True)
+    return ToolOutcome(clean(outcome.content), outcome.is_error)
 
 
 async def _record(
@@ -94,29 +164,35 @@ async def _record(
     toolbox: Toolbox,
     world: World,
     tell: Tell,
+    metadata: Mapping[str, Any] | None = None,
     *,
     interrupted: bool = False,
 ) -> None:
-    message = tell(turn, outcome)
-    loop = conversation.loop.model_copy(update={"tool_calls": conversation.loop.tool_calls + 1})
+    message, seq = tell(turn, _ref(conversation, turn), outcome), turn.message_seq + 1 + turn.index
     status = EventStatus.INTERRUPTED if interrupted else EventStatus.COMPLETED
-    event = _event(conversation, turn, call, outcome.content, status, toolbox, is_error=outcome.is_error)
-    await world.recorder.tool_call_finished(
-        ToolCallResult(
-            id=call,
-            execution=conversation.execution,
-            message_seq=turn.message_seq + 1 + turn.index,
-            message=message,
-            result=outcome.content,
-            is_error=outcome.is_error,
-            duration_ms=elapsed,
-            loop=loop,
-            interrupted=interrupted,
-        ),
-        [event],
-    )
-    conversation.messages.append(message)
-    conversation.loop = loop
+    event = _event(conversation, turn, call, outcome.content, status, toolbox, metadata, is_error=outcome.is_error)
+    async with conversation.writing:
+        loop = conversation.loop.model_copy(update={"tool_calls": conversation.loop.tool_calls + 1})
+        await world.recorder.tool_call_finished(
+            ToolCallResult(
+                id=call,
+                execution=conversation.execution,
+                message_seq=seq,
+                message=message,
+                result=outcome.content,
+                is_error=outcome.is_error,
+                duration_ms=elapsed,
+                loop=loop,
+                interrupted=interrupted,
+            ),
+            [event],
+        )
+        conversation.put(seq, message)
+        conversation.loop = loop
+
+
+def _ref(conversation: Conversation, turn: CallTool) -> str:
+    return call_ref(idempotency_key(conversation.execution, turn.message_seq, turn.index))
 
 
 def _event(
@@ -126,6 +202,7 @@ def _event(
     content: str,
     status: EventStatus,
     toolbox: Toolbox,
+    metadata: Mapping[str, Any] | None = None,
     *,
     is_error: bool = False,
 ) -> Event:
@@ -140,8 +217,10 @@ def _event(
             "tool": tool,
             "name": turn.call.name,
             "arguments": turn.call.arguments,
-            "call_id": turn.call.id,
+            "call_id": _ref(conversation, turn),
+            "place": [turn.message_seq, turn.index],
             "is_error": is_error,
+            **(metadata or {}),
         },
         stage=conversation.stage,
         execution=conversation.execution,

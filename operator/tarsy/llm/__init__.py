@@ -2,11 +2,16 @@
 
 from tarsy.llm.protocol import (
     Chunk,
+    CodeExecutionChunk,
     EndChunk,
     GenerateRequest,
+    GroundingChunk,
+    GroundingKind,
     LLMClient,
     ModelError,
     ModelErrorCode,
+    RetryChunk,
+    Source,
     TextChunk,
     ThinkingChunk,
     ToolCallChunk,
@@ -16,11 +21,16 @@ from tarsy.record.messages import ToolDefinition
 
 __all__ = [
     "Chunk",
+    "CodeExecutionChunk",
     "EndChunk",
     "GenerateRequest",
+    "GroundingChunk",
+    "GroundingKind",
     "LLMClient",
     "ModelError",
     "ModelErrorCode",
+    "RetryChunk",
+    "Source",
     "TextChunk",
     "ThinkingChunk",
     "ToolCallChunk",

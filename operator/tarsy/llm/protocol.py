@@ -36,6 +36,50 @@ class ToolCallChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeExecutionChunk:
+    """Code that the provider itself ran for the model, with what it printed (a native tool)."""
+
+    code: str
+    output: str
+    language: str = ""
+
+
+class GroundingKind(StrEnum):
+    """How a provider looked something up for the model (a native tool)."""
+
+    SEARCH = "search"
+    URL_CONTEXT = "url_context"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A page that an answer rests on."""
+
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroundingChunk:
+    """What the provider itself looked up for the model: its queries, and the pages it found or read."""
+
+    kind: GroundingKind
+    queries: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RetryChunk:
+    """Nothing of the answer has come yet and the call is made again in `seconds`, because of `error`.
+
+    Made by `llm.retry`, never by a provider. What a consumer waits for begins anew.
+    """
+
+    error: "ModelError"
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class UsageChunk:
     """The call's usage; at most one a call, last one wins."""
 
@@ -53,20 +97,24 @@ class EndChunk:
     provider_state: dict[str, Any] | None = None
 
 
-Chunk = TextChunk | ThinkingChunk | ToolCallChunk | UsageChunk | EndChunk
+Chunk = (
+    TextChunk | ThinkingChunk | ToolCallChunk | CodeExecutionChunk | GroundingChunk | RetryChunk | UsageChunk | EndChunk
+)
 
 
 @dataclass(frozen=True, slots=True)
 class GenerateRequest:
     """What a model is asked: the whole conversation and the tools it may call (none: it must answer in text).
 
-    `execution` identifies the agent execution to the provider's logs; `agent` names the agent.
+    `native_tools` are tools of the provider that are on. `execution` identifies the agent execution to the provider's
+    logs; `agent` names the agent.
     """
 
     messages: Sequence[Message]
     tools: Sequence[ToolDefinition] = field(default=())
     execution: str = ""
     agent: str = ""
+    native_tools: tuple[str, ...] = ()
 
 
 class LLMClient(Protocol):

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, ModelError
+from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, ModelError, RetryChunk
 
 OnRetry = Callable[[int, ModelError, float], None]
 
@@ -71,7 +71,10 @@ class Retrying:
         self._chance = chance
 
     async def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
-        """Streams the answer of the first call of which anything was received; raises the last call's ModelError."""
+        """Streams the answer of the first call of which anything was received; raises the last call's ModelError.
+
+        Before each wait comes a `RetryChunk`.
+        """
         attempt = 1
         while True:
             received = False
@@ -87,6 +90,8 @@ class Retrying:
                 delay = self._policy.delay(attempt, error.retry_after, self._chance())
                 if self._on_retry is not None:
                     self._on_retry(attempt, error, delay)
+                again = RetryChunk(error, delay)
+            yield again
             await self._sleep(delay)
             attempt += 1
 

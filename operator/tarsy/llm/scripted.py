@@ -2,17 +2,21 @@
 
 It is part of the library (the idea of pydantic-ai's `TestModel`): the engine's tests and every other room's use this
 one instead of inventing doubles of their own. An answer may hang on an event, fail before or after its text, or be
-cut, which is all a real provider can do to its consumer.
+cut, which is all a real provider can do to its consumer. `ByAgent` finds the answer where agents work side by side.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tarsy.llm.protocol import (
     Chunk,
+    CodeExecutionChunk,
     EndChunk,
     GenerateRequest,
+    GroundingChunk,
     ModelError,
     TextChunk,
     ThinkingChunk,
@@ -34,22 +38,26 @@ class Answer:
     Args:
         text: the answer, streamed word by word.
         thinking: reasoning, streamed before the text as one chunk.
+        native: what tools of the provider did, between thinking and text.
         tool_calls: yielded after the text, in order.
         usage: reported when given.
         error: raised after whatever text, thinking and tool calls the answer has.
         wait: awaited before the first chunk; never set, the model hangs.
         cut: the stream ends without `EndChunk`, as a provider that breaks the protocol would.
         finish_reason: default: `tool_calls` when there are any, else `stop`.
+        provider_state: what the provider wants back with this answer (thought signatures).
     """
 
     text: str = ""
     thinking: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    native: tuple[CodeExecutionChunk | GroundingChunk, ...] = ()
     usage: Usage | None = None
     error: ModelError | None = None
     wait: asyncio.Event | None = None
     cut: bool = False
     finish_reason: str = ""
+    provider_state: dict[str, Any] | None = None
 
 
 class ScriptedClient:
@@ -72,6 +80,8 @@ class ScriptedClient:
             await answer.wait.wait()
         if answer.thinking:
             yield ThinkingChunk(answer.thinking)
+        for chunk in answer.native:
+            yield chunk
         for word in _words(answer.text):
             yield TextChunk(word)
         for call in answer.tool_calls:
@@ -81,7 +91,8 @@ class ScriptedClient:
         if answer.error is not None:
             raise answer.error
         if not answer.cut:
-            yield EndChunk(answer.finish_reason or ("tool_calls" if answer.tool_calls else "stop"))
+            reason = answer.finish_reason or ("tool_calls" if answer.tool_calls else "stop")
+            yield EndChunk(reason, answer.provider_state)
 
     async def aclose(self) -> None:
         """Notes that the client was closed."""
@@ -95,6 +106,33 @@ class ScriptedClient:
                 f"the script has {len(self._answers)} answers, this is request {index + 1} (agent {request.agent!r})"
             )
         return self._answers[index]
+
+
+class ByAgent:
+    """Answers for agents whose calls come in any order, several executions of one agent among them.
+
+    Each execution of an agent gets the agent's answers from the first on; agents that are not named share `others`,
+    in order of the calls.
+
+    Args:
+        answers: by the agent's name in the timeline.
+        others: for all other agents.
+    """
+
+    def __init__(self, answers: Mapping[str, Sequence[Answer]], others: Sequence[Answer] = ()) -> None:
+        self._answers = answers
+        self._others = others
+        self._calls: Counter[str] = Counter()
+
+    def __call__(self, request: GenerateRequest) -> Answer:
+        """The next answer; raises ScriptExhausted when there is none left."""
+        script = self._answers.get(request.agent)
+        caller, left = ("", self._others) if script is None else (request.execution, script)
+        index = self._calls[caller]
+        self._calls[caller] += 1
+        if index >= len(left):
+            raise ScriptExhausted(f"agent {request.agent!r} has {len(left)} answers, this is its request {index + 1}")
+        return left[index]
 
 
 def _words(text: str) -> list[str]:

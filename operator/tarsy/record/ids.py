@@ -35,6 +35,11 @@ def idempotency_key(execution: UUID, message_seq: int, index: int) -> str:
     return str(uuid5(execution, f"tool/{message_seq}/{index}"))
 
 
+def call_ref(idempotency_key: str) -> str:
+    """What a model knows a tool call by and cites it with: unique in its run, the same for every try of one call."""
+    return f"call_{idempotency_key.replace('-', '')[:12]}"
+
+
 def event_id(owner: UUID, part: str) -> UUID:
     """The id of the timeline event that tells `part` (for example "response") of the row `owner`."""
     return uuid5(owner, f"event/{part}")

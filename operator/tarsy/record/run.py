@@ -3,8 +3,10 @@
 Rows that the engine starts are `...Start`, what closes them `...Outcome` or `...Result`, what is read back `...Record`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -12,6 +14,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from tarsy.record.finding import Finding
+from tarsy.record.history import BudgetExceeded
 from tarsy.record.messages import Message, ToolCall, ToolDefinition
 from tarsy.record.usage import Usage
 
@@ -68,6 +71,7 @@ class ModelCallKind(StrEnum):
     FORCED_CONCLUSION = "forced_conclusion"
     SYNTHESIS = "synthesis"
     EXECUTIVE_SUMMARY = "executive_summary"
+    FINDING_REPAIR = "finding_repair"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +83,27 @@ class Failure:
 
 
 class LoopState(BaseModel):
-    """What an agent loop must remember beyond its conversation to go on after a crash."""
+    """What an agent loop must remember beyond its conversation to go on after a crash.
+
+    `final_answer` is there once its finding was sent back to be repaired. `tokens_per_byte` is what the provider last
+    counted of a request, `last_output` the tokens of its answer; `window` is the size to which a provider's refusals
+    of a conversation that was too long, `refusals` in a row, have brought down the model's window.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     iteration: int = 0
     consecutive_timeouts: int = 0
     empty_answers: int = 0
+    repeated_answers: int = 0
+    slow_iterations: int = 0
     tool_calls: int = 0
     concluding: bool = False
+    final_answer: str | None = None
+    tokens_per_byte: float | None = None
+    last_output: int = 0
+    window: int | None = None
+    refusals: int = 0
     usage: Usage = Usage()
 
 
@@ -135,22 +151,27 @@ class ToolCallRecord:
     index: int
     attempt: int
     state: InteractionState
+    made: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionRecord:
-    """An agent execution as the record has it.
+    """An agent execution as the record has it; `started_at` is when its first attempt began it.
 
-    `messages` is the conversation so far, in order; `model_calls` counts every model call ever started;
-    `unanswered` are tool calls with a row but no tool message yet.
+    `messages` is the conversation so far, in order and without gaps; `ahead` are tool messages by sequence whose calls
+    were answered before an earlier one was; `model_calls` counts every model call ever started; `unanswered` are tool
+    calls with a row but no tool message yet.
     """
 
     id: UUID
     state: State
+    started_at: datetime
     messages: tuple[Message, ...] = ()
+    ahead: Mapping[int, Message] = field(default_factory=dict)
     loop: LoopState = field(default_factory=LoopState)
     model_calls: int = 0
     unanswered: tuple[ToolCallRecord, ...] = ()
+    superseded: Mapping[int, str] = field(default_factory=dict)
     result: str | None = None
     failure: Failure | None = None
 
@@ -160,7 +181,8 @@ class ModelCallStart:
     """Boundary (a): written before the request leaves.
 
     `new_messages` are appended to the conversation first, `first_seq` being the sequence of the first of them;
-    the request consists of all messages below `message_count`.
+    the request consists of all messages below `message_count`. From this call on, what `superseded` holds is sent
+    instead of the message at that sequence. The estimates count for the budget until the usage is known.
     """
 
     id: UUID
@@ -175,13 +197,17 @@ class ModelCallStart:
     message_count: int
     tools: tuple[ToolDefinition, ...]
     loop: LoopState
+    superseded: Mapping[int, str] = field(default_factory=dict)
+    estimated_tokens: int = 0
+    estimated_cost_usd: Decimal = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCallResult:
     """Boundary (b): the answer, its usage, and the loop's state after it.
 
-    With `failure`, `message` is what the model is told about its lost answer; None when it is not asked again.
+    With `failure`, `message` is what the model is told about its lost answer (a user message, so that no attempt asks
+    again without it); None when it is not asked again.
     """
 
     id: UUID
@@ -194,11 +220,18 @@ class ModelCallResult:
     failure: Failure | None = None
     duration_ms: int = 0
     response_metadata: dict[str, Any] = field(default_factory=dict)
+    cost_usd: Decimal | None = None
+    estimated_tokens: int = 0
+    estimated_cost_usd: Decimal = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallStart:
-    """Boundary (c): written before the tool server hears of it."""
+    """Boundary (c): written before the tool server hears of it.
+
+    `made` is False for a call that is answered without its server: a repetition, whose answer is that of the call
+    `repeated_of`, or one that the budget has no room for.
+    """
 
     id: UUID
     execution: UUID
@@ -209,6 +242,9 @@ class ToolCallStart:
     server: str
     tool: str
     idempotency_key: str
+    made: bool = True
+    repeatable: bool = False
+    repeated_of: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +313,10 @@ class StageView:
 
 @dataclass(frozen=True, slots=True)
 class InvestigationRecord:
-    """An investigation with its counters, as the projector and the CLI read it."""
+    """An investigation with its counters, as the projector and the CLI read it.
+
+    `cost_usd` is the sum of what is known, None when nothing is; `cost_complete` is False when some of it is unknown.
+    """
 
     id: UUID
     namespace: str
@@ -303,3 +342,6 @@ class InvestigationRecord:
     stages: tuple[StageView, ...]
     outcome: RunOutcome | None
     evidence_missing: tuple[str, ...] = ()
+    cost_usd: Decimal | None = None
+    cost_complete: bool = True
+    budget_exceeded: BudgetExceeded | None = None

@@ -5,7 +5,7 @@ step and limits are exact (DESIGN section 5). Which runs fit is decided by `choo
 worker died holds no place until it is claimed again.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,11 +16,11 @@ import asyncpg
 
 from tarsy.plan.model import Plan
 from tarsy.record.run import DesiredState, Failure, RunOutcome, State
+from tarsy.record.text import clean
 from tarsy.store.closing import close_run
 from tarsy.store.database import call
 from tarsy.store.errors import WorkerLost
 from tarsy.store.queries import load
-from tarsy.store.text import clean
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, Notify, silent
 
 CLAIM_LOCK = 7_261_979_002
@@ -86,23 +86,31 @@ def choose(candidates: Iterable[Candidate], running: Running, *, free: int, glob
         namespaces[namespace] += runs
         chains[chain_namespace, chain] += runs
     places = min(free, global_limit - namespaces.total())
-    waiting = sorted(candidates, key=lambda c: (-c.priority, c.accepted_at, c.id))
+    lines: defaultdict[tuple[str, str, str], list[Candidate]] = defaultdict(list)
+    for candidate in sorted(candidates, key=_place):
+        lines[candidate.namespace, candidate.chain_namespace, candidate.chain].append(candidate)
+
+    def fits(c: Candidate) -> bool:
+        return (c.namespace_limit is None or namespaces[c.namespace] < c.namespace_limit) and (
+            c.chain_limit is None or chains[c.chain_namespace, c.chain] < c.chain_limit
+        )
+
     chosen: list[Candidate] = []
     while len(chosen) < places:
-        fitting = [
-            c
-            for c in waiting
-            if (c.namespace_limit is None or namespaces[c.namespace] < c.namespace_limit)
-            and (c.chain_limit is None or chains[c.chain_namespace, c.chain] < c.chain_limit)
-        ]
-        if not fitting:
+        # The first that fits of each line goes before all others of it.
+        heads = [head for line in lines.values() if (head := next(filter(fits, line), None)) is not None]
+        if not heads:
             break
-        best = min(fitting, key=lambda c: (-c.priority, namespaces[c.namespace]))  # the first of equals is the oldest
-        waiting.remove(best)
+        best = min(heads, key=lambda c: (-c.priority, namespaces[c.namespace], c.accepted_at, c.id))
+        lines[best.namespace, best.chain_namespace, best.chain].remove(best)
         chosen.append(best)
         namespaces[best.namespace] += 1
         chains[best.chain_namespace, best.chain] += 1
     return chosen
+
+
+def _place(candidate: Candidate) -> tuple[int, datetime, UUID]:
+    return -candidate.priority, candidate.accepted_at, candidate.id
 
 
 class Claims:

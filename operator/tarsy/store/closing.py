@@ -9,7 +9,8 @@ from uuid import UUID
 import asyncpg
 
 from tarsy.record.run import RunOutcome, State
-from tarsy.store.text import clean, clean_or_none
+from tarsy.record.text import clean
+from tarsy.store.text import clean_or_none
 
 
 async def close_run(connection: asyncpg.Connection, statement: str, run: UUID, outcome: RunOutcome) -> bool:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.record.messages import Message
 from tarsy.record.run import InvestigationRecord, StageView
 from tarsy.record.timeline import TimelineEvent
 from tarsy.store import rows
@@ -69,6 +70,11 @@ class Reads:
             rows.timeline_event(row)
             for row in await self._fetch("timeline", f"timeline of {run}", run, after_revision, limit)
         ]
+
+    async def sent(self, model_call: UUID) -> list[Message]:
+        """The conversation exactly as one model call was sent it, whatever was compacted later."""
+        found = await self._fetch("sent", f"the messages of model call {model_call}", model_call)
+        return [rows.message(row) for row in found]
 
     async def queue_depth(self) -> QueueDepth:
         """How many runs wait, run, and lack a worker."""

@@ -1,19 +1,25 @@
 """Rows of Postgres as types of the record."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from uuid import UUID
 
 import asyncpg
 
 from tarsy.record.finding import Finding
+from tarsy.record.history import BudgetExceeded, BudgetLimit, PastCall, RunHistory
 from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.run import (
     DesiredState,
+    ExecutionRecord,
     Failure,
+    InteractionState,
     InvestigationRecord,
+    LoopState,
     RunOutcome,
     StageKind,
     StageView,
     State,
+    ToolCallRecord,
 )
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 from tarsy.record.usage import Usage
@@ -26,6 +32,29 @@ def failure(row: asyncpg.Record) -> Failure | None:
     return Failure(row["failure_reason"], row["failure_message"])
 
 
+def budget_exceeded(row: asyncpg.Record) -> BudgetExceeded | None:
+    """The limit of its budget that a run reached, if it did."""
+    if row["budget_limit"] is None:
+        return None
+    return BudgetExceeded(BudgetLimit(row["budget_limit"]), row["budget_message"])
+
+
+def history(row: asyncpg.Record, calls: Iterable[asyncpg.Record]) -> RunHistory:
+    """A run so far."""
+    return RunHistory(
+        seconds=row["seconds"],
+        tokens=row["tokens"],
+        cost_usd=row["cost_usd"],
+        tool_calls=row["tool_calls"],
+        estimated=row["estimated"],
+        model_seconds=row["model_seconds"],
+        tool_seconds=row["tool_seconds"],
+        exceeded=budget_exceeded(row),
+        stages=frozenset(row["stages"] or ()),
+        calls=tuple(PastCall(**call) for call in calls),
+    )
+
+
 def message(row: asyncpg.Record) -> Message:
     """A message, exactly as it was stored."""
     return Message(
@@ -35,6 +64,35 @@ def message(row: asyncpg.Record) -> Message:
         tool_call_id=row["tool_call_id"],
         tool_name=row["tool_name"],
         provider_state=row["provider_state"],
+    )
+
+
+def execution(
+    identity: UUID,
+    row: asyncpg.Record,
+    messages: Sequence[asyncpg.Record],
+    unanswered: Iterable[asyncpg.Record],
+    superseded: Iterable[asyncpg.Record],
+) -> ExecutionRecord:
+    """An agent execution with its conversation; calls that ran side by side may have left a gap in it."""
+    whole = next((i for i, found in enumerate(messages) if found["seq"] != i), len(messages))
+    return ExecutionRecord(
+        id=identity,
+        state=State(row["state"]),
+        started_at=row["started_at"],
+        messages=tuple(message(found) for found in messages[:whole]),
+        ahead={found["seq"]: message(found) for found in messages[whole:]},
+        loop=LoopState.model_validate(row["loop"]),
+        model_calls=row["model_calls"],
+        unanswered=tuple(
+            ToolCallRecord(
+                left["message_seq"], left["index"], left["attempt"], InteractionState(left["state"]), left["made"]
+            )
+            for left in unanswered
+        ),
+        superseded={found["seq"]: found["content"] for found in superseded},
+        result=row["result"],
+        failure=failure(row),
     )
 
 
@@ -107,6 +165,9 @@ def investigation(row: asyncpg.Record, stages: Iterable[StageView]) -> Investiga
         tool_calls=row["tool_calls"],
         stages=tuple(stages),
         outcome=_outcome(row, state) if state.finished else None,
+        cost_usd=row["cost_usd"],
+        cost_complete=row["cost_complete"],
+        budget_exceeded=budget_exceeded(row),
         evidence_missing=tuple(f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items())),
     )
 

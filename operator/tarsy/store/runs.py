@@ -13,11 +13,12 @@ import asyncpg
 
 from tarsy.plan.model import Plan
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, State
+from tarsy.record.text import clean
 from tarsy.store.claims import CLAIM_LOCK
 from tarsy.store.closing import close_run
 from tarsy.store.database import call
 from tarsy.store.queries import load
-from tarsy.store.text import clean, clean_or_none
+from tarsy.store.text import clean_or_none
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, Notify, silent
 
 _BEFORE_START = {

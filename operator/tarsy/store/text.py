@@ -1,7 +1,7 @@
-"""Text as it may be stored: without control characters and without halves of surrogate pairs.
+"""Columns and JSON under the one rule for text (`tarsy.record.text`).
 
-Postgres refuses NUL, terminals obey the others, and UTF-8 has no lone surrogates. Everything from outside passes
-here on its way into a column (DESIGN section 7: "control characters are stripped on write"). Nothing is shortened.
+Everything from outside passes here on its way into a column (DESIGN section 7: "control characters are stripped on
+write"), also what was cleaned where it came in.
 """
 
 import re
@@ -9,18 +9,9 @@ from typing import Any
 
 import orjson
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+from tarsy.record.text import clean
+
 _SUSPECT = re.compile(rb"\\u00|\\[bfr]|[\x7f-\xff]")
-
-
-def clean(text: str) -> str:
-    """`text` without control characters (newline and tab stay) and with lone surrogates replaced by U+FFFD."""
-    if _CONTROL.search(text):
-        text = _CONTROL.sub("", text)
-    if not text.isascii() and _SURROGATE.search(text):
-        text = _SURROGATE.sub("�", text)
-    return text
 
 
 def clean_or_none(text: str | None) -> str | None:

@@ -8,38 +8,36 @@ run, so a step that is written twice, because an answer was lost or a worker die
 `interrupted_model_calls`. What is billed is their sum.
 """
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 import asyncpg
-import orjson
 
-from tarsy.record.messages import Message, ToolDefinition
+from tarsy.record.finding import Evidence
+from tarsy.record.history import BudgetExceeded, RunHistory
+from tarsy.record.messages import ToolDefinition
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
     ExecutionStart,
-    Failure,
     InteractionState,
     LeaseLost,
-    LoopState,
     ModelCallResult,
     ModelCallStart,
     StageOutcome,
     StageRecord,
     StageStart,
     State,
-    ToolCallRecord,
     ToolCallResult,
     ToolCallStart,
 )
+from tarsy.record.text import clean
 from tarsy.record.timeline import Event, TimelineEvent
-from tarsy.store import database, rows
+from tarsy.store import columns, database, rows
 from tarsy.store.errors import StoreError
 from tarsy.store.queries import load
-from tarsy.store.text import clean, clean_or_none
+from tarsy.store.text import clean_or_none
 from tarsy.store.wakeups import RUN_CHANNEL, Notify, silent
 
 
@@ -95,7 +93,7 @@ class RunWriter:
             events,
             outcome.stage,
             outcome.state.value,
-            *_failure(outcome.failure),
+            *columns.failure(outcome.failure),
         )
 
     async def begin_execution(self, execution: ExecutionStart) -> ExecutionRecord:
@@ -115,22 +113,12 @@ class RunWriter:
         )
         messages: Sequence[asyncpg.Record] = ()
         unanswered: Sequence[asyncpg.Record] = ()
+        superseded: Sequence[asyncpg.Record] = ()
         if row["existed"]:
             messages = await self._fetch("messages", "load the conversation", execution.id)
             unanswered = await self._fetch("unanswered", "load unanswered tool calls", execution.id)
-        return ExecutionRecord(
-            id=execution.id,
-            state=State(row["state"]),
-            messages=tuple(rows.message(message) for message in messages),
-            loop=LoopState.model_validate(row["loop"]),
-            model_calls=row["model_calls"],
-            unanswered=tuple(
-                ToolCallRecord(left["message_seq"], left["index"], left["attempt"], InteractionState(left["state"]))
-                for left in unanswered
-            ),
-            result=row["result"],
-            failure=rows.failure(row),
-        )
+            superseded = await self._fetch("superseded", "load what was compacted", execution.id)
+        return rows.execution(execution.id, row, messages, unanswered, superseded)
 
     async def finish_execution(self, outcome: ExecutionOutcome, events: Sequence[Event] = ()) -> None:
         """Closes the execution; one that is closed stays as it is."""
@@ -141,17 +129,17 @@ class RunWriter:
             outcome.execution,
             outcome.state.value,
             clean_or_none(outcome.result),
-            *_failure(outcome.failure),
+            *columns.failure(outcome.failure),
         )
 
-    async def model_call_started(self, call: ModelCallStart) -> None:
+    async def model_call_started(self, call: ModelCallStart, events: Sequence[Event] = ()) -> None:
         """Boundary (a): the messages about to be sent, and that they are."""
         tool_set, definitions = self._tool_set(call.tools)
         messages = call.new_messages
         await self._step(
             "model_call_started",
             f"write the start of model call {call.number}",
-            (),
+            events,
             call.id,
             call.execution,
             call.number,
@@ -166,10 +154,14 @@ class RunWriter:
             call.first_seq,
             [message.role.value for message in messages],
             [clean(message.content) for message in messages],
-            [_tool_calls(message) for message in messages],
+            [columns.tool_calls(message) for message in messages],
             [clean_or_none(message.tool_call_id) for message in messages],
             [clean_or_none(message.tool_name) for message in messages],
             [message.provider_state for message in messages],
+            call.estimated_tokens,
+            call.estimated_cost_usd,
+            list(call.superseded),
+            [clean(content) for content in call.superseded.values()],
         )
         if tool_set is not None:
             self._tool_sets.add(tool_set)
@@ -192,13 +184,16 @@ class RunWriter:
             None if usage is None else usage.output_tokens,
             None if usage is None else usage.thinking_tokens,
             None if usage is None else usage.cached_tokens,
-            *_failure(result.failure),
+            *columns.failure(result.failure),
             usage is not None and usage.complete,
             None if message is None else clean(message.content),
-            None if message is None else _tool_calls(message),
+            None if message is None else columns.tool_calls(message),
             None if message is None else message.provider_state,
             result.loop.model_dump(mode="json"),
             None if message is None else message.role.value,
+            result.cost_usd,
+            result.estimated_tokens,
+            result.estimated_cost_usd,
         )
 
     async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
@@ -217,6 +212,9 @@ class RunWriter:
             clean(call.tool),
             clean(call.call.arguments),
             call.idempotency_key,
+            call.made,
+            call.repeatable,
+            call.repeated_of,
         )
 
     async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
@@ -254,26 +252,44 @@ class RunWriter:
                 by_execution.setdefault(row["execution"], []).append(rows.timeline_event(row))
         return by_execution
 
+    async def evidence(self, call_ids: Collection[str]) -> Mapping[str, Evidence]:
+        """Those of `call_ids` that are closed tool calls of this run, with their results as stored."""
+        if not call_ids:
+            return {}
+        wanted = sorted({clean(call_id) for call_id in call_ids})
+        found = await self._fetch("evidence", "read the tool results", self._investigation, wanted)
+        return {
+            row["cited"]: Evidence(row["id"], row["stage"], row["agent"], row["tool"], row["result"]) for row in found
+        }
+
     async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
         """Notes tool servers (name to reason) that were missing."""
         if missing:
             await self._step("degrade_evidence", "note missing tool servers", (), dict(missing))
 
+    async def budget_exceeded(self, exceeded: BudgetExceeded, events: Sequence[Event] = ()) -> None:
+        """Notes the limit that the run reached; the first one stays."""
+        what = "note that the budget is reached"
+        await self._step("budget_exceeded", what, events, exceeded.limit.value, exceeded.message)
+
+    async def history(self) -> RunHistory:
+        """What the run used and called so far, by all its attempts."""
+        (row,) = await self._fetch("history", "read the history", self._investigation)
+        calls = await self._fetch("past_calls", "read the tool calls", self._investigation)
+        return rows.history(row, calls)
+
     def _tool_set(self, tools: Sequence[ToolDefinition]) -> tuple[str | None, list[dict[str, Any]] | None]:
         """The hash of the definitions, and they themselves when this writer has not stored them yet."""
         if not tools:
             return None, None
-        definitions = [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema} for tool in tools
-        ]
-        digest = hashlib.sha256(orjson.dumps(definitions, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        definitions, digest = columns.tool_set(tools)
         return digest, None if digest in self._tool_sets else definitions
 
     async def _step(self, query: str, what: str, events: Sequence[Event], *args: Any) -> asyncpg.Record:
-        columns = _events(events)
+        of_events = columns.events(events)
 
         async def write(connection: asyncpg.Connection) -> asyncpg.Record | None:
-            return await connection.fetchrow(self._sql[query], self._investigation, self._attempt, *columns, *args)
+            return await connection.fetchrow(self._sql[query], self._investigation, self._attempt, *of_events, *args)
 
         where = f"{what} of investigation {self._investigation}"
         row = await database.call(self._pool, where, write, remaining=self._remaining)
@@ -292,28 +308,3 @@ class RunWriter:
         return await database.call(
             self._pool, f"{what} of investigation {self._investigation}", fetch, remaining=self._remaining
         )
-
-
-def _events(events: Sequence[Event]) -> tuple[list[Any], ...]:
-    last = list({event.id: event for event in events}.values())  # one statement may not touch a row twice
-    return (
-        [event.id for event in last],
-        [event.type.value for event in last],
-        [event.status.value for event in last],
-        [clean(event.content) for event in last],
-        [event.metadata for event in last],
-        [event.stage for event in last],
-        [event.execution for event in last],
-        [event.model_call for event in last],
-        [event.tool_call for event in last],
-    )
-
-
-def _failure(failure: Failure | None) -> tuple[str | None, str | None]:
-    return (None, None) if failure is None else (failure.reason, clean(failure.message))
-
-
-def _tool_calls(message: Message) -> list[dict[str, str]] | None:
-    if not message.tool_calls:
-        return None
-    return [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]

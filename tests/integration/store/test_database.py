@@ -1,34 +1,40 @@
 """Errors that pass are waited out, others are told apart, and no password is told at all."""
 
 import asyncio
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import asyncpg
 import pytest
 
+from integration.databases import TEMPLATE, address, make_template
 from integration.store.build import claimed_run, event, stage, writer
-from integration.store.postgres import TEMPLATE, Server, start_server
+from tarsy.local.postgres import LocalPostgres
 from tarsy.store.database import call, describe, open_pool
 from tarsy.store.errors import StoreError, StoreUnavailable
 from tarsy.store.reads import Reads
 
 
 @pytest.fixture
-def own_server() -> Iterator[Server]:
-    running = start_server()
-    yield running
-    running.remove()
+def own_server() -> Iterator[LocalPostgres]:
+    """A server that a test may stop and start again over the same data."""
+    with tempfile.TemporaryDirectory(prefix="tarsy-store-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o711)  # not below pytest's own folder: as root, Postgres runs as another user
+        with LocalPostgres(Path(name) / "postgres", fsync=False, environ={}) as server:
+            asyncio.run(make_template(server.dsn))
+            yield server
 
 
 @pytest.fixture
-async def own_pool(own_server: Server) -> AsyncIterator[asyncpg.Pool]:
-    opened = await open_pool(own_server.dsn(TEMPLATE), min_size=2, max_size=4)
+async def own_pool(own_server: LocalPostgres) -> AsyncIterator[asyncpg.Pool]:
+    opened = await open_pool(address(own_server.dsn, TEMPLATE), min_size=2, max_size=4)
     yield opened
     opened.terminate()
 
 
-async def test_step_survives_a_restart_of_postgres(own_server: Server, own_pool: asyncpg.Pool) -> None:
+async def test_step_survives_a_restart_of_postgres(own_server: LocalPostgres, own_pool: asyncpg.Pool) -> None:
     run, _ = await claimed_run(own_pool)
     write = writer(own_pool, run, seconds=30)
     await write.begin_stage(stage(run))
@@ -42,7 +48,7 @@ async def test_step_survives_a_restart_of_postgres(own_server: Server, own_pool:
     assert [shown.content for shown in await Reads(own_pool).timeline(run)] == ["response"]
 
 
-async def test_step_gives_up_when_its_time_is_up(own_server: Server, own_pool: asyncpg.Pool) -> None:
+async def test_step_gives_up_when_its_time_is_up(own_server: LocalPostgres, own_pool: asyncpg.Pool) -> None:
     run, _ = await claimed_run(own_pool)
     await asyncio.to_thread(own_server.stop)
     until = time.monotonic() + 0.5
@@ -143,9 +149,9 @@ async def test_postgres_that_is_away_is_named_without_the_password(unused_tcp_po
     assert "s3cret" not in str(away.value)
 
 
-async def test_database_that_does_not_exist_is_told_apart(server: Server) -> None:
+async def test_database_that_does_not_exist_is_told_apart(postgres: LocalPostgres) -> None:
     with pytest.raises(StoreError, match=r'database "nowhere" does not exist') as refused:
-        await open_pool(server.dsn("nowhere"))
+        await open_pool(address(postgres.dsn, "nowhere"))
     assert not isinstance(refused.value, StoreUnavailable)
 
 

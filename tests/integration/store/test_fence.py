@@ -25,6 +25,7 @@ from integration.store.build import (
     worker,
     writer,
 )
+from tarsy.record.history import BudgetExceeded, BudgetLimit
 from tarsy.record.run import ExecutionOutcome, LeaseLost, RunOutcome, StageOutcome, State
 from tarsy.record.timeline import EventStatus
 from tarsy.store.claims import Claims
@@ -49,13 +50,14 @@ STEPS: dict[str, Step] = {
     "tool_call_started": lambda w, run: w.tool_call_started(tool_call(_agent(run), attempt=1), [event(run, "x")]),
     "tool_call_finished": lambda w, run: w.tool_call_finished(tool_result(_agent(run)), [event(run, "x")]),
     "write_events": lambda w, run: w.write_events([event(run, "open"), event(run, "x")]),
+    "budget_exceeded": lambda w, run: w.budget_exceeded(BudgetExceeded(BudgetLimit.TOKENS, "out"), [event(run, "x")]),
     "degrade_evidence": lambda w, run: w.degrade_evidence({"kubernetes": "away"}),
 }
 
 
 def test_every_writing_method_is_tested_against_the_fence() -> None:
     methods = {name for name, _ in inspect.getmembers(RunWriter, inspect.iscoroutinefunction) if name[0] != "_"}
-    assert methods - {"stage_timeline"} == set(STEPS)
+    assert methods - {"stage_timeline", "history", "evidence"} == set(STEPS)
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -7,15 +7,16 @@ from dataclasses import replace
 import asyncpg
 import pytest
 
-from integration.store.postgres import Server, create_database
+from integration.databases import EMPTY, create_database
+from tarsy.local.postgres import LocalPostgres
 from tarsy.store.database import open_pool
 from tarsy.store.errors import SchemaMismatch, StoreError
 from tarsy.store.migrate import Migration, migrate, migrations
 
 
 @pytest.fixture
-async def empty(server: Server) -> AsyncIterator[asyncpg.Pool]:
-    opened = await open_pool(await create_database(server, "template0"), min_size=1, max_size=8)
+async def empty(postgres: LocalPostgres) -> AsyncIterator[asyncpg.Pool]:
+    opened = await open_pool(await create_database(postgres.dsn, EMPTY), min_size=1, max_size=8)
     yield opened
     await opened.close()
 

@@ -1,5 +1,7 @@
 """A new attempt finds at each boundary what the old one left."""
 
+import asyncio
+
 import asyncpg
 
 from integration.store.build import (
@@ -145,6 +147,28 @@ async def test_note_about_a_lost_answer_comes_back_as_the_user_message_it_was(po
 
     assert left.messages == (*PROMPT, note)
     assert await pool.fetchval("SELECT message_seq FROM llm_interaction") is None
+
+
+async def test_call_answered_before_an_earlier_one_comes_back_in_its_place(pool: asyncpg.Pool) -> None:
+    run, owner = await claimed_run(pool)
+    write, agent = writer(pool, run), execution(run)
+    await write.begin_stage(stage(run))
+    await write.begin_execution(agent)
+    await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
+    await write.model_call_finished(model_result(agent.id))
+    await asyncio.gather(*(write.tool_call_started(tool_call(agent.id, index=index)) for index in range(3)))
+    await asyncio.gather(*(write.tool_call_finished(tool_result(agent.id, index=index)) for index in (2, 1)))
+
+    again = writer(pool, run, await next_attempt(pool, run, owner))
+    left = await again.begin_execution(agent)
+
+    answer = tool_result(agent.id).message
+    assert (len(left.messages), left.ahead) == (3, {4: answer, 5: answer})
+    assert [(call.message_seq, call.index) for call in left.unanswered] == [(2, 0)]
+    await again.tool_call_started(tool_call(agent.id, attempt=1))
+    await again.tool_call_finished(tool_result(agent.id, attempt=1))
+    whole = await again.begin_execution(agent)
+    assert (len(whole.messages), whole.ahead, whole.unanswered) == (6, {}, ())
 
 
 async def test_finished_execution_leaves_nothing_open(pool: asyncpg.Pool) -> None:

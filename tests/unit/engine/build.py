@@ -22,7 +22,7 @@ from tarsy.plan.model import (
     Strategy,
     SuccessPolicy,
 )
-from tarsy.record.messages import Role, ToolCall, ToolDefinition, ToolOutcome
+from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition, ToolOutcome
 from tarsy.record.run import LeaseLost, RunOutcome
 from unit.engine.memory import MemoryRecorder, Record
 
@@ -71,7 +71,7 @@ def plan(*stages: StagePlan, summary: bool = False, limits: Limits | None = None
         chain=ref("Chain", "crashloop"),
         stages=stages,
         executive_summary=single("summary", Strategy.SINGLE_CALL) if summary else None,
-        limits=limits or Limits(),
+        limits=limits or Limits(finding_repairs=0),
     )
 
 
@@ -197,6 +197,13 @@ async def until(seen: Callable[[], object]) -> None:
             return
         await asyncio.sleep(0)
     raise AssertionError("it never came to be")
+
+
+def told(message: Message) -> str:
+    """What a tool message tells, without the line that names its call."""
+    header, _, text = message.content.partition("\n")
+    assert header.startswith("[callId: call_"), message
+    return text
 
 
 def says(text: str) -> Tool:

@@ -4,10 +4,16 @@
 every later call, as a process that is gone would write nothing.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from uuid import UUID
 
+from tarsy.record.finding import Evidence
+from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
+from tarsy.record.ids import call_ref
 from tarsy.record.messages import Message, Role
 from tarsy.record.run import (
     ExecutionOutcome,
@@ -27,6 +33,9 @@ from tarsy.record.run import (
     ToolCallStart,
 )
 from tarsy.record.timeline import Event, EventStatus, TimelineEvent
+
+BEGAN = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+"""When every execution began: a Friday."""
 
 
 class Crash(BaseException):
@@ -52,8 +61,15 @@ class ExecutionRow:
 
     @property
     def conversation(self) -> tuple[Message, ...]:
-        """The messages in order."""
-        return tuple(self.messages[seq] for seq in sorted(self.messages))
+        """The messages in order, up to the first gap."""
+        whole = next(seq for seq in range(len(self.messages) + 1) if seq not in self.messages)
+        return tuple(self.messages[seq] for seq in range(whole))
+
+    @property
+    def ahead(self) -> dict[int, Message]:
+        """The messages behind the first gap."""
+        whole = len(self.conversation)
+        return {seq: message for seq, message in sorted(self.messages.items()) if seq > whole}
 
 
 @dataclass
@@ -72,11 +88,16 @@ class ToolCallRow:
     start: ToolCallStart
     state: InteractionState = InteractionState.STARTED
     result: ToolCallResult | None = None
+    began: int = 0
+    ended: int | None = None
 
 
 @dataclass
 class Record:
-    """All that is on record of one run."""
+    """All that is on record of one run.
+
+    `seconds` have passed since it started and `age_seconds` since its tool calls, for an attempt that begins now.
+    """
 
     stages: dict[UUID, StageRow] = field(default_factory=dict)
     executions: dict[UUID, ExecutionRow] = field(default_factory=dict)
@@ -84,6 +105,10 @@ class Record:
     tool_calls: dict[UUID, ToolCallRow] = field(default_factory=dict)
     events: dict[UUID, TimelineEvent] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    exceeded: BudgetExceeded | None = None
+    seconds: float = 0.0
+    age_seconds: float = 0.0
+    steps: int = 0
 
     def execution(self, display_name: str) -> ExecutionRow:
         """The execution of the agent people see under that name."""
@@ -154,11 +179,18 @@ class MemoryRecorder:
         found = ExecutionRecord(
             id=execution.id,
             state=outcome.state if outcome else State.RUNNING,
+            started_at=BEGAN,
             messages=row.conversation,
+            ahead=row.ahead,
+            superseded={
+                seq: text
+                for call in sorted(self._calls_of(execution.id), key=lambda c: c.start.number)
+                for seq, text in call.start.superseded.items()
+            },
             loop=row.loop,
             model_calls=len(self._calls_of(execution.id)),
             unanswered=tuple(
-                ToolCallRecord(*place, tool.start.attempt, tool.state)
+                ToolCallRecord(*place, tool.start.attempt, tool.state, tool.start.made)
                 for place, tool in sorted(latest.items())
                 if tool.state is InteractionState.STARTED
             ),
@@ -176,7 +208,7 @@ class MemoryRecorder:
         self._events(events)
         self._leave()
 
-    async def model_call_started(self, call: ModelCallStart) -> None:
+    async def model_call_started(self, call: ModelCallStart, events: Sequence[Event] = ()) -> None:
         """See the port."""
         self._enter("model_call_started")
         row = self.record.executions[call.execution]
@@ -187,19 +219,21 @@ class MemoryRecorder:
         assert call.message_count == len(row.messages)
         row.loop = call.loop
         self.record.model_calls[call.id] = ModelCallRow(call)
+        self._events(events)
         self._leave()
 
     async def model_call_finished(self, result: ModelCallResult, events: Sequence[Event] = ()) -> None:
-        """See the port; the store writes the message as the assistant's."""
+        """See the port."""
         self._enter("model_call_finished")
-        assert result.failure is None or result.message is None, "with a failure, no message"
+        roles = {Role.ASSISTANT} if result.failure is None else {Role.USER, None}
+        assert (result.message.role if result.message else None) in roles, "an answer, or a word about a lost one"
         call, row = self.record.model_calls[result.id], self.record.executions[result.execution]
         if call.state is InteractionState.STARTED:
             call.state = InteractionState.FAILED if result.failure else InteractionState.COMPLETED
             call.result = result
         if result.message is not None and result.message_seq is not None:
             assert result.message_seq == len(row.messages), "a conversation has no gaps"
-            row.messages.setdefault(result.message_seq, replace(result.message, role=Role.ASSISTANT))
+            row.messages.setdefault(result.message_seq, result.message)
         row.loop = result.loop
         self._events(events)
         self._leave()
@@ -211,9 +245,9 @@ class MemoryRecorder:
             same = (earlier.start.execution, earlier.start.message_seq, earlier.start.index)
             if same == (call.execution, call.message_seq, call.index) and earlier.state is InteractionState.STARTED:
                 assert earlier.start.attempt < call.attempt, "UNIQUE (execution, message_seq, index, attempt)"
-                earlier.state = InteractionState.INTERRUPTED
+                earlier.state, earlier.ended = InteractionState.INTERRUPTED, self._tick()
         assert call.id not in self.record.tool_calls
-        self.record.tool_calls[call.id] = ToolCallRow(call)
+        self.record.tool_calls[call.id] = ToolCallRow(call, began=self._tick())
         self._events(events)
         self._leave()
 
@@ -224,8 +258,9 @@ class MemoryRecorder:
         if call.state is InteractionState.STARTED:
             failed = InteractionState.FAILED if result.is_error else InteractionState.COMPLETED
             call.state = InteractionState.INTERRUPTED if result.interrupted else failed
-            call.result = result
-        assert result.message_seq == len(row.messages), "a conversation has no gaps"
+            call.result, call.ended = result, self._tick()
+        calls = row.messages[call.start.message_seq].tool_calls or (None,)
+        assert result.message_seq - call.start.message_seq - 1 == call.start.index in range(len(calls)), "its own place"
         row.messages.setdefault(result.message_seq, result.message)
         row.loop = result.loop
         self._events(events)
@@ -247,6 +282,65 @@ class MemoryRecorder:
         self._leave()
         return found
 
+    async def evidence(self, call_ids: Collection[str]) -> Mapping[str, Evidence]:
+        """See the port."""
+        self._enter("evidence")
+        found = {}
+        for row in sorted(self.record.tool_calls.values(), key=lambda r: r.start.attempt):
+            execution = self.record.executions[row.start.execution].start
+            if row.state in (InteractionState.COMPLETED, InteractionState.FAILED) and row.result is not None:
+                stage, tool = self.record.stages[execution.stage].start.name, f"{row.start.server}.{row.start.tool}"
+                result = Evidence(row.start.id, stage, execution.display_name, tool, row.result.result)
+                for ref in {call_ref(row.start.idempotency_key), str(row.start.id)} & set(call_ids):
+                    found[ref] = result
+        self._leave()
+        return found
+
+    async def history(self) -> RunHistory:
+        """See the port."""
+        self._enter("history")
+        calls, tools = list(self.record.model_calls.values()), list(self.record.tool_calls.values())
+        known = [c.result.usage for c in calls if c.result and c.result.usage]
+        guessed = [c.result or c.start for c in calls if not (c.result and c.result.usage)]
+        changes = [t for t in tools if t.start.made and not t.start.repeatable]
+        changed = max((math.inf if t.ended is None else t.ended for t in changes), default=-1)
+        self._leave()
+        return RunHistory(
+            seconds=self.record.seconds,
+            tokens=sum(u.total_tokens for u in known) + sum(g.estimated_tokens for g in guessed),
+            cost_usd=sum((_cost(call) for call in calls), Decimal(0)),
+            tool_calls=sum(t.start.made for t in tools),
+            estimated=any(g.estimated_tokens for g in guessed),
+            exceeded=self.record.exceeded,
+            stages=frozenset(self.record.stages),
+            calls=tuple(
+                PastCall(
+                    id=t.start.id,
+                    execution=t.start.execution,
+                    message_seq=t.start.message_seq,
+                    index=t.start.index,
+                    server=t.start.server,
+                    tool=t.start.tool,
+                    arguments=t.start.call.arguments,
+                    age_seconds=self.record.age_seconds,
+                    usable=t.start.made
+                    and t.start.repeatable
+                    and t.state is InteractionState.COMPLETED
+                    and t.began > changed,
+                    repeated_of=t.start.repeated_of,
+                )
+                for t in sorted(tools, key=lambda t: t.ended or 0)
+                if t.state is not InteractionState.STARTED
+            ),
+        )
+
+    async def budget_exceeded(self, exceeded: BudgetExceeded, events: Sequence[Event] = ()) -> None:
+        """See the port."""
+        self._enter("budget_exceeded")
+        self.record.exceeded = self.record.exceeded or exceeded
+        self._events(events)
+        self._leave()
+
     async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
         """See the port."""
         self._enter("degrade_evidence")
@@ -263,6 +357,10 @@ class MemoryRecorder:
                 values = {f.name: getattr(event, f.name) for f in fields(Event)}
                 seq = old.seq if old else len(self.record.events) + 1
                 self.record.events[event.id] = TimelineEvent(**values, seq=seq)
+
+    def _tick(self) -> int:
+        self.record.steps += 1
+        return self.record.steps
 
     def _enter(self, name: str) -> None:
         if self.dead:
@@ -281,3 +379,9 @@ class MemoryRecorder:
         """Dies here."""
         self.dead = True
         raise Crash(f"at {self.calls[-1]}")
+
+
+def _cost(call: ModelCallRow) -> Decimal:
+    if call.result is not None and call.result.cost_usd is not None:
+        return call.result.cost_usd
+    return (call.result or call.start).estimated_cost_usd

@@ -33,7 +33,7 @@ async def test_one_stage_with_one_agent_ends_in_its_finding() -> None:
     assert outcome.state is State.COMPLETED
     assert outcome.final_analysis == "The pod dies."
     assert outcome.finding is not None
-    assert (outcome.finding.summary, outcome.finding.confidence) == ("Bad config", Confidence.HIGH)
+    assert (outcome.finding.summary, outcome.finding.confidence) == ("Bad config", Confidence.LOW)  # it cites nothing
     assert kinds(s) == [(0, "look", StageKind.INVESTIGATION)]
     events = list(s.record.events.values())
     assert [(e.type, e.status, e.content) for e in events] == [

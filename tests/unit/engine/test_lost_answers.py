@@ -169,6 +169,23 @@ async def test_a_stream_that_ends_without_its_end_is_a_cut_one(arrived: Answer) 
     assert failed is not None and failed.failure is not None and failed.failure.reason == "PartialStream"
 
 
+@pytest.mark.parametrize("code", [ModelErrorCode.SERVER, ModelErrorCode.CONNECTION, ModelErrorCode.RATE_LIMIT])
+@pytest.mark.parametrize(("failures", "done"), [(1, True), (2, False)])
+async def test_a_call_that_failed_in_all_its_tries_is_made_again_with_its_error(
+    code: ModelErrorCode, failures: int, done: bool
+) -> None:
+    failed = Answer("The node", error=ModelError(code, "status 503", retryable=True, started=True))
+    s = scene({"triage": [*[failed] * failures, Answer("done")]})
+
+    outcome = await s.run(plan(stage("look", agent())))
+
+    assert outcome.state is (State.COMPLETED if done else State.FAILED)
+    assert len(s.models.requests) == 2
+    note = s.models.requests[1].messages[-1]
+    assert note.role is Role.USER
+    assert "status 503" in note.content and "The node" in note.content
+
+
 @pytest.mark.parametrize(
     "code",
     [

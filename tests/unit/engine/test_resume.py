@@ -11,7 +11,7 @@ from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import InteractionState, RunOutcome
 from tarsy.record.timeline import EventStatus
 from tarsy.record.usage import Usage
-from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, plan, says, scene, stage, until
+from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, plan, says, scene, stage, told, until
 from unit.engine.clock import in_virtual_time
 from unit.engine.memory import Crash
 
@@ -27,7 +27,7 @@ SCRIPT = {
     "summary": [Answer("Full node.")],
 }
 PLAN = plan(stage("look", agent("a"), agent("b")), stage("fix", agent("fixer")), summary=True)
-STEPS = 66
+STEPS = 72
 """More than the run has recorder calls: a death past its end is no death."""
 
 
@@ -56,7 +56,7 @@ def executions(s: Scene) -> dict[str, object]:
     return {
         row.start.display_name: (
             row.outcome,
-            row.loop,
+            row.loop.model_copy(update={"tokens_per_byte": None}),
             row.conversation if row.start.display_name != "look-synth" else (),
         )
         for row in s.record.executions.values()
@@ -166,7 +166,7 @@ async def interrupted(*, repeatable: bool) -> Scene:
 async def test_the_model_is_told_that_the_outcome_of_an_interrupted_call_is_unknown() -> None:
     s = await interrupted(repeatable=False)
 
-    answers = [m.content for m in s.models.requests[-1].messages if m.role is Role.TOOL]
+    answers = [told(m) for m in s.models.requests[-1].messages if m.role is Role.TOOL]
     assert "outcome of this call is unknown" in answers[0]
     assert answers[1] == "seen"
     assert [name for name, _, _ in s.toolboxes.called] == ["k.act", "k.look"]
@@ -177,7 +177,7 @@ async def test_the_model_is_told_that_the_outcome_of_an_interrupted_call_is_unkn
 async def test_an_interrupted_call_that_may_be_repeated_is_made_again_with_its_key() -> None:
     s = await interrupted(repeatable=True)
 
-    answers = [m.content for m in s.models.requests[-1].messages if m.role is Role.TOOL]
+    answers = [told(m) for m in s.models.requests[-1].messages if m.role is Role.TOOL]
     assert answers == ["acted", "seen"]
     (first, _, key), (second, _, same) = s.toolboxes.called[:2]
     assert (first, key) == (second, same)
@@ -222,7 +222,11 @@ async def test_a_lost_answer_survives_a_death_and_never_becomes_the_analysis(ste
         outcome = await live(s, of)
 
     assert outcome is not None and outcome.final_analysis == "whole"
-    assert all(role is not Role.ASSISTANT or text == "whole" for role, text in s.record.texts("triage"))
+    roles = [role for role, _ in s.record.texts("triage")]
+    assert roles == [Role.SYSTEM, Role.USER, Role.USER, Role.ASSISTANT]
+    note, whole = s.record.execution("triage").conversation[2:]
+    assert "half of" in note.content and whole.content == "whole"
+    assert s.models.requests[-1].messages[2] == note, "whoever asks again, tells of the loss"
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.llm.protocol import Chunk, EndChunk, GenerateRequest, ModelError, ModelErrorCode, TextChunk
+from tarsy.llm.protocol import Chunk, EndChunk, GenerateRequest, ModelError, ModelErrorCode, RetryChunk, TextChunk
 from tarsy.llm.retry import Retrying, RetryPolicy
 from tarsy.llm.scripted import Answer, ScriptedClient
 
@@ -40,8 +40,10 @@ class Bench:
 
 async def test_a_call_that_fails_twice_succeeds_on_the_third_try_with_growing_waits() -> None:
     bench = Bench(failing(), failing(), Answer("ok"))
-    assert await bench.run() == [TextChunk("ok"), EndChunk("stop")]
-    assert bench.slept == [2.0, 4.0]
+    first, second, *answer = await bench.run()
+    assert answer == [TextChunk("ok"), EndChunk("stop")]
+    assert all(isinstance(chunk, RetryChunk) for chunk in (first, second)), "whoever waits hears that it begins anew"
+    assert [chunk.seconds for chunk in (first, second) if isinstance(chunk, RetryChunk)] == bench.slept == [2.0, 4.0]
     assert bench.told == [(1, 2.0), (2, 4.0)]
 
 

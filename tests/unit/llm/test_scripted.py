@@ -6,6 +6,7 @@ import pytest
 
 from tarsy.llm.protocol import (
     Chunk,
+    CodeExecutionChunk,
     EndChunk,
     GenerateRequest,
     ModelError,
@@ -15,12 +16,14 @@ from tarsy.llm.protocol import (
     ToolCallChunk,
     UsageChunk,
 )
-from tarsy.llm.scripted import Answer, ScriptedClient, ScriptExhausted
+from tarsy.llm.scripted import Answer, ByAgent, ScriptedClient, ScriptExhausted
 from tarsy.record.messages import ToolCall
 from tarsy.record.usage import Usage
 
 REQUEST = GenerateRequest(messages=(), agent="triage")
 CALL = ToolCall("1", "k.get", "{}")
+CODE = CodeExecutionChunk("print(1)", "1", "python")
+SIGNED = {"signature": "AAEC"}
 
 
 async def collect(client: ScriptedClient, request: GenerateRequest = REQUEST) -> list[Chunk]:
@@ -28,14 +31,15 @@ async def collect(client: ScriptedClient, request: GenerateRequest = REQUEST) ->
 
 
 async def test_an_answer_is_thinking_text_calls_usage_and_the_end_in_this_order() -> None:
-    client = ScriptedClient([Answer("two words", "hm", (CALL,), Usage(input_tokens=1))])
+    client = ScriptedClient([Answer("two words", "hm", (CALL,), (CODE,), Usage(input_tokens=1), provider_state=SIGNED)])
     assert await collect(client) == [
         ThinkingChunk("hm"),
+        CODE,
         TextChunk("two "),
         TextChunk("words"),
         ToolCallChunk(CALL),
         UsageChunk(Usage(input_tokens=1)),
-        EndChunk("tool_calls"),
+        EndChunk("tool_calls", SIGNED),
     ]
     assert client.requests == [REQUEST]
 
@@ -69,3 +73,13 @@ async def test_an_answer_that_waits_hangs_until_its_event() -> None:
 async def test_a_script_that_is_used_up_says_who_asked() -> None:
     with pytest.raises(ScriptExhausted, match="triage"):
         await collect(ScriptedClient([]))
+
+
+async def test_each_execution_of_an_agent_gets_its_answers_from_the_first_on_and_the_others_share_theirs() -> None:
+    client = ScriptedClient(ByAgent({"triage": [Answer("one"), Answer("two")]}, [Answer("red"), Answer("blue")]))
+    asked = [("triage", "a"), ("probe", "c"), ("triage", "b"), ("triage", "a"), ("other", "d")]
+    said = [await collect(client, GenerateRequest((), execution=e, agent=a)) for a, e in asked]
+    texts = [chunk.text for chunks in said for chunk in chunks if isinstance(chunk, TextChunk)]
+    assert texts == ["one", "red", "one", "two", "blue"]
+    with pytest.raises(ScriptExhausted, match="triage"):
+        await collect(client, GenerateRequest((), execution="a", agent="triage"))

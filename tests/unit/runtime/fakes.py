@@ -76,7 +76,7 @@ class FakeQueue:
             attempt=self.attempts.get(run, 1),
             namespace="team-a",
             name=f"inv-{number}",
-            plan=plan(stage("look", agent()), limits=Limits(investigation_seconds=600)),
+            plan=plan(stage("look", agent()), limits=Limits(investigation_seconds=600, finding_repairs=0)),
             alert_data="pod x",
             runbook=None,
             author={},

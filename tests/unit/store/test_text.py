@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.store.text import clean, clean_or_none, dump_json
+from tarsy.record.text import clean
+from tarsy.store.text import clean_or_none, dump_json
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ their types. Descriptions come from tool servers, hence the fence.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tarsy.engine.prompts.builder import conclusion_message, template
+from tarsy.engine.prompts.builder import conclusion_message
 from tarsy.engine.prompts.fence import fence
+from tarsy.engine.prompts.template import template
 from tarsy.record.messages import Message, ToolDefinition
 
 
@@ -18,14 +19,16 @@ def react_section(tools: Sequence[ToolDefinition]) -> str:
     return template("react").substitute(tools=fence("AVAILABLE_TOOLS", listed))
 
 
-def react_conclusion_message(iterations: int, *, requested: bool) -> Message:
-    """Asks for a conclusion in the form of ReAct; `requested` when a person asked for it."""
-    message = conclusion_message(iterations, requested=requested)
+def react_conclusion_message(
+    iterations: int, *, requested: bool, budget: str | None = None, repeats: bool = False
+) -> Message:
+    """Asks for a conclusion in the form of ReAct; see `conclusion_message`."""
+    message = conclusion_message(iterations, requested=requested, budget=budget, repeats=repeats)
     return Message(message.role, f"{message.content}\n\n{template('react_conclude').substitute()}")
 
 
 def _tool(tool: ToolDefinition) -> str:
-    lines = [f"- {tool.name}: {' '.join(tool.description.split())}", *_parameters(tool.parameters_schema)]
+    lines = [f"- {_line(tool.name)}: {_line(tool.description)}", *_parameters(tool.parameters_schema)]
     return "\n".join(lines)
 
 
@@ -39,22 +42,27 @@ def _parameters(schema: Mapping[str, Any]) -> Iterator[str]:
     for name, said in properties.items():
         said = said if isinstance(said, dict) else {}
         kind = "required" if name in needed else "optional"
-        description = " ".join(str(said.get("description", "")).split())
-        yield f"  - {name} ({_type(said)}, {kind}){': ' + description if description else ''}"
+        description = _line(said.get("description", ""))
+        yield f"  - {_line(name)} ({_type(said)}, {kind}){': ' + description if description else ''}"
 
 
 def _type(schema: Mapping[str, Any]) -> str:
     """A parameter's type in a few words."""
     match schema:
         case {"enum": [*values]}:
-            return "one of " + ", ".join(str(value) for value in values)
+            return "one of " + ", ".join(_line(value) for value in values)
         case {"type": "array", "items": {"type": str() as item}}:
-            return f"array of {item}"
+            return f"array of {_line(item)}"
         case {"type": [*kinds]}:
-            return " or ".join(str(kind) for kind in kinds)
+            return " or ".join(_line(kind) for kind in kinds)
         case {"type": kind}:
-            return str(kind)
+            return _line(kind)
         case {"anyOf": [*branches]} | {"oneOf": [*branches]}:
             return " or ".join(_type(branch) for branch in branches if isinstance(branch, dict) and "type" in branch)
         case _:
             return "any"
+
+
+def _line(text: object) -> str:
+    """Text of a tool server on one line: what is listed cannot look like another entry of the list."""
+    return " ".join(str(text).split())

@@ -9,11 +9,22 @@ import json
 from collections.abc import Sequence
 from uuid import UUID
 
-from tarsy.engine.conversation import CallModel, CallTool, Conversation, Finish, Turn, ask
+from tarsy.engine.conversation import (
+    CallModel,
+    CallTool,
+    CallTools,
+    Conversation,
+    Finish,
+    Stop,
+    Turn,
+    ask,
+    tell_repetition,
+)
 from tarsy.engine.model_events import response_event, thought_event, unusable_event
 from tarsy.engine.prompts.react import react_conclusion_message
+from tarsy.engine.prompts.results import observation_text
 from tarsy.engine.strategies.react import Kind, Parsed, parse
-from tarsy.record.ids import idempotency_key
+from tarsy.record.ids import call_ref, idempotency_key
 from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition, ToolOutcome
 from tarsy.record.run import ModelCallKind
 from tarsy.record.timeline import Event, EventStatus, EventType
@@ -30,29 +41,28 @@ class ReactCalls:
         self._tools = tuple(tools)
 
     def next_turn(
-        self, conversation: Conversation, opening: Sequence[Message], *, concluding: bool, max_iterations: int | None
+        self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
     ) -> Turn:
         """What to do next, from what the last answer says.
 
         Args:
             conversation: as on record.
             opening: the messages a new conversation starts with.
-            concluding: whether somebody asked the run to conclude.
+            stop: why the agent must conclude now, if it must.
             max_iterations: model calls after which a conclusion is forced.
         """
         turn = self._next(conversation, opening)
         if isinstance(turn, CallModel):
-            return ask(conversation, turn, concluding, max_iterations, react_conclusion_message)
+            return ask(conversation, turn, stop, max_iterations, react_conclusion_message)
         return turn
 
     def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
         """None: they are described in the system message."""
         return ()
 
-    def tell(self, turn: CallTool, outcome: ToolOutcome) -> Message:
+    def tell(self, turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
         """An observation (seed 003, "Observation Formatting")."""
-        error = f"Error executing {turn.call.name}: " if outcome.is_error else ""
-        return Message(Role.USER, f"Observation: {error}{outcome.content}\n\n(callId: {turn.call.id})")
+        return Message(Role.USER, observation_text(ref, turn.call.name, outcome))
 
     def read(self, conversation: Conversation, call: UUID, text: str) -> list[Event]:
         """A thought, then a final answer or an error; the raw text is no event (seed 003, "Timeline Event Flow")."""
@@ -79,14 +89,16 @@ class ReactCalls:
             return CallModel(ModelCallKind.ITERATION, (), loop)
         if not last.content.strip() and loop.empty_answers > conversation.limits.empty_answers:
             return Finish("")
+        if tells := tell_repetition(conversation, tools=not loop.concluding):
+            return tells
         parsed = self._parse(last.content)
-        if loop.concluding and last.content.strip():
+        if last.content.strip() and (loop.concluding or loop.repeated_answers):
             return Finish(_conclusion(parsed, last.content))
         match parsed.kind:
             case Kind.FINAL_ANSWER:
                 return Finish(parsed.final_answer)
             case Kind.TOOL_CALL:
-                return _call(conversation, len(messages) - 1, parsed)
+                return CallTools((_call(conversation, len(messages) - 1, parsed),))
             case Kind.UNKNOWN_TOOL:
                 feedback = f"Observation: Error - {parsed.feedback}"
             case Kind.MALFORMED:
@@ -104,9 +116,9 @@ class ReactCalls:
 
 def _call(conversation: Conversation, seq: int, parsed: Parsed) -> CallTool:
     """The call, named after its place in the run: the same whoever reads it."""
-    identity = idempotency_key(conversation.execution, seq, 0).replace("-", "")[:12]
+    identity = call_ref(idempotency_key(conversation.execution, seq, 0))
     arguments = json.dumps(parsed.arguments, ensure_ascii=False)
-    return CallTool(seq, 0, ToolCall(f"call_{identity}", parsed.tool, arguments))
+    return CallTool(seq, 0, ToolCall(identity, parsed.tool, arguments))
 
 
 def _conclusion(parsed: Parsed, text: str) -> str:

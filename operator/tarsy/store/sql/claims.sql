@@ -18,16 +18,30 @@ FROM lease l JOIN worker w ON w.id = l.worker JOIN investigation i ON i.id = l.i
 GROUP BY i.namespace, i.chain_namespace, i.chain
 
 -- What may be claimed: pending, handed back or orphaned; at most $1 of each namespace and chain, the first in line.
--- Those past their deadline are the sweep's.
+-- Those past their deadline are the sweep's. The lines are found by hopping over the index from one to the next.
 -- name: candidates
-SELECT id, namespace, chain_namespace, chain, priority, accepted_at, namespace_limit, chain_limit, leased FROM (
-    SELECT i.*, l.investigation IS NOT NULL AS leased, row_number() OVER (
-        PARTITION BY i.namespace, i.chain_namespace, i.chain ORDER BY i.priority DESC, i.accepted_at, i.id
-    ) AS place
+WITH RECURSIVE line AS (
+    (
+        SELECT namespace, chain_namespace, chain FROM investigation WHERE state IN ('pending', 'running')
+        ORDER BY namespace, chain_namespace, chain LIMIT 1
+    )
+    UNION ALL
+    SELECT next.* FROM line CROSS JOIN LATERAL (
+        SELECT i.namespace, i.chain_namespace, i.chain FROM investigation i
+        WHERE i.state IN ('pending', 'running')
+            AND (i.namespace, i.chain_namespace, i.chain) > (line.namespace, line.chain_namespace, line.chain)
+        ORDER BY i.namespace, i.chain_namespace, i.chain LIMIT 1
+    ) next
+)
+SELECT waiting.* FROM line CROSS JOIN LATERAL (
+    SELECT i.id, i.namespace, i.chain_namespace, i.chain, i.priority, i.accepted_at, i.namespace_limit, i.chain_limit,
+        l.investigation IS NOT NULL AS leased
     FROM investigation i LEFT JOIN lease l ON l.investigation = i.id LEFT JOIN worker w ON w.id = l.worker
     WHERE i.state IN ('pending', 'running') AND w.id IS NULL
+        AND i.namespace = line.namespace AND i.chain_namespace = line.chain_namespace AND i.chain = line.chain
         AND (i.deadline IS NULL OR i.deadline > clock_timestamp())
-) waiting WHERE place <= $1
+    ORDER BY i.priority DESC, i.accepted_at, i.id LIMIT $1
+) waiting
 
 -- Leases of the dead; one that a dead worker is writing under this very moment is left for the next time.
 -- name: lock_leases

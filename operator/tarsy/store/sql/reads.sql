@@ -4,7 +4,7 @@
 id, namespace, name, alert_type, chain, chain_namespace, plan_hash, stages_planned, state, desired_state, attempt,
     revision, published_revision, accepted_at, started_at, finished_at, deadline, input_tokens, output_tokens,
     thinking_tokens, cached_tokens, usage_complete, model_calls, interrupted_model_calls, tool_calls,
-    evidence_missing, final_analysis, finding, executive_summary, executive_summary_error, failure_reason,
+    cost_usd, cost_complete, budget_limit, budget_message, evidence_missing, final_analysis, finding, executive_summary, executive_summary_error, failure_reason,
     failure_message
 
 -- name: record
@@ -53,3 +53,14 @@ SELECT id FROM investigation WHERE id = ANY($1::uuid[])
 -- Every run that is waiting or in progress: a relist looks whether its object is still there.
 -- name: unfinished
 SELECT id FROM investigation WHERE state IN ('pending', 'running')
+
+-- What a model was sent in one call: the messages there were, each as it was shown then.
+-- name: sent
+SELECT m.role, coalesce(shown.content, m.content) AS content, m.tool_calls, m.tool_call_id, m.tool_name,
+    m.provider_state
+FROM llm_interaction c JOIN message m ON m.execution = c.execution AND m.seq < c.message_count
+LEFT JOIN LATERAL (
+    SELECT s.content FROM superseded s
+    WHERE s.execution = m.execution AND s.seq = m.seq AND s.call <= c.number ORDER BY s.call DESC LIMIT 1
+) shown ON true
+WHERE c.id = $1 ORDER BY m.seq

@@ -55,6 +55,10 @@ WITH run AS (
         interrupted_model_calls = i.interrupted_model_calls + (
             SELECT count(*) FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
             WHERE s.investigation = $1 AND c.state = 'started'
+        ),
+        cost_complete = i.cost_complete AND NOT EXISTS (
+            SELECT FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
+            WHERE s.investigation = $1 AND c.state = 'started'
         )
     WHERE i.id = $1 AND i.state IN ('pending', 'running')
     RETURNING i.id, i.revision

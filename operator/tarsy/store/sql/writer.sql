@@ -49,6 +49,18 @@ WITH {_fence}, run AS (
 ), {_events}
 SELECT true AS found FROM run
 
+-- The first limit that is reached stays.
+-- name: budget_exceeded
+WITH {_fence}, run AS (
+    UPDATE investigation i SET
+        revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
+        budget_message = CASE WHEN i.budget_limit IS NULL THEN $13 ELSE i.budget_message END,
+        budget_limit = coalesce(i.budget_limit, $12)
+    FROM fence WHERE i.id = fence.investigation
+    RETURNING i.id, i.revision, i.event_seq
+), {_events}
+SELECT true AS found FROM run
+
 -- name: begin_stage
 WITH {_fence}, {_run}, {_events}, begun AS (
     INSERT INTO stage AS s (id, investigation, index, name, kind, expected_agents, parallel, success_policy, revision)
@@ -79,7 +91,8 @@ WITH {_fence}, interrupted AS (
 ), run AS (
     UPDATE investigation i SET
         revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
-        interrupted_model_calls = i.interrupted_model_calls + tally.calls
+        interrupted_model_calls = i.interrupted_model_calls + tally.calls,
+        cost_complete = i.cost_complete AND tally.calls = 0
     FROM fence, tally WHERE i.id = fence.investigation
     RETURNING i.id, i.revision, i.event_seq
 ), {_events}, left_open AS (
@@ -91,20 +104,24 @@ WITH {_fence}, interrupted AS (
     INSERT INTO execution AS e (id, stage, index, agent, display_name, strategy, provider, model)
     SELECT $12, $13, $14, $15, $16, $17, $18, $19 FROM run
     ON CONFLICT (id) DO UPDATE SET index = e.index
-    RETURNING e.state, e.loop, e.result, e.failure_reason, e.failure_message
+    RETURNING e.state, e.started_at, e.loop, e.result, e.failure_reason, e.failure_message
 )
 SELECT true AS found, begun.*, EXISTS (SELECT FROM execution WHERE id = $12) AS existed,
     (SELECT count(*) FROM llm_interaction WHERE execution = $12) AS model_calls
 FROM begun
 
--- The conversation so far, in order.
+-- The conversation so far, in order. Calls that run side by side may leave a gap: one answered, an earlier one not yet.
 -- name: messages
-SELECT role, content, tool_calls, tool_call_id, tool_name, provider_state FROM message WHERE execution = $1 ORDER BY seq
+SELECT seq, role, content, tool_calls, tool_call_id, tool_name, provider_state FROM message WHERE execution = $1 ORDER BY seq
+
+-- What is sent instead of some of them.
+-- name: superseded
+SELECT DISTINCT ON (seq) seq, content FROM superseded WHERE execution = $1 ORDER BY seq, call DESC
 
 -- Tool calls without an answer: those whose latest try was begun and never closed.
 -- name: unanswered
 SELECT * FROM (
-    SELECT DISTINCT ON (message_seq, index) message_seq, index, attempt, state
+    SELECT DISTINCT ON (message_seq, index) message_seq, index, attempt, state, made
     FROM mcp_interaction WHERE execution = $1 ORDER BY message_seq, index, attempt DESC
 ) latest WHERE state = 'started'
 
@@ -122,7 +139,8 @@ WITH {_fence}, interrupted AS (
 ), run AS (
     UPDATE investigation i SET
         revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
-        interrupted_model_calls = i.interrupted_model_calls + tally.calls
+        interrupted_model_calls = i.interrupted_model_calls + tally.calls,
+        cost_complete = i.cost_complete AND tally.calls = 0
     FROM fence, tally WHERE i.id = fence.investigation
     RETURNING i.id, i.revision, i.event_seq
 ), {_events}, left_open AS (
@@ -151,11 +169,16 @@ WITH {_fence}, {_run}, {_events}, tools AS (
     FROM run, unnest($24::text[], $25::text[], $26::jsonb[], $27::text[], $28::text[], $29::jsonb[]) WITH ORDINALITY
         AS m (role, content, tool_calls, tool_call_id, tool_name, provider_state, place)
     ON CONFLICT DO NOTHING
+), compacted AS (
+    INSERT INTO superseded (execution, seq, call, content)
+    SELECT $13, m.seq, $14, m.content FROM run, unnest($32::integer[], $33::text[]) AS m (seq, content)
+    ON CONFLICT DO NOTHING
 ), looped AS (
     UPDATE execution e SET loop = $20::jsonb FROM run WHERE e.id = $13
 )
-INSERT INTO llm_interaction AS c (id, execution, number, kind, provider, model, strategy, message_count, tool_set)
-SELECT $12, $13, $14, $15, $16, $17, $18, $19, $21 FROM run
+INSERT INTO llm_interaction AS c (id, execution, number, kind, provider, model, strategy, message_count, tool_set,
+    estimated_tokens, estimated_cost_usd)
+SELECT $12, $13, $14, $15, $16, $17, $18, $19, $21, $30, $31 FROM run
 ON CONFLICT (id) DO UPDATE SET number = c.number
 RETURNING true AS found
 
@@ -167,7 +190,8 @@ WITH {_fence}, closed AS (
         state = $14, finished_at = now(), duration_ms = $15, thinking = $17, response_metadata = $18,
         message_seq = CASE WHEN $14 = 'completed' THEN $16::integer END,
         input_tokens = $19, output_tokens = $20, thinking_tokens = $21, cached_tokens = $22,
-        failure_reason = $23, failure_message = $24
+        failure_reason = $23, failure_message = $24,
+        cost_usd = $31, estimated_tokens = $32, estimated_cost_usd = $33
     FROM fence WHERE c.id = $12 AND c.state = 'started'
     RETURNING c.id
 ), tally AS MATERIALIZED (
@@ -180,7 +204,10 @@ WITH {_fence}, closed AS (
         output_tokens = i.output_tokens + tally.calls * coalesce($20, 0),
         thinking_tokens = i.thinking_tokens + tally.calls * coalesce($21, 0),
         cached_tokens = i.cached_tokens + tally.calls * coalesce($22, 0),
-        usage_complete = i.usage_complete AND $25
+        usage_complete = i.usage_complete AND $25,
+        cost_usd = CASE WHEN $31::numeric IS NULL THEN i.cost_usd
+            ELSE coalesce(i.cost_usd, 0) + tally.calls * $31::numeric END,
+        cost_complete = i.cost_complete AND (tally.calls = 0 OR $31::numeric IS NOT NULL)
     FROM fence, tally WHERE i.id = fence.investigation
     RETURNING i.id, i.revision, i.event_seq
 ), {_events}, said AS (
@@ -200,8 +227,9 @@ WITH {_fence}, {_run}, {_events}, given_up AS (
     WHERE c.execution = $13 AND c.message_seq = $14 AND c.index = $15 AND c.attempt < $16 AND c.state = 'started'
 )
 INSERT INTO mcp_interaction AS c
-    (id, execution, message_seq, index, attempt, call_id, server, tool, arguments, idempotency_key)
-SELECT $12, $13, $14, $15, $16, $17, $18, $19, $20, $21 FROM run
+    (id, execution, message_seq, index, attempt, call_id, server, tool, arguments, idempotency_key,
+    made, repeatable, repeated_of)
+SELECT $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24 FROM run
 ON CONFLICT (id) DO UPDATE SET attempt = c.attempt
 RETURNING true AS found
 
@@ -210,9 +238,9 @@ RETURNING true AS found
 WITH {_fence}, closed AS (
     UPDATE mcp_interaction c SET state = $14, finished_at = now(), duration_ms = $15, result = $16
     FROM fence WHERE c.id = $12 AND c.state = 'started'
-    RETURNING c.id
+    RETURNING c.made
 ), tally AS MATERIALIZED (
-    SELECT count(*) AS calls FROM closed
+    SELECT count(*) FILTER (WHERE made) AS calls FROM closed
 ), run AS (
     UPDATE investigation i SET
         revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
@@ -228,6 +256,19 @@ WITH {_fence}, closed AS (
 )
 SELECT EXISTS (SELECT FROM mcp_interaction WHERE id = $12) AS found FROM run
 
+-- Closed tool calls that a finding cites, by what a model knows them by (record.ids.call_ref) or by the id of the row;
+-- of several tries the last. An interrupted one has no result of its tool.
+-- name: evidence
+SELECT DISTINCT ON (cited.id) cited.id AS cited, c.id, s.name AS stage, e.display_name AS agent,
+    concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.result
+FROM unnest($2::text[]) AS cited (id)
+JOIN stage s ON s.investigation = $1
+JOIN execution e ON e.stage = s.id
+JOIN mcp_interaction c ON c.execution = e.id
+    AND cited.id IN ('call_' || left(replace(c.idempotency_key, '-', ''), 12), c.id::text)
+WHERE c.state IN ('completed', 'failed') AND c.result IS NOT NULL
+ORDER BY cited.id, c.attempt DESC
+
 -- The events of a stage with the names a reader knows them by.
 -- name: stage_timeline
 SELECT t.*, s.name AS stage_name, e.display_name AS agent_name
@@ -236,3 +277,37 @@ LEFT JOIN stage s ON s.id = t.stage
 LEFT JOIN execution e ON e.id = t.execution
 WHERE t.investigation = $1 AND t.stage = $2
 ORDER BY t.seq
+
+-- What the run used so far, by all its attempts; a call of unknown usage counts as it is estimated.
+-- name: history
+SELECT
+    extract(epoch FROM clock_timestamp() - coalesce(i.started_at, clock_timestamp()))::double precision AS seconds,
+    i.budget_limit, i.budget_message, m.*, t.*,
+    (SELECT array_agg(s.id) FROM stage s WHERE s.investigation = i.id) AS stages
+FROM investigation i, LATERAL (
+    SELECT coalesce(sum(coalesce(c.input_tokens + c.output_tokens, c.estimated_tokens)), 0)::bigint AS tokens,
+        coalesce(sum(coalesce(c.cost_usd, c.estimated_cost_usd)), 0) AS cost_usd,
+        coalesce(bool_or(c.input_tokens IS NULL AND c.estimated_tokens > 0), false) AS estimated,
+        coalesce(max(c.duration_ms), 0) / 1000.0::double precision AS model_seconds
+    FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
+    WHERE s.investigation = i.id
+) m, LATERAL (
+    SELECT count(*) AS tool_calls, coalesce(max(c.duration_ms), 0) / 1000.0::double precision AS tool_seconds
+    FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
+    WHERE s.investigation = i.id AND c.made
+) t
+WHERE i.id = $1
+
+-- Tool calls that have an answer. One is usable while no call that may have changed something began, ran or ended
+-- since it began; times are those of the statements that wrote them.
+-- name: past_calls
+WITH calls AS (
+    SELECT c.* FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
+    WHERE s.investigation = $1
+), change AS (
+    SELECT max(coalesce(finished_at, 'infinity')) AS at FROM calls WHERE made AND NOT repeatable
+)
+SELECT c.id, c.execution, c.message_seq, c.index, c.server, c.tool, c.arguments, c.repeated_of,
+    extract(epoch FROM clock_timestamp() - c.finished_at)::double precision AS age_seconds,
+    c.made AND c.repeatable AND c.state = 'completed' AND (change.at IS NULL OR c.started_at > change.at) AS usable
+FROM calls c, change WHERE c.state <> 'started' ORDER BY c.finished_at

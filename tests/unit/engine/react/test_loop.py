@@ -44,7 +44,8 @@ async def test_a_call_is_answered_by_an_observation_and_the_final_answer_ends_it
     assert (outcome.state, outcome.final_analysis) == (State.COMPLETED, "the node is full")
     assert [(name, arguments) for name, arguments, _ in s.toolboxes.called] == [("k.get", '{"name": "web"}')]
     (identity,) = call_ids(s)
-    observation = f"Observation: node: full\n\n(callId: {identity})"
+    fenced = "<!-- TOOL_RESULT_START -->\nnode: full\n<!-- TOOL_RESULT_END -->"
+    observation = f"Observation: [callId: {identity}] k.get\n{fenced}"
     assert said(s) == [(Role.ASSISTANT, GET), (Role.USER, observation), (Role.ASSISTANT, DONE)]
 
 
@@ -129,7 +130,7 @@ async def test_a_failed_call_is_an_observation_too() -> None:
 
     await s.run(of)
 
-    assert said(s)[1][1].startswith("Observation: Error executing k.get: no such pod\n")
+    assert "k.get\nError executing k.get:\n<!-- TOOL_RESULT_START -->\nno such pod\n" in said(s)[1][1]
 
 
 async def test_a_name_and_arguments_in_an_odd_form_reach_the_tool_in_order() -> None:
@@ -280,5 +281,5 @@ async def test_a_call_that_may_have_been_made_is_not_made_again_and_the_model_is
     assert await live(s, of) is not None
 
     assert len(s.toolboxes.called) == 3
-    assert said(s)[1][1].startswith("Observation: Error executing k.get: The outcome of this call is unknown")
+    assert "Error executing k.get:\n<!-- TOOL_RESULT_START -->\nThe outcome of this call is unknown" in said(s)[1][1]
     assert said(s)[1][0] is Role.USER

@@ -1,0 +1,104 @@
+"""Whether the citations of a finding hold: the record decides, never the model.
+
+A citation holds when its call exists in this run and the quote is in that call's stored result: blanks count as one,
+everything else letter by letter. Comment openers are compared as broken as a model has seen them. What is masked in the
+stored result is masked for the model too, so a quote of it holds masked, and only so.
+
+Confidence follows the support. Without one supported claim nothing above Low is left; and where a model did cite, but
+none of its citations holds, what it says about its evidence is made up, so the finding is Inconclusive.
+"""
+
+from collections.abc import Mapping
+
+from tarsy.engine.conclusion import QUOTE_LIMIT
+from tarsy.engine.prompts.fence import defuse, inline
+from tarsy.record.finding import Citation, Claim, Confidence, Evidence, Finding
+from tarsy.record.text import clean
+
+SHORTEST_QUOTE = 8
+"""Characters of a quote, blanks counted once; a result that is shorter can only be quoted whole."""
+
+_TOLD_PROBLEMS = 5
+
+
+def cited(finding: Finding) -> frozenset[str]:
+    """The ids of the calls that a finding cites."""
+    return frozenset(citation.call_id for claim in finding.claims for citation in claim.citations)
+
+
+def check(finding: Finding, evidence: Mapping[str, Evidence]) -> Finding:
+    """The finding with what the record says of it.
+
+    Args:
+        finding: as the model wrote it.
+        evidence: the calls of this run among those it cites, by the id it cites them with.
+    """
+    results = {ref: _flat(found.result) for ref, found in evidence.items()}
+    claims = tuple(_claim(claim, evidence, results) for claim in finding.claims)
+    confidence, why = _weigh(finding.confidence, claims)
+    notes = finding.notes if why is None else (*finding.notes, why)
+    return finding.model_copy(update={"claims": claims, "confidence": confidence, "notes": notes})
+
+
+def problem(finding: Finding) -> str | None:
+    """What to send a checked finding back with: it has no structure, or it cites and no citation holds; else None."""
+    if not finding.structured:
+        return " ".join(finding.notes)
+    citations = [citation for claim in finding.claims for citation in claim.citations]
+    if not citations or finding.supported_claims:
+        return None
+    told = [f"- {inline(c.call_id) or '(empty)'}: {c.reason}" for c in citations[:_TOLD_PROBLEMS]]
+    return "\n".join(["none of its citations holds.", *dict.fromkeys(told)])
+
+
+def _claim(claim: Claim, evidence: Mapping[str, Evidence], results: Mapping[str, str]) -> Claim:
+    citations = tuple(_citation(c, evidence.get(c.call_id), results.get(c.call_id, "")) for c in claim.citations)
+    return Claim(text=claim.text, citations=citations, supported=any(c.supported for c in citations))
+
+
+def _citation(citation: Citation, found: Evidence | None, result: str) -> Citation:
+    quote = citation.quote[:QUOTE_LIMIT]
+    if found is None:
+        return Citation(call_id=citation.call_id, quote=quote, reason="no tool call of this run has this id")
+    reason = _fault(citation.quote, result)
+    return Citation(
+        call_id=citation.call_id,
+        quote=quote,
+        supported=reason is None,
+        reason=reason,
+        interaction=found.interaction,
+        stage=found.stage,
+        agent=found.agent,
+        tool=found.tool,
+    )
+
+
+def _fault(quote: str, result: str) -> str | None:
+    """Why a quote does not hold in a flat result; None when it does."""
+    if len(quote) > QUOTE_LIMIT:
+        return f"the quote is longer than {QUOTE_LIMIT:,} characters"
+    flat = _flat(quote)
+    if not flat:
+        return "the quote is empty"
+    if len(flat) < SHORTEST_QUOTE and flat != result:
+        return f"the quote is shorter than {SHORTEST_QUOTE} characters"
+    return None if flat in result else "the quote is not in the result of this call"
+
+
+def _flat(text: str) -> str:
+    return " ".join(defuse(clean(text)).split())
+
+
+def _weigh(confidence: Confidence, claims: tuple[Claim, ...]) -> tuple[Confidence, str | None]:
+    """The confidence that the support carries, and a sentence when it is another than the model's."""
+    if any(claim.supported for claim in claims):
+        return confidence, None
+    if any(claim.citations for claim in claims):
+        carried, why = Confidence.INCONCLUSIVE, "none of its citations holds"
+    elif confidence in (Confidence.HIGH, Confidence.MEDIUM):
+        carried, why = Confidence.LOW, "it cites nothing"
+    else:
+        return confidence, None
+    if carried is confidence:
+        return confidence, None
+    return carried, f"Confidence lowered from {confidence.value} to {carried.value}: {why}."

@@ -1,0 +1,64 @@
+"""What an agent leaves that a spent budget cut off before it had concluded.
+
+No model may be asked any more, so its result is put together from the record: the last it said, or, of a synthesis,
+what the agents of its stage concluded. It says of itself that it is no conclusion.
+"""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from tarsy.engine.budget import BudgetSpent
+from tarsy.engine.context import AgentWork
+from tarsy.engine.conversation import Conversation
+from tarsy.engine.ports import World
+from tarsy.record.history import BudgetExceeded
+from tarsy.record.ids import event_id
+from tarsy.record.messages import Role
+from tarsy.record.timeline import Event, EventStatus, EventType, TimelineEvent
+
+
+async def note_exceeded(world: World, exceeded: BudgetExceeded) -> None:
+    """Puts the first limit that a run reaches on record, with a notice; later ones change nothing."""
+    if world.meter.exceeded is not None:
+        return
+    world.meter.exceeded = exceeded
+    event = Event(
+        id=event_id(world.meter.run, "budget"),
+        type=EventType.NOTICE,
+        status=EventStatus.COMPLETED,
+        content=exceeded.message,
+        metadata={"reason": "BudgetExceeded", "limit": exceeded.limit.value},
+    )
+    await world.recorder.budget_exceeded(exceeded, [event])
+
+
+def last_words(conversation: Conversation, spent: BudgetSpent) -> str:
+    """What an investigating agent said last, marked as what it is."""
+    said = [m.content.strip() for m in conversation.messages if m.role is Role.ASSISTANT and m.content.strip()]
+    if not said:
+        return f"{spent} This agent had not said anything before."
+    return f"{spent} This agent was cut off before it concluded; the last it said:\n\n{said[-1]}"
+
+
+def side_by_side(
+    agents: Sequence[AgentWork], timelines: Mapping[UUID, Sequence[TimelineEvent]], spent: BudgetSpent
+) -> str:
+    """What the agents of a stage concluded, one after the other, in place of a synthesis."""
+    parts = [f"{spent} The findings of the agents were not combined:"]
+    for agent in agents:
+        said = [e.content for e in timelines.get(agent.execution, ()) if e.type is EventType.FINAL_ANALYSIS]
+        parts.append(f"## {agent.name}\n\n{said[-1] if said else f'(no conclusion: {agent.state.value})'}")
+    return "\n\n".join(parts)
+
+
+def cutoff_event(conversation: Conversation, text: str) -> Event:
+    """Tells people what stands in for the conclusion."""
+    return Event(
+        id=event_id(conversation.execution, "cutoff"),
+        type=EventType.FINAL_ANALYSIS,
+        status=EventStatus.COMPLETED,
+        content=text,
+        metadata={"from_record": True, "reason": "BudgetExceeded"},
+        stage=conversation.stage,
+        execution=conversation.execution,
+    )

@@ -1,0 +1,68 @@
+"""Sends a finding that cannot be used back to its model, once (DESIGN section 6, "Findings").
+
+It happens in the execution whose answer is the run's, at the end of its own conversation: the model has everything in
+sight that it may cite, and no stage is added. The final answer is put into the loop state with the boundary that asks
+for the repair, so an attempt that resumes knows that it is there and decides the same. Only the block is asked for
+again; the analysis stays. Whatever becomes of the repair, the answer is never worse than before, and never lost.
+"""
+
+import math
+
+from tarsy.engine.budget import BudgetSpent
+from tarsy.engine.call import ModelCallFailed, call_model
+from tarsy.engine.citations import check, cited, problem
+from tarsy.engine.conclusion import read_finding, with_finding
+from tarsy.engine.conversation import CallModel, Conversation
+from tarsy.engine.ports import World
+from tarsy.engine.prompts.builder import repair_message
+from tarsy.engine.timing import Stopwatch
+from tarsy.record.finding import Finding
+from tarsy.record.ids import event_id
+from tarsy.record.messages import Role
+from tarsy.record.run import ModelCallKind
+from tarsy.record.timeline import Event, EventStatus, EventType
+
+
+async def checked_finding(text: str, world: World) -> tuple[Finding, str]:
+    """The finding of a final answer, checked against the record of the run, and the analysis without it."""
+    finding, analysis = read_finding(text)
+    return check(finding, await world.recorder.evidence(cited(finding))), analysis
+
+
+async def settle_finding(conversation: Conversation, text: str, world: World) -> str:
+    """The final answer `text`, its finding repaired where it had to be and could be."""
+    if conversation.loop.final_answer is None:
+        finding, _ = await checked_finding(text, world)
+        wrong = problem(finding)
+        if wrong is None or not conversation.limits.finding_repairs:
+            return text
+        await world.recorder.write_events([_notice(conversation, wrong)])
+        loop = conversation.loop.model_copy(update={"final_answer": text})
+        turn = CallModel(ModelCallKind.FINDING_REPAIR, (repair_message(wrong),), loop)
+    else:
+        turn = CallModel(ModelCallKind.FINDING_REPAIR, (), conversation.loop)
+    try:
+        while not _answered(conversation):
+            await call_model(conversation, turn, (), world, watch=Stopwatch(math.inf))
+            turn = CallModel(ModelCallKind.FINDING_REPAIR, (), conversation.loop)
+    except (ModelCallFailed, BudgetSpent):
+        return text
+    repaired, _ = read_finding(conversation.messages[-1].content)
+    return with_finding(text, repaired) if repaired.structured else text
+
+
+def _answered(conversation: Conversation) -> bool:
+    """Whether the model has answered the request to repair; an answer lost on the way leaves a user message."""
+    return conversation.loop.final_answer is not None and conversation.messages[-1].role is Role.ASSISTANT
+
+
+def _notice(conversation: Conversation, wrong: str) -> Event:
+    return Event(
+        id=event_id(conversation.execution, "finding-repair"),
+        type=EventType.NOTICE,
+        status=EventStatus.COMPLETED,
+        content=f"The finding cannot be used and is sent back once: {wrong}",
+        metadata={"reason": "FindingRepair"},
+        stage=conversation.stage,
+        execution=conversation.execution,
+    )

@@ -1,0 +1,30 @@
+"""How a model sees the result of a tool call.
+
+Every result begins with one line that names its call, the same in a conversation and in a context made of one, because
+models do not see the ids of the wire and a citation needs one. It stands first: what shortens a long result keeps it.
+"""
+
+from tarsy.engine.prompts.fence import fence, inline
+from tarsy.record.messages import ToolOutcome
+
+
+def result_header(ref: str, tool: str, *, is_error: bool = False) -> str:
+    """The line that names a call.
+
+    Args:
+        ref: what the call is cited with (`tarsy.record.ids.call_ref`).
+        tool: `server.tool`, as the model wrote it.
+        is_error: whether the call failed.
+    """
+    return f"[callId: {inline(ref)}] {inline(tool)}{' (error)' if is_error else ''}"
+
+
+def tool_text(ref: str, tool: str, outcome: ToolOutcome) -> str:
+    """The content of a tool message: a role of its own, so the result stands as it is."""
+    return f"{result_header(ref, tool, is_error=outcome.is_error)}\n{outcome.content}"
+
+
+def observation_text(ref: str, tool: str, outcome: ToolOutcome) -> str:
+    """The content of a ReAct observation (seed 003, "Observation Formatting"): a user message, hence the fence."""
+    error = f"Error executing {inline(tool)}:\n" if outcome.is_error else ""
+    return f"Observation: {result_header(ref, tool)}\n{error}{fence('TOOL_RESULT', outcome.content)}"

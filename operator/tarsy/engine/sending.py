@@ -1,0 +1,109 @@
+"""What is sent of a conversation: within the model's window, and what that is expected to use.
+
+Everything follows from the record: messages, what was sent instead of some of them, and what the provider counted last.
+An attempt that resumes sends what the one that died would have sent.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tarsy.engine.budget import Need
+from tarsy.engine.compaction import (
+    TOKENS_PER_BYTE,
+    Window,
+    compact,
+    reserve,
+    shown,
+    size,
+    size_of,
+    size_of_tools,
+)
+from tarsy.engine.conversation import Conversation
+from tarsy.record.messages import Message, Role, ToolDefinition
+from tarsy.record.run import LoopState
+from tarsy.record.usage import Usage
+
+MAX_REFUSALS = 3
+"""So often in a row a conversation that a provider found too long is shortened to half and sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A request about to be sent.
+
+    `superseded` is what is sent from now on instead of messages, by their place; `size` are bytes, tools included.
+    """
+
+    messages: tuple[Message, ...]
+    superseded: Mapping[int, str]
+    size: int
+    window: int
+    need: Need
+
+
+def draft(
+    conversation: Conversation,
+    new: Sequence[Message],
+    tools: Sequence[ToolDefinition],
+    believed: float | None = None,
+) -> Draft:
+    """The conversation with `new` messages as it can be sent: compacted, when it fills its window.
+
+    Args:
+        conversation: as on record.
+        new: messages to send with it.
+        tools: definitions sent beside it.
+        believed: tokens a byte to expect, when this conversation's provider has not counted yet.
+    """
+    provider, loop = conversation.agent.provider, conversation.loop
+    messages = [*conversation.messages, *new]
+    tokens = provider.context_window or conversation.limits.context_tokens
+    if loop.window is not None:
+        tokens = min(tokens, loop.window)
+    overhead = size_of_tools(tools)
+    window = Window(tokens, reserve(tokens, provider.max_output_tokens), loop.tokens_per_byte, overhead)
+    before = size_of(shown(messages, conversation.superseded))
+    superseded = compact(messages, conversation.superseded, window.room) if before > window.full else {}
+    sent = shown(messages, conversation.superseded | superseded)
+    total = size_of(sent) + overhead
+    density = next(d for d in (loop.tokens_per_byte, believed, TOKENS_PER_BYTE) if d is not None)
+    return Draft(sent, superseded, total, tokens, Need(round(total * density), loop.last_output, provider.rates))
+
+
+def notice(conversation: Conversation, made: Draft) -> str:
+    """A sentence that tells people what was shortened."""
+    answers = sum(made.messages[i].role is Role.ASSISTANT for i in made.superseded)
+    opening = sum(made.messages[i].role is Role.USER and i < 2 for i in made.superseded)
+    parts = [
+        f"{count} {word}"
+        for count, word in (
+            (len(made.superseded) - answers - opening, "tool results"),
+            (answers, "answers of the model"),
+            (opening, "parts of the task"),
+        )
+        if count
+    ]
+    return (
+        f"{' and '.join(parts)} are shown shortened from here on, to keep the conversation within the "
+        f"{made.window:,} tokens of {conversation.agent.provider.model}; the record keeps them whole."
+    )
+
+
+def counted(loop: LoopState, sent: int, text: str, usage: Usage | None) -> LoopState:
+    """The loop's state with what the provider counted of a request of `sent` bytes and its answer `text`."""
+    if usage is None or not usage.complete:
+        return loop.model_copy(update={"last_output": round(size(text) * TOKENS_PER_BYTE)})
+    density = usage.input_tokens / sent if usage.input_tokens and sent else loop.tokens_per_byte
+    return loop.model_copy(update={"tokens_per_byte": density, "last_output": usage.output_tokens})
+
+
+def refused(conversation: Conversation, sent: int) -> LoopState | None:
+    """The loop's state after the provider found a request of `sent` bytes too long; None when no more can be done."""
+    loop = conversation.loop
+    if loop.refusals >= MAX_REFUSALS:
+        return None
+    believed = round(sent * max(loop.tokens_per_byte or 0.0, TOKENS_PER_BYTE))
+    window = min(loop.window or believed, believed) // 2
+    after = loop.model_copy(update={"refusals": loop.refusals + 1, "window": window})
+    room = Window(window, reserve(window, conversation.agent.provider.max_output_tokens), loop.tokens_per_byte).room
+    return after if compact(conversation.messages, conversation.superseded, room) else None

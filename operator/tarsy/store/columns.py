@@ -1,0 +1,48 @@
+"""Types of the record as values of columns: what `tarsy.store.rows` reads, the other way round."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from tarsy.record.messages import Message, ToolDefinition
+from tarsy.record.run import Failure
+from tarsy.record.text import clean
+from tarsy.record.timeline import Event
+
+
+def events(written: Sequence[Event]) -> tuple[list[Any], ...]:
+    """Timeline events as arrays of one length, one a column."""
+    last = list({event.id: event for event in written}.values())  # one statement may not touch a row twice
+    return (
+        [event.id for event in last],
+        [event.type.value for event in last],
+        [event.status.value for event in last],
+        [clean(event.content) for event in last],
+        [event.metadata for event in last],
+        [event.stage for event in last],
+        [event.execution for event in last],
+        [event.model_call for event in last],
+        [event.tool_call for event in last],
+    )
+
+
+def failure(found: Failure | None) -> tuple[str | None, str | None]:
+    """Reason and message of a failure."""
+    return (None, None) if found is None else (found.reason, clean(found.message))
+
+
+def tool_calls(message: Message) -> list[dict[str, str]] | None:
+    """The tool calls of a message as JSON."""
+    if not message.tool_calls:
+        return None
+    return [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]
+
+
+def tool_set(tools: Sequence[ToolDefinition]) -> tuple[list[dict[str, Any]], str]:
+    """Tool definitions as JSON, and its SHA-256 as hex."""
+    definitions = [
+        {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema} for tool in tools
+    ]
+    return definitions, hashlib.sha256(orjson.dumps(definitions, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -1,0 +1,149 @@
+"""The loop guard alone: what may be answered again, and until when."""
+
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from tarsy.engine.guard import Guard, canonical, original
+from tarsy.record.history import PastCall
+
+A, B = UUID(int=1), UUID(int=2)
+CALL = UUID(int=9)
+
+
+class Clock:
+    """A clock that is set."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def made(guard: Guard, *, by: UUID = A, tool: str = "get", arguments: str = "{}", repeatable: bool = True) -> None:
+    """A call that began and ended well."""
+    ticket = guard.started(by, "k", tool, arguments, repeatable=repeatable)
+    guard.finished(ticket, original(CALL, by, 2, 0) if repeatable else None)
+
+
+async def again(guard: Guard, *, by: UUID = A, tool: str = "get", arguments: str = "{}") -> bool:
+    return await guard.repeated(by, "k", tool, arguments) is not None
+
+
+async def test_the_same_call_has_its_answer_whatever_the_order_of_its_keys() -> None:
+    guard = Guard()
+    made(guard, arguments='{"name": "x", "ns": "team-a"}')
+
+    assert await again(guard, arguments='{ "ns":"team-a","name":"x"}')
+    assert not await again(guard, arguments='{"name": "y", "ns": "team-a"}')
+    assert not await again(guard, tool="logs", arguments='{"name": "x", "ns": "team-a"}')
+
+
+async def test_another_execution_makes_its_own_calls() -> None:
+    guard = Guard()
+    made(guard)
+
+    assert not await again(guard, by=B)
+
+
+@pytest.mark.parametrize(("seconds", "holds"), [(119.9, True), (120.0, True), (120.1, False)])
+async def test_an_answer_holds_for_so_many_seconds(seconds: float, holds: bool) -> None:
+    clock = Clock()
+    guard = Guard(seconds=120.0, clock=clock)
+    made(guard)
+
+    clock.now += seconds
+
+    assert await again(guard) is holds
+
+
+async def test_with_no_seconds_every_call_is_made() -> None:
+    guard = Guard(seconds=0.0, clock=Clock())
+    made(guard)
+
+    assert not await again(guard)
+
+
+async def test_a_call_that_may_change_something_voids_all_answers_of_all_agents() -> None:
+    guard = Guard()
+    made(guard)
+    made(guard, by=B, tool="act", repeatable=False)
+
+    assert not await again(guard)
+    made(guard)
+    assert await again(guard)
+
+
+async def test_nothing_holds_while_something_may_be_changing() -> None:
+    guard = Guard()
+    made(guard)
+    act = guard.started(B, "k", "act", "{}", repeatable=False)
+    assert not await again(guard)
+    made(guard)  # it may have seen the state before, or after
+    guard.finished(act, None)
+
+    assert not await again(guard)
+
+
+async def test_a_call_that_a_change_overlapped_does_not_hold() -> None:
+    guard = Guard()
+    ticket = guard.started(A, "k", "get", "{}", repeatable=True)
+    made(guard, by=B, tool="act", repeatable=False)
+    guard.finished(ticket, original(CALL, A, 2, 0))
+
+    assert not await again(guard)
+
+
+async def test_a_call_that_failed_is_made_again() -> None:
+    guard = Guard()
+    guard.finished(guard.started(A, "k", "get", "{}", repeatable=True), None)
+
+    assert not await again(guard)
+
+
+async def test_the_same_call_beside_itself_waits_for_the_first() -> None:
+    guard = Guard()
+    ticket = guard.started(A, "k", "get", "{}", repeatable=True)
+    second = asyncio.ensure_future(guard.repeated(A, "k", "get", "{}"))
+    await asyncio.sleep(0)
+    assert not second.done()
+
+    first = original(CALL, A, 2, 0)
+    guard.finished(ticket, first)
+
+    assert await second == first
+
+
+def past(
+    index: int, *, usable: bool = True, age: float = 0.0, repeated: bool = False, arguments: str = "{}"
+) -> PastCall:
+    return PastCall(UUID(int=100 + index), A, 2, index, "k", "get", arguments, age, usable, CALL if repeated else None)
+
+
+@pytest.mark.parametrize(
+    ("call", "holds"),
+    [(past(0), True), (past(0, usable=False), False), (past(0, age=120.0), True), (past(0, age=121.0), False)],
+)
+async def test_a_resumed_run_knows_what_was_called(call: PastCall, holds: bool) -> None:
+    assert await again(Guard([call], clock=Clock())) is holds
+
+
+async def test_the_streak_of_repetitions_is_counted_by_place_and_survives() -> None:
+    guard = Guard([past(0), past(1, repeated=True, usable=False), past(2, repeated=True, usable=False)])
+    assert guard.in_a_row(A) == 2
+
+    guard.answered(A, 4, 1, repeated=True)
+    guard.answered(A, 4, 0, repeated=False)  # came later, stands before
+    assert guard.in_a_row(A) == 1
+    assert guard.in_a_row(B) == 0
+
+
+@pytest.mark.parametrize(("one", "other"), [("", "{}"), (" {} ", "{}"), ('{"a":[1, 2]}', '{ "a" : [1,2] }')])
+def test_canonical_arguments_are_equal(one: str, other: str) -> None:
+    assert canonical(one) == canonical(other)
+
+
+def test_arguments_that_are_no_json_are_compared_as_text() -> None:
+    assert canonical(" name=x ") == "name=x" != canonical("name=y")

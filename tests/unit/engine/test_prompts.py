@@ -1,0 +1,238 @@
+"""Every prompt as a model gets it, whole: one golden file a variant, beside this file."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from goldens import check
+from tarsy.engine.context import (
+    AgentWork,
+    StageConclusion,
+    StageWork,
+    chain_context,
+    investigation_context,
+    synthesis_context,
+)
+from tarsy.engine.prompts import builder
+from tarsy.engine.prompts.builder import Exchange, Question
+from tarsy.engine.prompts.calendar import calendar
+from tarsy.engine.prompts.react import react_conclusion_message, react_section
+from tarsy.engine.prompts.results import observation_text, tool_text
+from tarsy.engine.task import Task
+from tarsy.plan.model import AgentPlan
+from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
+from tarsy.record.run import Failure, State
+from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
+from unit.engine.build import agent
+
+GOLDENS = Path(__file__).with_name("goldens")
+NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+ALERT = "namespace: shop\npod: checkout-7d\nreason: CrashLoopBackOff"
+TASK = Task(
+    alert_type="KubePodCrashLooping",
+    alert_data=ALERT,
+    runbook="# Crash loops\n\nRead the log of the previous container first.",
+    previous=(StageConclusion("triage", "The container ends with exit code 1."),),
+    stage_name="root-cause",
+)
+ONE, TWO, THREE = (UUID(int=n) for n in (1, 2, 3))
+WORK = (
+    AgentWork(ONE, "log-analyst", "langchain", "scripted", State.COMPLETED),
+    AgentWork(TWO, "change-analyst", "react", "scripted", State.TIMED_OUT, Failure("ModelTimeout", "it was too slow")),
+)
+LOGS = ToolDefinition(
+    "kubernetes.get_logs",
+    "The log of a container",
+    {"type": "object", "properties": {"pod": {"type": "string", "description": "Its pod"}}, "required": ["pod"]},
+)
+
+
+def event(number: int, kind: EventType, content: str, execution: UUID = ONE, **parts: object) -> TimelineEvent:
+    fields: dict[str, object] = {"id": UUID(int=100 + number), "seq": number, "execution": execution}
+    return TimelineEvent(type=kind, **({"status": EventStatus.COMPLETED, "content": content} | fields | parts))  # type: ignore[arg-type]
+
+
+def called(number: int, content: str, *, call: UUID = THREE, **metadata: object) -> TimelineEvent:
+    said = {"name": "kubernetes.get_logs", "arguments": '{"pod": "checkout-7d"}', "call_id": "call_0123456789ab"}
+    return event(number, EventType.LLM_TOOL_CALL, content, tool_call=call, metadata=said | metadata)
+
+
+TIMELINES = {
+    ONE: (
+        event(1, EventType.LLM_THINKING, "The log will say why."),
+        event(2, EventType.LLM_RESPONSE, "I read the log."),
+        called(3, "PAYMENT_API_URL is not set"),
+        called(4, "pod not found", call=UUID(int=4), is_error=True),
+        event(5, EventType.FINAL_ANALYSIS, "A variable is missing."),
+    ),
+    TWO: (event(6, EventType.LLM_THINKING, "What was changed?", TWO),),
+}
+
+
+def whole(messages: Sequence[Message]) -> str:
+    return "\n\n".join(f"===== {m.role.value} =====\n{m.content}" for m in messages)
+
+
+def analyst(**changes: object) -> AgentPlan:
+    plan = agent("log-analyst", servers=("kubernetes", "metrics"))
+    first, *others = plan.servers
+    servers = (first.model_copy(update={"instructions": "Ask for one namespace at a time."}), *others)
+    return plan.model_copy(update={"instructions": "You read logs.", "servers": servers} | changes)
+
+
+def instructions(plan: AgentPlan) -> dict[str, str]:
+    return builder.server_instructions(plan, {"kubernetes": "I know one cluster."})
+
+
+QUESTION = Question(
+    author="erin@example.org",
+    text="Was it the last release?",
+    history=investigation_context((StageWork("root-cause", WORK),), TIMELINES, limit=100_000),
+    earlier=(Exchange("Which pod?", "checkout-7d [callId: call_0123456789ab]."),),
+)
+
+VARIANTS = {
+    "investigation": lambda: builder.investigation_messages(
+        analyst(), TASK, NOW, {"metrics": "it did not start"}, instructions(analyst())
+    ),
+    "react": lambda: builder.investigation_messages(
+        analyst(), TASK, NOW, {}, instructions(analyst()), [react_section((LOGS,))]
+    ),
+    "synthesis": lambda: builder.synthesis_messages(
+        analyst(name="combiner", servers=()),
+        TASK.to_synthesise(ONE, WORK),
+        NOW,
+        synthesis_context(WORK, TIMELINES, limit=100_000),
+    ),
+    "chat": lambda: builder.chat_messages(analyst(), QUESTION, NOW, {}, instructions(analyst())),
+    "executive_summary": lambda: builder.summary_messages(analyst(name="summary"), "A variable is missing."),
+    "conclude_limit": lambda: [builder.conclusion_message(20, requested=False)],
+    "conclude_requested": lambda: [builder.conclusion_message(3, requested=True)],
+    "conclude_budget": lambda: [builder.conclusion_message(3, requested=False, budget="tokens: 12,000 of 12,000")],
+    "conclude_repeats": lambda: [builder.conclusion_message(3, requested=False, repeats=True)],
+    "conclude_react": lambda: [react_conclusion_message(20, requested=False)],
+    "repair": lambda: [builder.repair_message("The final answer held no finding block.")],
+    "nudge": lambda: [builder.nudge_message(tools=True), builder.nudge_message(tools=False)],
+    "repetition": lambda: [builder.repetition_message(tools=True), builder.repetition_message(tools=False)],
+    "retry": lambda: [builder.retry_message("the stream was cut.", "The pod"), builder.retry_message("no answer.", "")],
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_prompt_reads_as_its_golden(variant: str, request: pytest.FixtureRequest) -> None:
+    check(GOLDENS / f"{variant}.txt", whole(VARIANTS[variant]()), request)
+
+
+def test_the_results_of_tools_read_as_their_golden(request: pytest.FixtureRequest) -> None:
+    good, bad = ToolOutcome("PAYMENT_API_URL is not set"), ToolOutcome("no such pod", is_error=True)
+    texts = [write("call_0123456789ab", "k.logs", o) for write in (tool_text, observation_text) for o in (good, bad)]
+    check(GOLDENS / "tool_results.txt", "\n\n=====\n".join(texts), request)
+
+
+def test_tiers_stand_in_their_order() -> None:
+    system, user = (m.content for m in VARIANTS["investigation"]())
+
+    tiers = ["Agent: log-analyst", "## Time", "## How you work", "## Evidence", "## Tool server kubernetes"]
+    tiers += ["## Tool servers that are not available", "## Your instructions"]
+    assert sorted(system.index(tier) for tier in tiers) == [system.index(tier) for tier in tiers]
+    parts = ["## Alert", "## Runbook", "## What earlier stages concluded", "## Your task"]
+    assert sorted(user.index(part) for part in parts) == [user.index(part) for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("moment", "words"),
+    [
+        (datetime(2026, 11, 20, 23, 59, tzinfo=UTC), "Friday, 2026-11-20 23:59 UTC. Kind of day: WEEKDAY."),
+        (datetime(2026, 11, 21, 0, 0, tzinfo=UTC), "Saturday, 2026-11-21 00:00 UTC. Kind of day: WEEKEND."),
+        (datetime(2026, 11, 22, 12, 0, tzinfo=UTC), "Sunday, 2026-11-22 12:00 UTC. Kind of day: WEEKEND."),
+        (datetime(2026, 12, 25, 1, 0, tzinfo=UTC), "Kind of day: GLOBAL_HOLIDAY (Christmas Day)."),
+        (datetime(2028, 1, 1, 1, 0, tzinfo=UTC), "Saturday, 2028-01-01 01:00 UTC. Kind of day: GLOBAL_HOLIDAY (New"),
+        (datetime(2026, 12, 26, 1, 0, tzinfo=timezone(timedelta(hours=2))), "GLOBAL_HOLIDAY (Christmas Day)"),
+    ],
+)
+def test_the_calendar_knows_the_day_in_utc_and_a_holiday_beats_a_weekend(moment: datetime, words: str) -> None:
+    assert words in calendar(moment)
+
+
+def test_no_conclusion_of_an_earlier_stage_is_no_section() -> None:
+    assert chain_context([StageConclusion("triage", "  ")]) == ""
+
+
+# Contexts.
+
+
+def test_a_summary_of_a_result_stands_in_its_place() -> None:
+    raw, other = called(1, "a very long result"), called(2, "another result", call=UUID(int=9))
+    summary = event(3, EventType.MCP_TOOL_SUMMARY, "in short: full", tool_call=THREE)
+
+    text = synthesis_context(WORK[:1], {ONE: (raw, other, summary)}, limit=100_000)
+
+    assert "a very long result" not in text
+    assert text.count("in short: full") == 1 and "another result" in text
+    assert "(summary of the result)" in text
+
+
+@pytest.mark.parametrize("status", [EventStatus.STREAMING, EventStatus.FAILED, EventStatus.INTERRUPTED])
+def test_a_summary_that_was_not_finished_replaces_nothing(status: EventStatus) -> None:
+    summary = event(2, EventType.MCP_TOOL_SUMMARY, "in sho", tool_call=THREE, status=status)
+
+    text = synthesis_context(WORK[:1], {ONE: (called(1, "the result"), summary)}, limit=100_000)
+
+    assert "the result" in text and "in sho" not in text
+
+
+def test_an_agent_that_failed_is_told_as_failed_and_one_without_work_too() -> None:
+    text = synthesis_context(WORK, {}, limit=100_000)
+
+    assert "Outcome: timed_out." in text and "it was too slow" in text
+    assert "(no recorded work)" in text
+
+
+def test_calls_keep_their_ids_and_what_became_of_them() -> None:
+    events = (called(1, "x", is_error=True), called(2, "", call=UUID(int=8), call_id="call_2"))
+    interrupted = replace(events[1], status=EventStatus.INTERRUPTED)
+
+    text = synthesis_context(WORK[:1], {ONE: (events[0], interrupted)}, limit=100_000)
+
+    assert "[callId: call_0123456789ab] kubernetes.get_logs (error)\n" in text
+    assert "[callId: call_2] kubernetes.get_logs (interrupted, outcome unknown)\n" in text
+
+
+def test_calls_that_ran_side_by_side_are_told_in_the_order_of_the_model() -> None:
+    begun = [called(n, f"result {place}", place=place) for n, place in enumerate(([4, 1], [4, 0], [4, 10], [4, 2]))]
+    later = (event(8, EventType.LLM_RESPONSE, "next"), called(9, "result [2, 0]", place=[2, 0]))
+
+    text = synthesis_context(WORK[:1], {ONE: (*begun, *later)}, limit=100_000)
+
+    places = [text.index(f"result [{seq}, {index}]") for seq, index in ((4, 0), (4, 1), (4, 2), (4, 10), (2, 0))]
+    assert places == sorted(places)
+
+
+def test_one_agent_and_many_stages_are_told_in_order() -> None:
+    stages = (StageWork("triage", WORK[:1]), StageWork("root-cause", WORK[1:]))
+
+    text = investigation_context(stages, TIMELINES, limit=100_000)
+
+    places = [
+        text.index(words) for words in ("## Stage: triage", "log-analyst", "## Stage: root-cause", "change-analyst")
+    ]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("results", [1, 10, 200])
+def test_work_that_does_not_fit_loses_the_middle_of_its_results_and_never_a_conclusion(results: int) -> None:
+    analysis = "Because " + "x" * 20_000
+    events = [called(n, f"head{n} " + "y" * 30_000 + f" tail{n}") for n in range(results)]
+    events.append(event(999, EventType.FINAL_ANALYSIS, analysis))
+    limit = 150_000
+
+    text = synthesis_context(WORK[:1], {ONE: events}, limit=limit)
+
+    assert len(text) <= limit
+    assert analysis in text
+    assert all(f"head{n} " in text and f" tail{n}" in text for n in range(results))
+    assert ("characters left out" in text) == (results > 1)
