@@ -1,13 +1,15 @@
 # Every target makes what it needs; `make demo` and `make test` work on a fresh checkout.
 .DEFAULT_GOAL := help
-.PHONY: help setup kube-apiserver demo dev test test-unit lint format bench chaos-kill crds lock kind clean
+.PHONY: help setup kube-apiserver demo dev test test-real test-all test-unit lint format drift bench chaos-kill crds lock kind clean
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+# What shares a machine stays in one process; the longest groups come first (tests/conftest.py).
+IN_PARALLEL := -n 2 --dist loadgroup --no-loadscope-reorder
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
-.venv/ready: requirements.lock pyproject.toml hack/venv.sh
+.venv/ready: requirements.lock requirements-uv.lock requirements-build.lock pyproject.toml hack/venv.sh
 	hack/venv.sh
 
 setup: .venv/ready ## Make .venv from the lock
@@ -15,10 +17,10 @@ setup: .venv/ready ## Make .venv from the lock
 kube-apiserver: .venv/ready ## Find, fetch or build kube-apiserver and etcd (once a machine)
 	$(BIN)/python -m tarsy.local.apiserver.acquire
 
-demo: kube-apiserver ## Investigate a crash-looping Deployment on this machine
+demo: .venv/ready ## Investigate a crash-looping Deployment on this machine
 	$(BIN)/tarsy demo
 
-dev: kube-apiserver ## Run everything on this machine until Ctrl-C
+dev: .venv/ready ## Run everything on this machine until Ctrl-C
 	$(BIN)/tarsy dev
 
 lint: .venv/ready ## Check style, types, import contracts, generated CRDs
@@ -29,14 +31,23 @@ lint: .venv/ready ## Check style, types, import contracts, generated CRDs
 	@out=$$(mktemp -d) && $(BIN)/tarsy crds --out $$out && diff -r crds $$out && rm -r $$out \
 	  || { echo 'crds/ is stale: run make crds'; exit 1; }
 
-test: lint kube-apiserver ## Run all tests, on a real Kubernetes API and a real Postgres
-	$(PYTEST) -n 2 --dist loadgroup
+test: lint ## Run all tests, on the embedded Kubernetes API
+	$(PYTEST) $(IN_PARALLEL)
+
+test-real: kube-apiserver ## Run the tests that need a Kubernetes API, on a real one
+	$(PYTEST) $(IN_PARALLEL) --api real
+
+test-all: lint kube-apiserver ## Run all tests, on both Kubernetes APIs: what CI runs
+	$(PYTEST) $(IN_PARALLEL) --api both
 
 test-unit: .venv/ready ## Run the tests without I/O
 	$(PYTEST) -n 2 tests/unit
 
-chaos-kill: kube-apiserver ## Kill the operator at each boundary of the record; nothing may be repeated
+chaos-kill: .venv/ready ## Kill the operator at each boundary of the record; nothing may be repeated
 	$(PYTEST) -s -n 0 tests/chaos -k kill
+
+drift: kube-apiserver ## Show where the embedded API answers differently from a real one
+	$(BIN)/python -m tests.drift
 
 bench: kube-apiserver ## Measure, never assert
 	$(BIN)/python -m tests.bench
@@ -49,7 +60,8 @@ crds: .venv/ready ## Generate crds/ from the models
 	$(BIN)/tarsy crds --out crds
 
 lock: .venv/ready ## Resolve requirements.lock anew from pyproject.toml
-	$(BIN)/python -m pip install --quiet uv
+	printf 'uv\n' | $(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --no-header --no-emit-index-url --output-file requirements-uv.lock -
 	$(BIN)/uv pip compile --upgrade --all-extras --generate-hashes --no-annotate --no-header --no-emit-index-url \
 	  --output-file requirements.lock pyproject.toml
 	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

@@ -65,6 +65,8 @@ class Watch:
             except asyncio.CancelledError:
                 stop.set()
                 await asyncio.wait([ended], timeout=STOP_SECONDS)
+                if ended.done():
+                    ended.exception()  # why it ended is of no interest any more
                 raise
             except Exception as error:
                 log.warning("watching the cluster failed; starting it again in %g s: %s", pause, error)
@@ -80,6 +82,7 @@ class Watch:
         failure: BaseException | None = None
         # Not asyncio.run: it waits for every task to end, and a task of kopf that does not would keep us from going on.
         loop = asyncio.new_event_loop()
+        loop.set_exception_handler(_note)
         try:
             loop.run_until_complete(self._kopf(main, connection, stop))
         except Exception as error:
@@ -138,19 +141,24 @@ class Watch:
         await _until_one_ends(roots)
 
 
+def _note(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Of kopf's tasks that failed together one tells why; the others' failures are found when nobody can use them."""
+    log.debug("in the watching thread: %s", context.get("message"))
+
+
 async def _until_one_ends(roots: Collection[asyncio.Task[None]]) -> None:
     """Waits for the first of kopf's root tasks to end, ends all others, and raises its failure.
 
     kopf's own `run_tasks` waits for the others without a limit. Seen after an outage of the API server: one watch ended
-    with 404 (the server answered before it served the CRDs), another waited for credentials for ever. The order matters:
-    a watcher that ends needs its scheduler's tasks, and never ends when those were ended first.
+    with 404 (the server answered before it served the CRDs), another waited for credentials for ever. The order
+    matters: a watcher that ends needs its scheduler's tasks, and never ends when those were ended first.
     """
     done, others = await asyncio.wait(roots, return_when=asyncio.FIRST_COMPLETED)
     await _end(others)
     await _end({task for task in _left() if not task.get_name().startswith(_OF_A_SCHEDULER)})
     await _end(_left())
     if left := _left():
-        log.warning("kopf left tasks behind: %s", ", ".join(task.get_name() for task in left))
+        log.warning("kopf left tasks behind: %s", ", ".join(map(repr, left)))
     for task in done:
         if not task.cancelled():
             task.result()
@@ -164,4 +172,4 @@ async def _end(tasks: Collection[asyncio.Task[Any]]) -> None:
 
 
 def _left() -> set[asyncio.Task[Any]]:
-    return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+    return asyncio.all_tasks() - {asyncio.current_task()}

@@ -1,48 +1,139 @@
-"""What all tests share: the count of what this machine's API server could not show.
+"""Two tiers: every test that needs a Kubernetes API runs on the embedded one, on a real one, or on both (`--api`).
 
-The local API server may be older than the Kubernetes versions that the product supports (README, "The API server on
-your machine"). A test that needs newer behaviour is marked `newer_api` and skipped there; how many, is printed at the
-end of every run, so that a green run never hides what it did not check.
+A test asks for an API through a fixture that depends on `api_kind`; the kind then shows in its name. What only a real
+server makes meaningful is marked `real_only(reason)`; what needs Kubernetes 1.30 is marked `newer_api`, and skipped on
+an older real server. The closing lines count by API what ran and what was skipped and why, so that a green run never
+hides what it did not check.
 """
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
 
 import pytest
 
-from tarsy.local.apiserver.binaries import find_binaries, program_version
+import goldens
+from tarsy.local.apiserver.binaries import find_binaries, program_version, require_binaries
+from tarsy.local.apiserver.errors import LocalKubernetesError
 
+KINDS = {"embedded": ("embedded",), "real": ("real",), "both": ("real", "embedded")}
 OLDEST_SUPPORTED = (1, 30)
+NONE = "none"
+MACHINES = ("e2e", "chaos")
 
 
-def _version() -> tuple[int, ...] | None:
-    found = find_binaries()
-    return program_version(found.kube_apiserver)[:2] if found else None
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The choice of the tier, and whether golden files are written."""
+    parser.addoption(
+        "--api",
+        choices=list(KINDS),
+        default="embedded",
+        help="Kubernetes API of the tests that need one; with `real`, all other tests are left out.",
+    )
+    goldens.add_option(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the marker of this file; refuses to start where the chosen API cannot be had."""
+    config.addinivalue_line("markers", "real_only(reason): only a real API server makes this meaningful")
+    if "real" in KINDS[config.getoption("--api")]:
+        try:
+            require_binaries()
+        except LocalKubernetesError as error:
+            raise pytest.UsageError(f"--api {config.getoption('--api')}: {error}") from None
+
+
+@pytest.fixture(scope="session")
+def api_kind(request: pytest.FixtureRequest) -> str:
+    """Which Kubernetes API this test runs on: `embedded` or `real`."""
+    return str(request.param)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test for each API."""
+    if "api_kind" in metafunc.fixturenames:
+        kinds = KINDS[metafunc.config.getoption("--api")]
+        metafunc.parametrize("api_kind", kinds, indirect=True, scope="session")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keeps what shares a machine in one worker, first; skips what needs a newer API server than is here."""
+    """Leaves out and skips what the chosen APIs cannot show; gives what shares a machine to one worker, first."""
+    choice = config.getoption("--api")
+    tier = set(KINDS[choice]) | ({NONE} if choice != "real" else set())
+    version = _real_version()
+    chosen: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
-        folder = item.path.relative_to(config.rootpath).parts[1]
-        whole = folder in ("e2e", "chaos")
-        item.add_marker(pytest.mark.xdist_group("machine" if whole else str(item.path)))
-    items.sort(key=lambda item: item.path.relative_to(config.rootpath).parts[1] not in ("e2e", "chaos"))
-    version = _version()
-    if version is not None and version >= OLDEST_SUPPORTED:
+        kind = _kind(item)
+        (chosen if kind in tier else left_out).append(item)
+        item.user_properties.append(("api", kind))
+        item.add_marker(pytest.mark.xdist_group(_group(item, kind)))
+        if reason := _why_not(item, kind, version):
+            item.add_marker(pytest.mark.skip(reason=reason))
+    items[:] = sorted(chosen, key=_order)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+
+
+def _kind(item: pytest.Item) -> str:
+    if isinstance(item, pytest.Function) and hasattr(item, "callspec") and "api_kind" in item.callspec.params:
+        return str(item.callspec.params["api_kind"])
+    return "embedded" if _folders(item)[:3] == ("tests", "integration", "kubeapi") else NONE
+
+
+def _folders(item: pytest.Item) -> tuple[str, ...]:
+    return item.path.relative_to(item.config.rootpath).parts
+
+
+def _group(item: pytest.Item, kind: str) -> str:
+    shared = isinstance(item, pytest.Function) and "machine" in item.fixturenames
+    return f"machine-{kind}" if shared else f"{item.path}-{kind}"
+
+
+def _order(item: pytest.Item) -> tuple[bool, bool]:
+    """The machines take longest, the real one longer than the embedded one."""
+    return _folders(item)[1] not in MACHINES, _kind(item) != "real"
+
+
+def _why_not(item: pytest.Item, kind: str, version: tuple[int, ...] | None) -> str:
+    real_only = item.get_closest_marker("real_only")
+    if kind == "embedded" and real_only:
+        (reason,) = real_only.args
+        return f"real API server only: {reason}"
+    if kind == "real" and item.get_closest_marker("newer_api") and version and version < OLDEST_SUPPORTED:
+        return f"needs Kubernetes 1.30 or newer; the API server here is {_dotted(version)}"
+    return ""
+
+
+def _real_version() -> tuple[int, ...] | None:
+    found = find_binaries()
+    return program_version(found.kube_apiserver)[:2] if found else None
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Says for each API how many tests ran on it, how many were skipped, and why."""
+    if config.getoption("collectonly"):
         return
-    shown = ".".join(map(str, version)) if version else "none"
-    skip = pytest.mark.skip(reason=f"needs Kubernetes 1.30 or newer; the API server here is {shown}")
-    for item in items:
-        if item.get_closest_marker("newer_api"):
-            item.add_marker(skip)
+    ran: Counter[str] = Counter()
+    skipped: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for outcome in ("passed", "failed", "error", "xfailed", "xpassed"):
+        ran.update(_of(report) for report in terminalreporter.stats.get(outcome, ()))
+    for report in terminalreporter.stats.get("skipped", ()):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        skipped[_of(report)][reason.removeprefix("Skipped: ")] += 1
+    version = _real_version() if "real" in KINDS[config.getoption("--api")] else None
+    names = {"embedded": "embedded API", "real": f"real API {_dotted(version)}" if version else "real API"}
+    terminalreporter.section("which Kubernetes API the tests ran on")
+    for kind in (*KINDS[config.getoption("--api")], NONE):
+        reasons = skipped[kind]
+        count = f"{ran[kind]} ran, {sum(reasons.values())} skipped"
+        terminalreporter.write_line(f"{names.get(kind, 'no API needed')}: {count}")
+        for reason, times in reasons.most_common():
+            terminalreporter.write_line(f"    {times} {reason}")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None] | None:
-    """Says which API server was there, and how many tests it could not serve."""
-    version = _version()
-    skipped = [r for r in terminalreporter.stats.get("skipped", ()) if "needs Kubernetes 1.30" in str(r.longrepr)]
-    name = "none" if version is None else ".".join(map(str, version))
-    terminalreporter.write_line(
-        f"Kubernetes API server on this machine: {name}; tests that need 1.30 or newer and were skipped: {len(skipped)}"
-    )
-    return None
+def _of(report: pytest.TestReport | pytest.CollectReport) -> str:
+    return str(dict(getattr(report, "user_properties", ())).get("api", NONE))

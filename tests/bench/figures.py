@@ -11,21 +11,29 @@ from rich.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure. `aim` is what issue 2 hopes for, in words; `detail` is only in the JSON."""
+    """One figure. `aim` is what its issue hopes for, in words; `detail` is only in the JSON.
+
+    `beside` is the same figure of what it is compared with, where there is such a thing.
+    """
 
     name: str
     value: float
     unit: str
     aim: str = ""
     detail: Any = None
+    beside: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a benchmark found; `how` says what was run and what was counted."""
+    """What a benchmark found; `how` says what was run and what was counted.
+
+    `columns` names the two things that are compared, where its figures have a `beside`.
+    """
 
     how: str
     figures: Sequence[Figure]
+    columns: tuple[str, str] | None = None
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -47,9 +55,19 @@ def show(console: Console, name: str, result: Result) -> None:
     """Prints a benchmark's figures."""
     table = Table(title=name, caption=result.how, title_justify="left", caption_justify="left", title_style="bold")
     table.add_column("figure")
-    table.add_column("value", justify="right")
+    for column in result.columns or ("value",):
+        table.add_column(column, justify="right")
+    if result.columns:
+        table.add_column("ratio", justify="right")
     table.add_column("unit")
     table.add_column("aim")
     for figure in result.figures:
-        table.add_row(figure.name, f"{figure.value:,.4g}", figure.unit, figure.aim)
+        values = [_shown(figure.value)]
+        if result.columns:
+            values += [_shown(figure.beside), _shown(figure.value / figure.beside)] if figure.beside else ["", ""]
+        table.add_row(figure.name, *values, figure.unit, figure.aim)
     console.print(table)
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.4g}"

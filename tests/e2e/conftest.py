@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from apis import ApiKind
 from e2e.machine import Machine, running_machine
 from e2e.tenant import Tenant
 from tarsy.kube.client import KubeClient
@@ -14,8 +15,9 @@ from tarsy.store.database import open_pool
 
 
 @pytest.fixture(scope="session")
-def machine() -> Iterator[Machine]:
-    with running_machine() as machine:
+def machine(api_kind: ApiKind) -> Iterator[Machine]:
+    """The machine of all tests on this kind of Kubernetes API."""
+    with running_machine(api_kind) as machine:
         yield machine
 
 

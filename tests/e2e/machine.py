@@ -1,4 +1,4 @@
-"""The machine under test: a real API server, a real Postgres, and the operator as the process people run.
+"""The machine under test: a Kubernetes API of either kind, a real Postgres, and the operator as the process people run.
 
 There is one for all tests of a session, and one operator at a time on it, because both cost seconds. A test says with
 which arguments it wants the operator; it is started anew only where they differ from those of the last one.
@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from apis import ApiKind, LocalApi, find_kubectl, new_api
 from tarsy.kube.client import KubeClient
-from tarsy.local.apiserver.server import ApiServer
 from tarsy.local.objects import install_crds, put
 from tarsy.local.operator_process import OperatorProcess
 from tarsy.local.postgres import LocalPostgres
@@ -24,9 +24,10 @@ from tarsy.store.migrate import migrate
 class Machine:
     """Everything but the operator runs as long as this exists; see `running_machine`."""
 
-    def __init__(self, folder: Path, api: ApiServer, postgres: LocalPostgres) -> None:
+    def __init__(self, folder: Path, api: LocalApi, postgres: LocalPostgres) -> None:
         self.folder = folder
         self.api = api
+        self.kubectl = find_kubectl()
         self.postgres = postgres
         self._operator: OperatorProcess | None = None
         self._arguments: tuple[str, ...] = ()
@@ -70,15 +71,15 @@ class Machine:
 
 
 @contextlib.contextmanager
-def running_machine() -> Iterator[Machine]:
-    """A machine in a temporary folder, gone at the end."""
+def running_machine(kind: ApiKind) -> Iterator[Machine]:
+    """A machine with this kind of Kubernetes API, in a temporary folder, gone at the end."""
     with tempfile.TemporaryDirectory(prefix="tarsy-e2e-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         if os.geteuid() == 0:
             folder.chmod(0o711)  # Postgres runs as another user then, and must reach its own folder below
         # Its own server, whatever the environment offers: some tests stop it.
         with LocalPostgres(folder / "postgres", fsync=False, environ={}) as postgres:
-            with ApiServer(folder / "kubernetes") as api:
+            with new_api(kind, folder / "kubernetes") as api:
                 machine = Machine(folder, api, postgres)
                 asyncio.run(machine.install())
                 try:

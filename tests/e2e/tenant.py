@@ -29,9 +29,18 @@ from tarsy.store.reads import Reads
 KEY = "sk-e2e-0123456789abcdef"
 TOOL_SERVER = Path(__file__).with_name("tool_server.py")
 SUMMARY = "The disk of node-1 is full."
-FINDING = json.dumps({"summary": SUMMARY, "confidence": "High", "claims": []})
-ANSWER = json.dumps(f"{SUMMARY}\n\n```finding\n{FINDING}\n```\n")
-"""A final answer with its finding, quoted for a YAML script."""
+
+
+def answer(confidence: str = "Low", *cites: tuple[str, str]) -> str:
+    """A final answer with its finding, quoted for a YAML script; `cites` are a tool and a quote of its last result."""
+    citations = [{"callId": f"@callId({tool})", "quote": quote} for tool, quote in cites]
+    claims = [{"text": SUMMARY, "citations": citations}] if cites else []
+    finding = json.dumps({"summary": SUMMARY, "confidence": confidence, "claims": claims})
+    return json.dumps(f"{SUMMARY}\n\n```finding\n{finding}\n```\n")
+
+
+ANSWER = answer()
+"""A final answer that cites nothing, and claims no more confidence than that carries."""
 
 
 class Tenant:
@@ -175,7 +184,7 @@ class Tenant:
 
     async def start_kubectl(self, *arguments: str, editor: str = "false") -> asyncio.subprocess.Process:
         """Starts the real kubectl in the namespace; its errors are on its output."""
-        program = self.machine.api.binaries.kubectl
+        program = self.machine.kubectl
         assert program is not None, "there is no kubectl on this machine"
         kubeconfig = ("--kubeconfig", str(self.machine.api.kubeconfig), "-n", self.namespace)
         return await asyncio.create_subprocess_exec(

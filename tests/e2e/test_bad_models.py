@@ -29,7 +29,7 @@ async def ended(tenant: Tenant, identity: Any) -> dict[str, Any]:
     ("entry", "words", "requests"),
     [
         ("{error: {status: 401, message: 'Incorrect API key provided: " + KEY + "'}}", "401", 1),
-        ("{error: {status: 500, message: out of order}}", "500", 3),
+        ("{error: {status: 500, message: out of order}}", "500", 6),  # three tries, twice
         ("{text: one two three four, cut: {after: 2}}", "middle of the answer", 2),
     ],
     ids=["401", "500", "half-a-stream"],

@@ -58,7 +58,7 @@ async def test_timeline_follows_a_run_to_its_end(tenant: Tenant) -> None:
     status, to_the_end = await following
     assert status == 0, to_the_end
     assert to_the_end.count("look saw df") == 1
-    assert f"Finding (High): {SUMMARY}" in to_the_end
+    assert f"Finding (Low): {SUMMARY}" in to_the_end
 
 
 async def test_timeline_of_a_run_that_does_not_exist_says_where_to_look(tenant: Tenant) -> None:

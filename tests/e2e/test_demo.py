@@ -8,13 +8,26 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from apis import ApiKind
+from e2e.tenant import condition
 from e2e.waiting import until
+from tarsy.kube.client import KubeClient
+from tarsy.local.objects import put
+from tarsy.resources.meta import API_VERSION
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 START_SECONDS = 90.0
+INVESTIGATION = {
+    "apiVersion": API_VERSION,
+    "kind": "Investigation",
+    "metadata": {"name": "kept", "namespace": "default"},
+}
+BEHIND = {"real": ["etcd", "kube-apiserver"], "embedded": []}
+"""The processes of a Kubernetes API."""
 
 
 class Command:
@@ -28,9 +41,15 @@ class Command:
     def output(self) -> str:
         return self.log.read_text(errors="replace")
 
+    @property
+    def kubeconfig(self) -> str:
+        """The file whose name it printed."""
+        (line,) = [line for line in self.output().splitlines() if "export KUBECONFIG=" in line]
+        return line.split("=", 1)[1]
+
     def left(self) -> list[str]:
-        """What is in its temporary folder."""
-        return [str(path.relative_to(self.folder)) for path in self.folder.rglob("*")]
+        """What is in its temporary folder, while others may add and remove."""
+        return [str(Path(at, name)) for at, folders, files in os.walk(self.folder) for name in (*folders, *files)]
 
     def family(self) -> set[int]:
         """The process and all its descendants."""
@@ -74,14 +93,14 @@ Start = Callable[..., Awaitable[Command]]
 
 
 @pytest.fixture
-async def start() -> AsyncIterator[Start]:
-    """Starts `python -m tarsy.cli ...` with a temporary folder of its own, without a model's key."""
+async def start(api_kind: ApiKind) -> AsyncIterator[Start]:
+    """Starts `tarsy ... --api KIND` with a temporary folder of its own, without a model's key."""
     commands: list[Command] = []
     outer = open_folder()
 
     async def begin(*arguments: str) -> Command:
-        folder, log = outer / "tmp", outer / "output"
-        folder.mkdir(mode=0o711)
+        folder, log = outer / "tmp", outer / f"output-{len(commands)}"
+        folder.mkdir(mode=0o711, exist_ok=True)
         env = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "KUBEBUILDER_ASSETS", "XDG_CACHE_HOME")}
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
@@ -89,6 +108,8 @@ async def start() -> AsyncIterator[Start]:
                 "-m",
                 "tarsy.cli",
                 *arguments,
+                "--api",
+                api_kind,
                 env={**env, "TMPDIR": str(folder), "COLUMNS": "200"},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
@@ -142,14 +163,14 @@ async def test_demo_ends_well_and_shows_what_it_did(start: Start) -> None:
     assert demo.left() == []
 
 
-async def test_dev_ends_with_ctrl_c_and_leaves_nothing(start: Start) -> None:
+async def test_dev_ends_with_ctrl_c_and_leaves_nothing(start: Start, api_kind: ApiKind) -> None:
     dev = await start("dev")
     await dev.said("Ctrl-C stops everything.")
-    (line,) = [line for line in dev.output().splitlines() if "export KUBECONFIG=" in line]
-    assert line.split("=", 1)[1].startswith(str(dev.folder))
+    assert dev.kubeconfig.startswith(str(dev.folder))
     assert "SCRIPTED model" in dev.output()
     family = dev.family()
-    assert len(family) >= 5, "the command, etcd, kube-apiserver, postgres, the operator"
+    processes = ["the command", "postgres", "the tools", "the operator", *BEHIND[api_kind]]
+    assert len(family) >= len(processes), processes
     dev.process.send_signal(signal.SIGINT)
     assert await dev.ended(40) == 0, dev.output()
     await until("all processes are gone", lambda: gone(family), 5)
@@ -164,6 +185,40 @@ async def test_dev_that_is_killed_leaves_no_process(start: Start) -> None:
     dev.process.kill()
     await dev.ended(5)
     await until("all processes are gone", lambda: gone(family), 15)
+
+
+@pytest.mark.timeout(300)  # two starts and a whole run
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+async def test_dev_keeps_objects_and_record_where_it_is_told(start: Start, number: signal.Signals) -> None:
+    folder = open_folder()
+    try:
+        first = await start("dev", "--keep", str(folder))
+        await first.said("Ctrl-C stops everything.")
+        async with await KubeClient.load(first.kubeconfig) as client:
+            inv = {"alert": {"alertType": "KubePodCrashLooping", "data": "checkout crash loops"}}
+            await put(client, {**INVESTIGATION, "spec": {**inv, "chainRef": {"name": "kubernetes"}}})
+            made = await until("the run is finished", lambda: finished(client), START_SECONDS)
+        family = first.family()
+        first.process.send_signal(number)
+        await first.ended(40)
+        await until("all processes are gone", lambda: gone(family), 15)
+
+        second = await start("dev", "--keep", str(folder))
+        await second.said("Ctrl-C stops everything.")
+        async with await KubeClient.load(second.kubeconfig) as client:
+            kept = await client.get("Investigation", "default", "kept")
+        assert kept["metadata"]["uid"] == made["metadata"]["uid"]
+        assert kept["status"]["phase"] == made["status"]["phase"]
+        second.process.send_signal(signal.SIGINT)
+        assert await second.ended(40) == 0, second.output()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def finished(client: KubeClient) -> dict[str, Any] | None:
+    """The Investigation, once it has ended."""
+    inv = await client.get("Investigation", "default", "kept")
+    return inv if condition(inv, "Finished") == "True" else None
 
 
 async def test_dev_starts_again_the_operator_that_died(start: Start) -> None:
@@ -188,7 +243,17 @@ async def test_demo_that_is_interrupted_leaves_nothing(start: Start, number: sig
     assert "Traceback" not in demo.output()
 
 
-@pytest.mark.parametrize("file", ["etcd.log", "kube-apiserver.log"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        *(
+            pytest.param(f, marks=pytest.mark.real_only("its start has steps"))
+            for f in ("etcd.log", "kube-apiserver.log")
+        ),
+        "ca.crt",
+        "tools.log",
+    ],
+)
 async def test_demo_that_is_interrupted_while_it_starts_leaves_nothing(start: Start, file: str) -> None:
     demo = await start("demo")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
+from e2e.tenant import ANSWER, SUMMARY, Tenant, answer, condition
 from e2e.waiting import until
 
 pytestmark = pytest.mark.kubernetes
@@ -23,7 +23,7 @@ agents:
   changes:
     - text: Nothing was changed.
   synthesis-agent:
-    - text: {ANSWER}
+    - text: {answer("High", ("tools.look", "look saw log"))}
   executive-summary:
     - text: The disk is full.
 """
@@ -43,14 +43,21 @@ async def test_two_stages_with_a_parallel_one_leave_all_five_layers(tenant: Tena
     assert condition(inv, "Succeeded") == "True", status
     assert condition(inv, "EvidenceDegraded") == "False"
     assert (status["phase"], status["progress"], status["attempt"]) == ("Succeeded", "4/4", 1)
-    assert status["finding"] == {"summary": SUMMARY, "confidence": "High"}
+    assert status["finding"] == {"summary": SUMMARY, "confidence": "High", "claims": 1, "supportedClaims": 1}
     record = await tenant.record(identity)
     assert status["usage"]["modelCalls"] == record.model_calls == len(model.journal.requests) == 7
     assert status["usage"]["toolCalls"] == record.tool_calls == 3
     billed = sum(request.usage["total_tokens"] for request in model.journal.requests if request.usage)
     assert status["usage"]["totalTokens"] == record.usage.total_tokens == billed
-    assert record.outcome is not None
+    assert record.outcome is not None and record.outcome.finding is not None
     assert record.outcome.executive_summary == "The disk is full."
+    (citation,) = record.outcome.finding.claims[0].citations
+    assert (citation.supported, citation.stage, citation.agent, citation.tool) == (
+        True,
+        "stage-2",
+        "logs",
+        "tools.look",
+    )
 
     # 2. Stages, in order, with 3. their executions.
     assert [(s.name, s.kind.value, s.state.value, s.agents) for s in record.stages] == [

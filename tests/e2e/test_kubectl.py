@@ -1,4 +1,4 @@
-"""The product as people use it: through the real kubectl, against a real API server."""
+"""The product as people use it: through the real kubectl."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.kubernetes
 
 @pytest.fixture(autouse=True)
 def kubectl_is_there(machine: Machine) -> None:
-    if machine.api.binaries.kubectl is None:
+    if machine.kubectl is None:
         pytest.skip("there is no kubectl on this machine")
 
 
@@ -76,7 +76,7 @@ async def test_applied_alert_is_waited_for_listed_and_described(tenant: Tenant) 
 
     lines = (await run(tenant, "get", "inv", name)).splitlines()
     assert re.split(r"\s{2,}", lines[0].strip()) == [
-        "NAME", "ALERT TYPE", "CHAIN", "PHASE", "PROGRESS", "TOKENS", "AGE",
+        "NAME", "ALERT TYPE", "CHAIN", "PHASE", "PROGRESS", "TOKENS", "COST", "AGE",
     ]  # fmt: skip
     cells = re.split(r"\s{2,}", lines[1].strip())
     assert cells[:5] == [name, tenant.namespace, "chain", "Succeeded", "1/1"]
@@ -156,7 +156,7 @@ async def test_delete_never_hangs_and_stops_the_run(tenant: Tenant) -> None:
 
 @pytest.mark.newer_api
 async def test_field_that_does_not_exist_is_refused(tenant: Tenant) -> None:
-    text = alert(tenant).replace("data:", "dta:")
+    text = alert(tenant).replace("  data:", "  dta:")
     status, output = await tenant.kubectl("apply", "-f", "-", stdin=text)
     assert status != 0
     assert "dta" in output

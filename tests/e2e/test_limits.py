@@ -1,11 +1,11 @@
 """Limits on runs at once are exact: from the record's own times, never more than allowed, and as many as allowed."""
 
-import asyncio
 from uuid import UUID
 
 import pytest
 
 from e2e.tenant import ANSWER, Tenant, condition
+from e2e.waiting import until
 
 pytestmark = pytest.mark.kubernetes
 SCRIPT = f"agents: {{agent: [{{text: {ANSWER}, first_token_ms: 300}}]}}"
@@ -41,9 +41,11 @@ async def test_chain_limit_is_exact_and_does_not_bind_other_chains(tenant: Tenan
 
 async def test_namespace_limit_is_exact_over_all_its_chains(tenant: Tenant) -> None:
     await tenant.put("InvestigationDefaults", "default", {"maxConcurrent": 3})
-    async with asyncio.timeout(60):  # a plan made before the operator saw them would have no limit
-        while not (await tenant.client.get("InvestigationDefaults", tenant.namespace, "default")).get("status"):  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
+
+    async def seen() -> object:
+        return (await tenant.get("default", "InvestigationDefaults")).get("status")
+
+    await until("the operator has seen the limit", seen, 60)  # a plan made before would have none
     await tenant.simple(SCRIPT)
     await tenant.use_chain(["agent"], name="other")
     assert await most_at_once(tenant, await run_many(tenant, ["chain", "other"])) == 3

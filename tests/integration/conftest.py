@@ -1,54 +1,52 @@
-"""What integration tests stand on: a real Kubernetes API server and a real Postgres, one of each a test process.
+"""What integration tests stand on: a Kubernetes API (of the kind `--api` says) and a real Postgres, one a test process.
 
 Tests keep out of each other's way by namespace and by database. Both servers are started by the first test that asks.
 """
 
 import asyncio
+import contextlib
 import uuid
 from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
 import pytest
 
+from apis import ApiKind, Apis, LocalApi
+from integration.databases import create_database, make_template
 from tarsy.kube.client import KubeClient
-from tarsy.local.apiserver.server import ApiServer
-from tarsy.local.objects import install_crds
 from tarsy.local.postgres import LocalPostgres
 from tarsy.store.database import open_pool
-from tarsy.store.migrate import migrate
-
-TEMPLATE = "tarsy_migrated"
 
 
 @pytest.fixture(scope="session")
-def kube_api() -> Iterator[ApiServer]:
-    """The API server; use `tarsy_api` where the kinds of this project are needed."""
-    with ApiServer() as server:
-        yield server
+def apis() -> Iterator[Apis]:
+    """The Kubernetes APIs of this process."""
+    with contextlib.ExitStack() as stack:
+        yield Apis(stack)
 
 
 @pytest.fixture(scope="session")
-def tarsy_api(kube_api: ApiServer) -> ApiServer:
-    """The API server with this project's CRDs."""
+def kube_api(apis: Apis, api_kind: ApiKind) -> LocalApi:
+    """The Kubernetes API; use `tarsy_api` where the kinds of this project are needed."""
+    return apis.get(api_kind)
 
-    async def install() -> None:
-        async with await KubeClient.load(kube_api.kubeconfig) as client:
-            await install_crds(client)
 
-    asyncio.run(install())
-    return kube_api
+@pytest.fixture(scope="session")
+def tarsy_api(apis: Apis, api_kind: ApiKind) -> LocalApi:
+    """The Kubernetes API with this project's CRDs."""
+    return apis.with_crds(api_kind)
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[LocalPostgres]:
     """A Postgres with a migrated database that others are copied from."""
-    with LocalPostgres(fsync=False) as server:
-        asyncio.run(_template(server.dsn))
+    with LocalPostgres(fsync=False, settings={"deadlock_timeout": "100ms"}) as server:
+        asyncio.run(make_template(server.dsn))
         yield server
 
 
 @pytest.fixture
-async def kube(tarsy_api: ApiServer) -> AsyncIterator[KubeClient]:
+async def kube(tarsy_api: LocalApi) -> AsyncIterator[KubeClient]:
     """A client that may do everything."""
     async with await KubeClient.load(tarsy_api.kubeconfig) as client:
         yield client
@@ -65,9 +63,7 @@ async def namespace(kube: KubeClient) -> str:
 @pytest.fixture
 async def database_url(postgres: LocalPostgres) -> str:
     """A database of the test's own."""
-    name = f"test_{uuid.uuid4().hex}"
-    await _execute(postgres.dsn, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
-    return _database(postgres.dsn, name)
+    return await create_database(postgres.dsn)
 
 
 @pytest.fixture
@@ -76,31 +72,3 @@ async def records(database_url: str) -> AsyncIterator[asyncpg.Pool]:
     pool = await open_pool(database_url, max_size=10)
     yield pool
     pool.terminate()
-
-
-async def _template(dsn: str) -> None:
-    if not await _fetch(dsn, "SELECT true FROM pg_database WHERE datname = $1", TEMPLATE):
-        await _execute(dsn, f"CREATE DATABASE {TEMPLATE}")
-    pool = await open_pool(_database(dsn, TEMPLATE), max_size=1)
-    await migrate(pool)
-    await pool.close()
-
-
-def _database(dsn: str, name: str) -> str:
-    return dsn.rsplit("/", 1)[0] + f"/{name}"
-
-
-async def _execute(dsn: str, statement: str) -> None:
-    connection = await asyncpg.connect(dsn)
-    try:
-        await connection.execute(statement)
-    finally:
-        await connection.close()
-
-
-async def _fetch(dsn: str, query: str, *args: str) -> object:
-    connection = await asyncpg.connect(dsn)
-    try:
-        return await connection.fetchval(query, *args)
-    finally:
-        await connection.close()

@@ -99,9 +99,7 @@ async def receive(
     except TimeoutError:
         if not limit.expired():
             raise
-        raise ModelError(
-            ModelErrorCode.TIMEOUT, f"the model's answer took longer than {round(seconds, 2):g} s.", retryable=True
-        ) from None
+        raise _time_error(conversation.limits, seconds) from None
     finally:
         reception.close()
     if answer.end is None and not answer.repeats:
@@ -194,9 +192,18 @@ def _clean(chunk: CodeExecutionChunk | GroundingChunk) -> CodeExecutionChunk | G
             return GroundingChunk(kind, tuple(clean(query) for query in queries), pages)
 
 
+def _time_error(limits: Limits, seconds: float) -> ModelError:
+    """Names the limit that ended a call: its own, or what was left of its iteration's."""
+    if seconds >= limits.model_call_seconds:
+        text = f"the model's answer took longer than {seconds:g} s (timeouts.modelCallSeconds)."
+        return ModelError(ModelErrorCode.TIMEOUT, text, retryable=True)
+    text = f"the model's answer took longer than its iteration may, {limits.iteration_seconds:g} s "
+    return ModelError(ModelErrorCode.ITERATION_TIMEOUT, text + "(timeouts.iterationSeconds).", retryable=True)
+
+
 def _idle_error(limits: Limits, first: bool) -> ModelError:
     if first:
-        text = f"the model sent nothing for {limits.first_token_seconds:g} s."
+        text = f"the model sent nothing for {limits.first_token_seconds:g} s (timeouts.firstTokenSeconds)."
         return ModelError(ModelErrorCode.FIRST_TOKEN_TIMEOUT, text, retryable=True)
-    text = f"the model's stream stood still for {limits.stall_seconds:g} s."
+    text = f"the model's stream stood still for {limits.stall_seconds:g} s (timeouts.stallSeconds)."
     return ModelError(ModelErrorCode.STALL, text, retryable=True, started=True)

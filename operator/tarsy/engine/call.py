@@ -39,7 +39,14 @@ class ModelCallFailed(Exception):
         self.failure = failure
 
 
-_TIMEOUTS = frozenset({ModelErrorCode.TIMEOUT, ModelErrorCode.FIRST_TOKEN_TIMEOUT, ModelErrorCode.STALL})
+_TIMEOUTS = frozenset(
+    {
+        ModelErrorCode.TIMEOUT,
+        ModelErrorCode.ITERATION_TIMEOUT,
+        ModelErrorCode.FIRST_TOKEN_TIMEOUT,
+        ModelErrorCode.STALL,
+    }
+)
 _LOST = _TIMEOUTS | {ModelErrorCode.PARTIAL_STREAM}
 """Answers lost on the way, and paid for. They are asked for again, and so is what a provider may still give."""
 

@@ -3,12 +3,17 @@
 Only a Secret that carries the label `tarsy.dev/credentials: "true"` is ever read by a run: the label is how a
 namespace says which of its Secrets are meant for TARSy. Every problem is a sentence that names Secret and remedy, and
 none holds a value.
+
+While the API cannot be reached nobody can rotate or revoke a Secret either, so what was read last is used on, for a
+limited time: an outage of the API server stops no run. What was never read is waited for.
 """
 
+import asyncio
 import base64
 import binascii
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.llm.registry import SecretProblem
@@ -16,15 +21,46 @@ from tarsy.plan.model import SecretKey
 
 LABEL = "tarsy.dev/credentials"
 CACHE_SECONDS = 5.0
+OUTAGE_SECONDS = 900.0
+"""How long after it was read a Secret may be used while the API cannot be reached."""
+
+PATIENCE_SECONDS = 3.0
+"""How long the API may take to answer for a Secret that was read before, until that one is used."""
+
+WAIT_SECONDS = 30.0
+"""How long one that was never read is asked for anew while the API cannot be reached."""
+
+RETRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A Secret's content, when it was read, and when it was last asked for (monotonic seconds)."""
+
+    data: dict[str, str]
+    read: float
+    asked: float
 
 
 class Secrets:
-    """Reads keys of labelled Secrets."""
+    """Reads keys of labelled Secrets.
 
-    def __init__(self, client: KubeClient, *, clock: Callable[[], float] = time.monotonic) -> None:
+    Args:
+        clock: monotonic seconds.
+        wait_seconds: see `WAIT_SECONDS`.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wait_seconds: float = WAIT_SECONDS,
+    ) -> None:
         self._client = client
         self._clock = clock
-        self._cache: dict[tuple[str, str], tuple[float, dict[str, str]]] = {}
+        self._wait_seconds = wait_seconds
+        self._known: dict[tuple[str, str], _Known] = {}
 
     async def __call__(self, key: SecretKey) -> str:
         """The value of a key.
@@ -47,9 +83,44 @@ class Secrets:
 
     async def _data(self, namespace: str, name: str) -> dict[str, str]:
         now = self._clock()
-        cached = self._cache.get((namespace, name))
-        if cached and cached[0] > now:
-            return cached[1]
+        self._known = {k: v for k, v in self._known.items() if v.read + OUTAGE_SECONDS > now}
+        known = self._known.get((namespace, name))
+        if known is not None and known.asked + CACHE_SECONDS > now:
+            return known.data
+        try:
+            known = await (self._learn(namespace, name) if known is None else self._renew(namespace, name, known))
+        except SecretProblem:
+            self._known.pop((namespace, name), None)
+            raise
+        self._known[namespace, name] = known
+        return known.data
+
+    async def _learn(self, namespace: str, name: str) -> _Known:
+        """What was never read, or too long ago; waits for an API that is away."""
+        until = self._clock() + self._wait_seconds
+        while True:
+            asked = self._clock()
+            try:
+                return _Known(await self._fetch(namespace, name), asked, asked)
+            except ApiError as error:
+                if not error.transient or self._clock() + RETRY_SECONDS > until:
+                    raise
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _renew(self, namespace: str, name: str, known: _Known) -> _Known:
+        """What the API says now, else what was read before."""
+        asked = self._clock()
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                return _Known(await self._fetch(namespace, name), asked, asked)
+        except TimeoutError:
+            return replace(known, asked=asked)
+        except ApiError as error:
+            if not error.transient:
+                raise
+            return replace(known, asked=asked)
+
+    async def _fetch(self, namespace: str, name: str) -> dict[str, str]:
         where = f"Secret {namespace}/{name}"
         try:
             secret = await self._client.find("Secret", namespace, name)
@@ -65,6 +136,4 @@ class Secrets:
         if (secret["metadata"].get("labels") or {}).get(LABEL) != "true":
             raise SecretProblem("SecretNotLabelled", f'{where} lacks the label {LABEL}: "true"; add it')
         data: dict[str, str] = secret.get("data") or {}
-        self._cache = {k: v for k, v in self._cache.items() if v[0] > now}
-        self._cache[namespace, name] = (now + CACHE_SECONDS, data)
         return data

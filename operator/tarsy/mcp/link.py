@@ -31,6 +31,7 @@ _TELLING = re.compile(r"auth|cookie|credential|key|pass|secret|token", re.IGNORE
 
 Resolve = Callable[[Value], Awaitable[str]]
 UrlAllowed = Callable[[str], str | None]
+Reach = Callable[[ServerPlan], Transport]
 
 
 def any_url(_url: str) -> str | None:
@@ -47,12 +48,14 @@ class Policy:
         tls: How HTTPS servers are verified.
         allow_stdio: False in a cluster.
         url_allowed: Why a URL may not be used, or None.
+        reach: Leads to every server instead of what its object says: to servers in this process.
     """
 
     resolve: Resolve
     tls: ssl.SSLContext
     allow_stdio: bool = False
     url_allowed: UrlAllowed = any_url
+    reach: Reach | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,9 @@ async def link(server: ServerPlan, policy: Policy, on_end: Callable[[], None]) -
     Raises:
         OpenFailed: It may not be used, its command does not exist, or a value could not be resolved.
     """
+    if policy.reach is not None:
+        yield Link(policy.reach(server), (), str)
+        return
     match server.transport:
         case StdioTransport():
             if not policy.allow_stdio:

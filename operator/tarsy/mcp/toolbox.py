@@ -18,7 +18,7 @@ from typing import Any
 from tarsy.mcp.arguments import is_sendable, parse_arguments
 from tarsy.mcp.content import render
 from tarsy.mcp.errors import ConnectionLost, McpError
-from tarsy.mcp.link import Policy, Resolve, UrlAllowed, any_url
+from tarsy.mcp.link import Policy, Reach, Resolve, UrlAllowed, any_url
 from tarsy.mcp.schema import ArgumentSchema
 from tarsy.mcp.server import ToolServer
 from tarsy.plan.model import ServerPlan
@@ -168,13 +168,20 @@ class McpToolboxes:
         allow_stdio: Whether tool servers may run as child processes: on one machine, not in a cluster.
         url_allowed: Why a URL may not be used, or None.
         mask: Takes secrets out of every answer.
+        reach: Leads to every server instead of what its object says: to servers in this process.
     """
 
     def __init__(
-        self, resolve: Resolve, *, mask: Mask, allow_stdio: bool = False, url_allowed: UrlAllowed = any_url
+        self,
+        resolve: Resolve,
+        *,
+        mask: Mask,
+        allow_stdio: bool = False,
+        url_allowed: UrlAllowed = any_url,
+        reach: Reach | None = None,
     ) -> None:
         self._mask = mask
-        self._policy = Policy(resolve, ssl.create_default_context(), allow_stdio, url_allowed)
+        self._policy = Policy(resolve, ssl.create_default_context(), allow_stdio, url_allowed, reach)
 
     @asynccontextmanager
     async def open(self, servers: Sequence[ServerPlan]) -> AsyncIterator[McpToolbox]:

@@ -3,11 +3,11 @@
 import asyncpg
 import pytest
 
+from apis import LocalApi
 from integration.controllers.desk import Desk
 from tarsy.kube.client import KubeClient
-from tarsy.local.apiserver.server import ApiServer
 
 
 @pytest.fixture
-async def desk(tarsy_api: ApiServer, kube: KubeClient, namespace: str, records: asyncpg.Pool) -> Desk:
+async def desk(tarsy_api: LocalApi, kube: KubeClient, namespace: str, records: asyncpg.Pool) -> Desk:
     return Desk(kube, namespace, records, tarsy_api.kubeconfig)

@@ -20,6 +20,7 @@ from tarsy.masking import default_masker
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import InvestigationRecord, RunOutcome, State
 from tarsy.resources.meta import API_VERSION
+from tarsy.runbook.fetch import Fetcher
 from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
@@ -91,6 +92,8 @@ class Desk:
         everywhere: bool = False,
         relist_seconds: float = 300.0,
         library: str | None = None,
+        runbook_hosts: tuple[str, ...] = (),
+        runbooks: Fetcher | None = None,
     ) -> AsyncIterator[Counter[str]]:
         """Runs an active controller; gives the count of its writes."""
         async with await CountingClient.load(kubeconfig or self.kubeconfig) as client:
@@ -107,6 +110,8 @@ class Desk:
                 namespaces=() if everywhere else (self.namespace,),
                 changed=self.changed,
                 relist_seconds=relist_seconds,
+                runbook_hosts=runbook_hosts,
+                runbooks=runbooks,
             )
             task = asyncio.create_task(controller.run())
             try:

@@ -6,14 +6,14 @@ import signal
 
 import pytest
 
+from apis import LocalApi
 from integration.controllers.desk import Desk, eventually
-from tarsy.local.apiserver.server import ApiServer
 from tarsy.local.postgres import LocalPostgres
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(240)]
 
 
-async def test_outage_of_the_api_server_is_caught_up(desk: Desk, tarsy_api: ApiServer) -> None:
+async def test_outage_of_the_api_server_is_caught_up(desk: Desk, tarsy_api: LocalApi) -> None:
     await desk.configure()
     async with desk.controller():
         await desk.alert("before")

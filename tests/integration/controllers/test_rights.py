@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from apis import LocalApi
 from integration.controllers.desk import Desk, eventually
 from tarsy.kube.client import KubeClient
 from tarsy.kube.lease import LeaderElection
-from tarsy.local.apiserver.server import ApiServer
 from tarsy.local.objects import documents, put
 
 pytestmark = pytest.mark.kubernetes
@@ -18,7 +18,7 @@ ACCOUNT = "system:serviceaccount:tarsy-system:tarsy-operator"
 
 
 @pytest.fixture
-async def operator(kube: KubeClient, tarsy_api: ApiServer, tmp_path: Path) -> Path:
+async def operator(kube: KubeClient, tarsy_api: LocalApi, tmp_path: Path) -> Path:
     """A kubeconfig of the operator's ServiceAccount, bound as the manifests say."""
     base = files("tarsy").joinpath("manifests", "base")
     for name in ("namespace.yaml", "serviceaccount.yaml", "clusterrole.yaml", "role.yaml", "secret-reader.yaml"):

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from apis import LocalApi
 from tarsy.kube import client as module
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.local.apiserver.server import ApiServer
 
 pytestmark = pytest.mark.kubernetes
 
@@ -27,7 +27,7 @@ async def test_missing_object_is_none_or_an_error_as_asked(kube: KubeClient, nam
     assert (caught.value.status, caught.value.reason, caught.value.transient) == (404, "NotFound", False)
 
 
-async def test_kind_that_the_api_does_not_serve_is_no_missing_object(kube_api: ApiServer) -> None:
+async def test_kind_that_the_api_does_not_serve_is_no_missing_object(kube_api: LocalApi) -> None:
     async with await KubeClient.load(kube_api.kubeconfig) as client:
         with pytest.raises(ApiError) as caught:
             await client._request("GET", "/apis/nobody.example/v1/things/x")
@@ -66,14 +66,14 @@ async def test_list_brings_all_pages(kube: KubeClient, namespace: str, monkeypat
     assert len([i for i in await kube.list("ConfigMap", namespace) if i["metadata"]["name"].startswith("m-")]) == 8
 
 
-async def test_user_without_rights_is_forbidden_and_the_refusal_names_him(kube_api: ApiServer, namespace: str) -> None:
+async def test_user_without_rights_is_forbidden_and_the_refusal_names_him(kube_api: LocalApi, namespace: str) -> None:
     async with await KubeClient.load(kube_api.kubeconfig_for("nobody")) as client:
         with pytest.raises(ApiError, match='User "nobody" cannot get resource "secrets"') as caught:
             await client.find("Secret", namespace, "key")
     assert (caught.value.status, caught.value.reason, caught.value.transient) == (403, "Forbidden", False)
 
 
-def login(kube_api: ApiServer, folder: Path, user: dict[str, Any]) -> Path:
+def login(kube_api: LocalApi, folder: Path, user: dict[str, Any]) -> Path:
     """A kubeconfig for that user."""
     document = yaml.safe_load(kube_api.kubeconfig.read_text())
     document["users"][0]["user"] = user
@@ -82,7 +82,7 @@ def login(kube_api: ApiServer, folder: Path, user: dict[str, Any]) -> Path:
     return path
 
 
-async def test_wrong_token_is_unauthorized_and_not_repeated_in_the_error(kube_api: ApiServer, tmp_path: Path) -> None:
+async def test_wrong_token_is_unauthorized_and_not_repeated_in_the_error(kube_api: LocalApi, tmp_path: Path) -> None:
     async with await KubeClient.load(login(kube_api, tmp_path, {"token": "s3cr3t-token"})) as client:
         with pytest.raises(ApiError) as caught:
             await client.list("Namespace")
@@ -110,13 +110,13 @@ async def forbidden_as(client: KubeClient) -> str:
     return caught.value.message
 
 
-async def test_token_in_a_kubeconfig_is_used(kube_api: ApiServer, namespace: str, tokens: Any, tmp_path: Path) -> None:
+async def test_token_in_a_kubeconfig_is_used(kube_api: LocalApi, namespace: str, tokens: Any, tmp_path: Path) -> None:
     async with await KubeClient.load(login(kube_api, tmp_path, {"token": await tokens()})) as client:
         assert f"system:serviceaccount:{namespace}:reader" in await forbidden_as(client)
 
 
 async def test_plugin_is_run_again_when_its_token_ends_and_not_before(
-    kube_api: ApiServer, namespace: str, tokens: Any, tmp_path: Path
+    kube_api: LocalApi, namespace: str, tokens: Any, tmp_path: Path
 ) -> None:
     calls, ends = tmp_path / "calls", tmp_path / "ends"
     ends.write_text("2000-01-01T00:00:00Z")
@@ -140,5 +140,5 @@ async def test_plugin_is_run_again_when_its_token_ends_and_not_before(
         assert len(calls.read_text()) == ran + 1
 
 
-async def test_version_is_that_of_the_server(kube_api: ApiServer, kube: KubeClient) -> None:
+async def test_version_is_that_of_the_server(kube_api: LocalApi, kube: KubeClient) -> None:
     assert await kube.version() == kube_api.version

@@ -1,4 +1,4 @@
-"""kubectl for the Kubernetes API server of the session."""
+"""kubectl for the Kubernetes API of the session."""
 
 import json
 import subprocess
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tarsy.local.apiserver.server import ApiServer
+from apis import LocalApi, find_kubectl
 
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def kubectl(kube_api: ApiServer) -> Kubectl:
+def kubectl(kube_api: LocalApi) -> Kubectl:
     """Run kubectl as the administrator, or with another kubeconfig; `stdin` is an object to write as JSON."""
-    program = kube_api.binaries.kubectl
+    program = find_kubectl()
     if program is None:
         pytest.skip("no kubectl on PATH")
 

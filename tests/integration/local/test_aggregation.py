@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tarsy.local.apiserver.certificates import Authority
-from tarsy.local.apiserver.server import ApiServer
+from apis import LocalApi
+from tarsy.local.kubeapi.pki import Authority
 
 pytestmark = pytest.mark.kubernetes
 
@@ -22,7 +22,7 @@ Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_aggregated_api_is_served_with_the_identity_of_the_caller(
-    kube_api: ApiServer, kubectl: Kubectl, namespace: str, tmp_path: Path
+    kube_api: LocalApi, kubectl: Kubectl, namespace: str, tmp_path: Path
 ) -> None:
     # The aggregator asks for the certificate of SERVICE.NAMESPACE.svc, whatever the ExternalName.
     host = f"extension.{namespace}.svc"

@@ -1,6 +1,10 @@
-"""The local Kubernetes API server, used as people use it: through kubectl and its kubeconfigs."""
+"""A local Kubernetes API, used as people use it: through kubectl and its kubeconfigs.
+
+What is behind it (processes, etcd, ports) only the real one has.
+"""
 
 import contextlib
+import dataclasses
 import http.client
 import json
 import os
@@ -16,11 +20,14 @@ from pathlib import Path
 
 import pytest
 
+from apis import LocalApi, find_kubectl
+from tarsy.local.apiserver.binaries import require_binaries
 from tarsy.local.apiserver.errors import LocalKubernetesError, ServerStartError
 from tarsy.local.apiserver.process import free_port
 from tarsy.local.apiserver.server import ApiServer
 
 pytestmark = pytest.mark.kubernetes
+processes = pytest.mark.real_only("it has processes of its own")
 
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -60,9 +67,9 @@ Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def probes(kube_api: ApiServer) -> None:
+def probes(kube_api: LocalApi) -> None:
     """The kind Probe, served. Old servers do not know x-kubernetes-validations, so kubectl must not check for it."""
-    base = [str(kube_api.binaries.kubectl), "--kubeconfig", str(kube_api.kubeconfig)]
+    base = [str(find_kubectl()), "--kubeconfig", str(kube_api.kubeconfig)]
     apply = [*base, "apply", f"--validate={str(kube_api.supports_cel).lower()}", "-f", "-"]
     subprocess.run(apply, input=json.dumps(CRD), text=True, check=True, timeout=60)
     wait = [*base, "wait", "--for=condition=Established", "crd/probes.test.tarsy.dev", "--timeout=20s"]
@@ -101,16 +108,14 @@ def test_custom_objects_are_applied_patched_and_deleted(kubectl: Kubectl, namesp
 
 @pytest.mark.newer_api
 @pytest.mark.usefixtures("probes")
-def test_cel_rule_refuses_a_bad_object(kube_api: ApiServer, kubectl: Kubectl, namespace: str) -> None:
-    if not kube_api.supports_cel:
-        pytest.skip("Kubernetes {}.{} does not evaluate CEL".format(*kube_api.version))
+def test_cel_rule_refuses_a_bad_object(kubectl: Kubectl, namespace: str) -> None:
     refused = kubectl("apply", "-n", namespace, "-f", "-", stdin=probe("bad", low=3, high=2))
     assert refused.returncode != 0
     assert "low must not be above high" in refused.stderr
 
 
 def test_service_account_token_acts_with_the_rights_of_its_account(
-    kube_api: ApiServer, kubectl: Kubectl, namespace: str, tmp_path: Path
+    kube_api: LocalApi, kubectl: Kubectl, namespace: str, tmp_path: Path
 ) -> None:
     assert kubectl("create", "serviceaccount", "reader", "-n", namespace).returncode == 0
     token = kubectl("create", "token", "reader", "-n", namespace).stdout.strip()
@@ -129,7 +134,7 @@ def test_service_account_token_acts_with_the_rights_of_its_account(
 
 
 def test_second_user_may_do_only_what_a_role_of_a_group_allows(
-    kube_api: ApiServer, kubectl: Kubectl, namespace: str
+    kube_api: LocalApi, kubectl: Kubectl, namespace: str
 ) -> None:
     group = f"on-call-{namespace}"
     alice = kube_api.kubeconfig_for("alice", [group, "everybody"])
@@ -149,12 +154,13 @@ def test_pods_can_be_created_without_a_default_service_account(kubectl: Kubectl,
     assert created.returncode == 0, created.stderr
 
 
-def test_keys_and_kubeconfigs_are_readable_by_their_owner_only(kube_api: ApiServer) -> None:
+def test_keys_and_kubeconfigs_are_readable_by_their_owner_only(kube_api: LocalApi) -> None:
     files = [kube_api.kubeconfig, kube_api.kubeconfig_for("bob"), *kube_api.ca_file.parent.iterdir()]
     assert {oct(path.stat().st_mode & 0o777) for path in files} == {"0o600"}
 
 
-def test_certificate_of_an_api_user_does_not_open_etcd(kube_api: ApiServer) -> None:
+@pytest.mark.real_only("it has an etcd")
+def test_certificate_of_an_api_user_does_not_open_etcd(kube_api: LocalApi) -> None:
     command_lines = [Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0") for pid in kube_api.pids]
     url = next(flag.split("=")[1] for line in command_lines for flag in line if "listen-client-urls" in flag)
     pki = kube_api.ca_file.parent
@@ -176,7 +182,7 @@ def test_certificate_of_an_api_user_does_not_open_etcd(kube_api: ApiServer) -> N
 
 
 def test_data_and_address_survive_an_outage_of_the_api_server(
-    kube_api: ApiServer, kubectl: Kubectl, namespace: str
+    kube_api: LocalApi, kubectl: Kubectl, namespace: str
 ) -> None:
     url = kube_api.url
     kube_api.stop_apiserver()
@@ -188,6 +194,8 @@ def test_data_and_address_survive_an_outage_of_the_api_server(
     assert kubectl("get", "namespace", namespace).returncode == 0
 
 
+@processes
+@pytest.mark.usefixtures("api_kind")
 def test_killed_parent_leaves_no_process_behind(tmp_path: Path) -> None:
     # Started from a thread of asyncio's pool, the way the command line does it.
     script = """
@@ -220,8 +228,10 @@ def test_killed_parent_leaves_no_process_behind(tmp_path: Path) -> None:
     eventually(lambda: not any(is_alive(pid) for pid in pids))
 
 
-def test_stopping_removes_the_temporary_folder_and_both_processes(kube_api: ApiServer) -> None:
-    server = ApiServer(binaries=kube_api.binaries)
+@processes
+@pytest.mark.usefixtures("api_kind")
+def test_stopping_removes_the_temporary_folder_and_both_processes() -> None:
+    server = ApiServer()
     server.start()
     pids, folder = server.pids, server.kubeconfig.parent
     server.stop()
@@ -231,25 +241,27 @@ def test_stopping_removes_the_temporary_folder_and_both_processes(kube_api: ApiS
         _ = server.url
 
 
-def test_port_that_was_taken_in_the_last_moment_is_exchanged_for_another(
-    kube_api: ApiServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@processes
+@pytest.mark.usefixtures("api_kind")
+def test_port_that_was_taken_in_the_last_moment_is_exchanged_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as stranger:
         stranger.bind(("127.0.0.1", 0))
         taken = stranger.getsockname()[1]
         # etcd, then kube-apiserver: each is given the stranger's port first.
         ports = iter([taken, free_port(), taken, free_port()])
         monkeypatch.setattr("tarsy.local.apiserver.server.free_port", lambda: next(ports))
-        with ApiServer(binaries=kube_api.binaries) as server:
+        with ApiServer() as server:
             assert not server.url.endswith(f":{taken}")
     assert next(ports, None) is None
 
 
-def test_failing_program_is_reported_with_its_log_and_leaves_nothing(kube_api: ApiServer, tmp_path: Path) -> None:
+@processes
+@pytest.mark.usefixtures("api_kind")
+def test_failing_program_is_reported_with_its_log_and_leaves_nothing(tmp_path: Path) -> None:
     broken = tmp_path / "kube-apiserver"
     broken.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Kubernetes v1.34.1 || { echo no such flag; exit 3; }\n')
     broken.chmod(0o755)
-    binaries = type(kube_api.binaries)(broken, kube_api.binaries.etcd, None, "test")
+    binaries = dataclasses.replace(require_binaries(), kube_apiserver=broken)
     before = child_pids()
     with pytest.raises(ServerStartError, match=r"ended with 3 .*\n.*no such flag"):
         ApiServer(tmp_path / "state", binaries).start()

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from mcp.client import Client
 
-from tarsy.local.apiserver.server import ApiServer
+from apis import LocalApi
 from tarsy.local.model import demo_script
 from tarsy.local.sample_server.cluster import Cluster
 from tarsy.local.sample_server.tools import sample_server
@@ -44,8 +44,15 @@ async def result(server: Any, tool: str, arguments: dict[str, Any]) -> tuple[boo
     return bool(answer.is_error), str(answer.content[0].text)
 
 
+def tool_of(call_id: str) -> str:
+    """The tool that `@callId(TOOL#N)` stands for."""
+    found = re.fullmatch(r"@callId\(([\w.]+)(?:#\d+)?\)", call_id)
+    assert found, call_id
+    return found[1]
+
+
 @pytest.mark.usefixtures("shop")
-async def test_every_quote_of_the_demo_is_what_a_real_cluster_says(kube_api: ApiServer) -> None:
+async def test_every_quote_of_the_demo_is_what_a_real_cluster_says(kube_api: LocalApi) -> None:
     server = sample_server(Cluster({"KUBECONFIG": str(kube_api.kubeconfig)}))
     said: dict[str, str] = {}
     quotes: list[tuple[str, str]] = []
@@ -58,12 +65,12 @@ async def test_every_quote_of_the_demo_is_what_a_real_cluster_says(kube_api: Api
                 said[call.name] = said.get(call.name, "") + text
             for block in re.findall(r"```finding\n(.*?)\n```", entry.text or "", re.DOTALL):
                 claims = json.loads(block)["claims"]
-                quotes += [(c["callId"], c["quote"]) for claim in claims for c in claim["citations"]]
+                quotes += [(tool_of(c["callId"]), c["quote"]) for claim in claims for c in claim["citations"]]
     assert [(tool, quote) for tool, quote in quotes if quote not in said.get(tool, "")] == []
 
 
 @pytest.mark.usefixtures("shop")
-async def test_a_permission_the_account_lacks_is_named_to_the_model(kube_api: ApiServer) -> None:
+async def test_a_permission_the_account_lacks_is_named_to_the_model(kube_api: LocalApi) -> None:
     server = sample_server(Cluster({"KUBECONFIG": str(kube_api.kubeconfig_for("stranger"))}))
     failed, text = await result(server, "list_resources", {"kind": "Pod", "namespace": "shop"})
     assert failed and "may not list pods in namespace shop" in text and "stranger" in text

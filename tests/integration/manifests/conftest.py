@@ -1,4 +1,4 @@
-"""A Kubernetes API server with the shipped manifests applied, and kubectl to look at it.
+"""A Kubernetes API with the shipped manifests applied, and kubectl to look at it.
 
 Decision: the server is one of its own for this folder, because its cluster-wide objects (roles, CRDs) are what is
 tested.
@@ -10,22 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from tarsy.local.apiserver.server import ApiServer
+from apis import ApiKind, LocalApi, find_kubectl, new_api
 
 MANIFESTS = Path(__file__).parents[3] / "manifests"
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="package")
-def server() -> Iterator[ApiServer]:
-    with ApiServer() as server:
+def server(api_kind: ApiKind) -> Iterator[LocalApi]:
+    with new_api(api_kind) as server:
         yield server
 
 
 @pytest.fixture(scope="package")
-def kubectl(server: ApiServer) -> Kubectl:
+def kubectl(server: LocalApi) -> Kubectl:
     """Runs kubectl as the administrator, or with another kubeconfig."""
-    program = server.binaries.kubectl
+    program = find_kubectl()
     if program is None:
         pytest.skip("no kubectl on PATH")
 
@@ -41,7 +41,7 @@ def kubectl(server: ApiServer) -> Kubectl:
 
 
 @pytest.fixture(scope="package")
-def installed(server: ApiServer, kubectl: Kubectl) -> ApiServer:
+def installed(server: LocalApi, kubectl: Kubectl) -> LocalApi:
     """Base, then library, applied as a person would; and a tenant's namespace that binds nothing."""
     # Older servers refuse what they do not know in a CRD when asked to validate it.
     kubectl("apply", "-k", str(MANIFESTS / "base"), "--validate=false")
@@ -51,7 +51,7 @@ def installed(server: ApiServer, kubectl: Kubectl) -> ApiServer:
     return server
 
 
-def account(server: ApiServer, namespace: str, name: str) -> Path:
+def account(server: LocalApi, namespace: str, name: str) -> Path:
     """A kubeconfig of a ServiceAccount."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
     return server.kubeconfig_for(f"system:serviceaccount:{namespace}:{name}", groups)

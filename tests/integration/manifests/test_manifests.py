@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from apis import LocalApi
 from integration.manifests.conftest import MANIFESTS, Kubectl, account
-from tarsy.local.apiserver.server import ApiServer
 from tarsy.resources.v1alpha1 import KINDS
 
 pytestmark = pytest.mark.kubernetes
@@ -36,12 +36,12 @@ SECRETS = {("secrets", "get")}
 
 
 @pytest.fixture
-def operator(installed: ApiServer) -> Path:
+def operator(installed: LocalApi) -> Path:
     return account(installed, "tarsy-system", "tarsy-operator")
 
 
 @pytest.fixture
-def tools(installed: ApiServer) -> Path:
+def tools(installed: LocalApi) -> Path:
     return account(installed, "tarsy-library", "kubernetes-tools")
 
 
@@ -65,7 +65,7 @@ def rights(kubectl: Kubectl, who: Path, namespace: str) -> set[tuple[str, str]]:
     return {(name, verb) for name, verb in found if not name.startswith("selfsubject")}
 
 
-def test_a_second_apply_changes_nothing(installed: ApiServer, kubectl: Kubectl) -> None:
+def test_a_second_apply_changes_nothing(installed: LocalApi, kubectl: Kubectl) -> None:
     for folder in ("base", "library"):
         done = kubectl("apply", "-k", str(MANIFESTS / folder), "--validate=false")
         changed = [line for line in done.stdout.splitlines() if not line.endswith(" unchanged")]
@@ -75,17 +75,17 @@ def test_a_second_apply_changes_nothing(installed: ApiServer, kubectl: Kubectl) 
 
 
 @pytest.mark.parametrize("folder", ["base", "library"])
-def test_kubectl_diff_is_clean_after_apply(installed: ApiServer, kubectl: Kubectl, folder: str) -> None:
+def test_kubectl_diff_is_clean_after_apply(installed: LocalApi, kubectl: Kubectl, folder: str) -> None:
     done = kubectl("diff", "-k", str(MANIFESTS / folder), ok=False)
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_the_kind_overlay_is_accepted_as_a_whole(installed: ApiServer, kubectl: Kubectl) -> None:
+def test_the_kind_overlay_is_accepted_as_a_whole(installed: LocalApi, kubectl: Kubectl) -> None:
     kubectl("apply", "-k", str(MANIFESTS / "overlays" / "kind"), "--validate=false", "--dry-run=server")
 
 
 @pytest.mark.parametrize("sample", ["llmprovider-openai", "llmprovider-local", "database"])
-def test_a_sample_is_accepted(installed: ApiServer, kubectl: Kubectl, sample: str) -> None:
+def test_a_sample_is_accepted(installed: LocalApi, kubectl: Kubectl, sample: str) -> None:
     kubectl("apply", "-f", str(MANIFESTS / "samples" / f"{sample}.yaml"), "--validate=false", "--dry-run=server")
 
 
@@ -102,7 +102,7 @@ def test_the_operator_may_get_secrets_of_the_library_but_not_list_them(kubectl: 
 
 
 def test_a_tenant_lets_the_operator_get_its_secrets_by_the_component(
-    installed: ApiServer, kubectl: Kubectl, operator: Path, tmp_path: Path
+    installed: LocalApi, kubectl: Kubectl, operator: Path, tmp_path: Path
 ) -> None:
     kubectl("create", "namespace", "payments")
     assert rights(kubectl, operator, "payments") == EVERYWHERE

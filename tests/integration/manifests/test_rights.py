@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from apis import ApiKind
 from integration.manifests.conftest import account
 from tarsy.local.model import ScriptedModel, demo_script
 from tarsy.local.objects import manifest, put, put_all
@@ -30,7 +31,7 @@ async def _finished(stack: Stack) -> str:
         pytest.fail(f"not finished in {SECONDS:g} s: {seen}\n{stack.operator_log.read_text()}")
 
 
-async def test_the_rights_of_the_deployment_are_enough_for_an_investigation() -> None:
+async def test_the_rights_of_the_deployment_are_enough_for_an_investigation(api_kind: ApiKind) -> None:
     """With all that needs a right: a key in a Secret, alert data in a ConfigMap, Events, status, Lease."""
     (alert,) = manifest("samples/alert-kubepodcrashlooping.yaml")
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "body", "namespace": SHOP}}
@@ -39,7 +40,7 @@ async def test_the_rights_of_the_deployment_are_enough_for_an_investigation() ->
     alert["metadata"]["namespace"] = SHOP
     rights = [obj for name in ("clusterrole", "role", "secret-reader") for obj in manifest(f"base/{name}.yaml")]
     model = ScriptedModel(demo_script().model_copy(update={"first_token_ms": 0, "per_token_ms": 0}))
-    async with running_stack(durable=False) as stack:
+    async with running_stack(durable=False, api=api_kind) as stack:
         await stack.install()
         await put_all(stack.client, [*rights, *manifest("library/secrets.yaml")])
         await put_all(stack.client, [*manifest("samples/crashloop.yaml"), body])

@@ -1,5 +1,5 @@
-"""The stream's tests use the same Postgres as the store's."""
+"""The stream's tests use the same fixtures as the store's."""
 
-from integration.store.postgres import dsn, pool, server
+from integration.store.conftest import dsn, pool
 
-__all__ = ["dsn", "pool", "server"]
+__all__ = ["dsn", "pool"]

@@ -68,3 +68,33 @@ async def test_watching_ends_when_it_is_told_to(monkeypatch: pytest.MonkeyPatch)
         watching.cancel()
         with pytest.raises(asyncio.CancelledError):
             await watching
+
+
+async def test_watcher_that_ends_only_with_the_help_of_its_scheduler_is_not_left_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch, "END_SECONDS", 0.2)
+    asked, served = asyncio.Event(), asyncio.Event()
+
+    async def spawner() -> None:
+        await asked.wait()
+        served.set()
+
+    async def watcher() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            asked.set()
+            while not served.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await served.wait()
+
+    async def broken() -> None:
+        await asyncio.sleep(0)
+        raise RuntimeError("404")
+
+    helper = asyncio.create_task(spawner(), name="spawner of a scheduler")
+    watching = asyncio.create_task(watcher())
+    with pytest.raises(RuntimeError, match="404"):
+        await watch._until_one_ends([asyncio.create_task(broken()), asyncio.create_task(asyncio.Event().wait())])
+    assert watching.done() and helper.done()

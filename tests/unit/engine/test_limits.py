@@ -103,8 +103,8 @@ def test_an_iteration_limit_below_that_of_a_model_call_cuts_the_call() -> None:
         s = scene(lambda request: Answer("x", thinking="hm", wait=asyncio.Event()))
         outcome = await s.run(plan(stage("look", agent()), limits=limited(iteration_seconds=50)))
         assert outcome.state is State.TIMED_OUT
-        assert outcome.failure is not None and outcome.failure.reason == "ModelTimeout"
-        assert "longer than 50 s" in outcome.failure.message
+        assert outcome.failure is not None and outcome.failure.reason == "IterationTimeout"
+        assert "its iteration may, 50 s (timeouts.iterationSeconds)" in outcome.failure.message
         assert {row.state for row in s.record.model_calls.values()} == {InteractionState.FAILED}
         assert asyncio.get_running_loop().time() == pytest.approx(100, abs=0.1), "asked again, then given up"
 
@@ -185,7 +185,7 @@ def busy(retry_after: float) -> Answer:
         pytest.param([59, 59], limited(), None, id="each try has its time to the first chunk"),
         pytest.param([60, 60], limited(first_token_seconds=1), None, id="a wait is no silence of the model"),
         pytest.param([60, 60], limited(model_call_seconds=119), "ModelTimeout", id="but one limit bounds them all"),
-        pytest.param([60, 60], limited(iteration_seconds=119), "ModelTimeout", id="and the iteration does"),
+        pytest.param([60, 60], limited(iteration_seconds=119), "IterationTimeout", id="and the iteration does"),
     ],
 )
 def test_waits_before_new_tries(waits: Sequence[float], limits: Limits, reason: str | None) -> None:

@@ -1,17 +1,20 @@
 """Secrets: what is read, for how long it is believed, and what is said when it cannot be."""
 
+import asyncio
 import base64
 from typing import Any
 
 import pytest
 
+from tarsy.kube import credentials
 from tarsy.kube.client import ApiError
-from tarsy.kube.credentials import CACHE_SECONDS, Secrets
+from tarsy.kube.credentials import CACHE_SECONDS, OUTAGE_SECONDS, Secrets
 from tarsy.llm.registry import SecretProblem
 from tarsy.plan.model import SecretKey
 
 KEY = SecretKey(namespace="team-a", name="model", key="api-key")
 VALUE = "s3cr3t-value"
+AWAY = ApiError(0, "Unreachable", "away")
 
 
 class Api:
@@ -102,4 +105,65 @@ async def test_each_problem_names_secret_and_remedy_and_never_a_value(there: Any
 
 async def test_api_that_is_away_is_not_the_secrets_problem() -> None:
     with pytest.raises(ApiError):
-        await Secrets(Api(ApiError(0, "Unreachable", "away")))(KEY)
+        await Secrets(Api(AWAY), wait_seconds=0)(KEY)
+
+
+async def test_secret_that_was_read_is_used_while_the_api_is_away_and_not_for_ever() -> None:
+    clock, api = Clock(), Api(secret("old"))
+    secrets = Secrets(api, clock=clock, wait_seconds=0)
+    assert await secrets(KEY) == "old"
+    api.secret = AWAY
+    for _ in range(3):
+        clock.now += CACHE_SECONDS + 1
+        assert await secrets(KEY) == "old"
+    assert api.asked == 4, "the API is asked again, but not at every call"
+    assert await secrets(KEY) == "old" and api.asked == 4
+    api.secret = secret("new")
+    clock.now += CACHE_SECONDS + 1
+    assert await secrets(KEY) == "new"
+    api.secret = AWAY
+    clock.now += OUTAGE_SECONDS + 1
+    with pytest.raises(ApiError):
+        await secrets(KEY)
+
+
+@pytest.mark.parametrize("answer", [None, ApiError(403, "Forbidden", "no")])
+async def test_secret_that_was_taken_away_is_not_used_on_when_the_api_goes_away_later(answer: Any) -> None:
+    clock, api = Clock(), Api(secret())
+    secrets = Secrets(api, clock=clock, wait_seconds=0)
+    await secrets(KEY)
+    api.secret = answer
+    clock.now += CACHE_SECONDS + 1
+    with pytest.raises(SecretProblem):
+        await secrets(KEY)
+    api.secret = AWAY
+    with pytest.raises(ApiError):
+        await secrets(KEY)
+
+
+async def test_secret_that_was_never_read_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(credentials, "RETRY_SECONDS", 0.01)
+    answers = iter([AWAY, AWAY, secret()])
+
+    class Returning(Api):
+        async def find(self, kind: str, namespace: str, name: str) -> Any:
+            self.secret = next(answers)
+            return await super().find(kind, namespace, name)
+
+    assert await Secrets(Returning(None))(KEY) == VALUE
+
+
+async def test_api_that_does_not_answer_holds_a_known_secret_up_for_moments_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(credentials, "PATIENCE_SECONDS", 0.01)
+    clock, api = Clock(), Api(secret())
+    secrets = Secrets(api, clock=clock)
+    await secrets(KEY)
+
+    async def silence(*_: str) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(api, "find", silence)
+    clock.now += CACHE_SECONDS + 1
+    assert await secrets(KEY) == VALUE

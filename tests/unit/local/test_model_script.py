@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tarsy.local.model import Script, ScriptError, demo_script, parse_script
-from tarsy.local.model.conversation import agent_name, tool_names, turn, wire_name
+from tarsy.local.model.conversation import agent_name, tool_names, turn, wire_name, with_call_ids
 from tarsy.local.model.script import Entry, Order, ScriptedCall
 from tarsy.local.model.wire import Answer, words
 
@@ -116,6 +116,25 @@ def test_call_arguments_come_in_pieces_that_join_to_the_json_and_ids_differ_by_t
 
 def _heads(given: Answer) -> list[dict[str, str]]:
     return [delta["tool_calls"][0] for delta in given.deltas() if "id" in delta["tool_calls"][0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("@callId(k.logs)", "call_c"),
+        ("@callId(k.logs#1), @callId(k.logs#2)", "call_a, call_c"),
+        ("@callId(k.logs#3) @callId(k.top) @callId(k.logs#0)", "@callId(k.logs#3) @callId(k.top) @callId(k.logs#0)"),
+        ("@callId(k.get#1)", "call_b"),
+        ("plain", "plain"),
+    ],
+)
+def test_ids_of_calls_are_those_that_the_conversation_shows(text: str, filled: str) -> None:
+    messages = [
+        {"role": "tool", "content": "[callId: call_a] k.logs\nno"},
+        {"role": "user", "content": "Observation: [callId: call_b] k.get\n[callId: call_a] k.logs"},
+        {"role": "user", "content": [{"type": "text", "text": "[callId: call_c] k.logs (error)\nno"}]},
+    ]
+    assert with_call_ids(text, messages) == filled
 
 
 def test_the_demo_ends_each_agents_work_with_a_finding_that_cites() -> None:

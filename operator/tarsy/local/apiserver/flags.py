@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tarsy.local.apiserver.binaries import Binaries
-from tarsy.local.apiserver.certificates import FRONT_PROXY_USER, Pki
+from tarsy.local.kubeapi.pki import FRONT_PROXY_USER, Pki
 
 SERVICE_ACCOUNT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 

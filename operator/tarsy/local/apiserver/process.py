@@ -60,19 +60,22 @@ class Spawner:
                     env=environment,
                     # A group of its own: Ctrl-C in the terminal must reach us first and them in order.
                     start_new_session=True,
-                    preexec_fn=_death_with_parent(),
+                    preexec_fn=end_with_parent(signal.SIGKILL),
                 )
             except OSError as error:
                 raise ServerStartError(f"{command[0]} cannot be executed: {error}") from error
 
 
-def _death_with_parent() -> Callable[[], None] | None:
+def end_with_parent(number: signal.Signals) -> Callable[[], None] | None:
+    """What a child does between fork and exec (after a change of user, which would undo it) to end with the thread
+    that forked it, by this signal; None where no such thing exists.
+    """
     if sys.platform != "linux":
         return None
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
 
     def in_child() -> None:
-        prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
         if os.getppid() != parent:  # it died before the line above
             os._exit(1)
 

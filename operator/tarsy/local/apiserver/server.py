@@ -21,13 +21,14 @@ from pathlib import Path
 from types import TracebackType
 
 from tarsy.local.apiserver.binaries import Binaries, program_version, require_binaries
-from tarsy.local.apiserver.certificates import KeyPair, Pki, create_pki, write_private
+from tarsy.local.apiserver.certificates import create_pki
 from tarsy.local.apiserver.errors import LocalKubernetesError, ServerStartError
+from tarsy.local.apiserver.etcd import compact
 from tarsy.local.apiserver.flags import apiserver_command, etcd_command
-from tarsy.local.apiserver.kubeconfig import kubeconfig_document
 from tarsy.local.apiserver.process import Spawner, end, free_port
 from tarsy.local.apiserver.progress import tail
 from tarsy.local.apiserver.state import StateFolder
+from tarsy.local.kubeapi.pki import KeyPair, Pki, kubeconfig_document, write_private
 
 _PORT_RACES = 5
 _POLL_SECONDS = 0.05
@@ -93,6 +94,30 @@ class ApiServer:
             ServerStartError: it ended or was not ready in time.
         """
         self._started.start_apiserver(time.monotonic() + self._start_timeout)
+
+    def kill(self) -> None:
+        """SIGKILL to etcd and kube-apiserver, as when a node loses its power; `recover` brings them back."""
+        self._started.kill()
+
+    def recover(self) -> None:
+        """Bring back what `kill` ended, with the data that was there, and wait until it is ready.
+
+        Raises:
+            ServerStartError: one of them ended or was not ready in time.
+        """
+        deadline = time.monotonic() + self._start_timeout
+        self._started.start_etcd(deadline)
+        self._started.start_apiserver(deadline)
+
+    def compact(self) -> None:
+        """Make etcd forget all but the newest revision: what watches from an older one gets 410.
+
+        kube-apiserver goes on serving the last changes out of its own memory, until it is started anew.
+
+        Raises:
+            LocalKubernetesError: etcd did not do it.
+        """
+        self._started.compact()
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
         """A kubeconfig (mode 0600) with a client certificate for `user` in `groups`, who may do what RBAC says."""
@@ -234,6 +259,16 @@ class _Running:
         child, self._apiserver = self._apiserver, None
         if child is not None:
             end(child, _APISERVER_GRACE_SECONDS)
+
+    def kill(self) -> None:
+        for child in (self._etcd, self._apiserver):
+            if child is not None:
+                child.kill()
+                child.wait()
+        self._etcd = self._apiserver = None
+
+    def compact(self) -> None:
+        compact(self._etcd_port, self._tls("etcd-ca", "etcd-client"))
 
     def close(self) -> None:
         try:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+CALL = re.compile(r"\[callId: (\w+)\] (\S+)")
+WANTED = re.compile(r"@callId\((?P<tool>[^()#\s]+)(?:#(?P<number>\d+))?\)")
 AGENT = re.compile(r"^Agent: (\S+)[ \t]*\r?$", re.MULTILINE)
 
 
@@ -30,6 +32,25 @@ def text_of(message: Mapping[str, Any]) -> str:
     if isinstance(content, list):
         return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
     return content if isinstance(content, str) else ""
+
+
+def with_call_ids(text: str, messages: Sequence[Mapping[str, Any]]) -> str:
+    """`text` with ids of calls that the conversation shows, for they exist only in a run.
+
+    `@callId(server.tool)` is the last call of that tool whose result the request holds, `@callId(server.tool#1)` the
+    first, and so on; what the request does not hold stays as it is written.
+    """
+    shown: dict[str, dict[str, None]] = {}
+    for message in messages:
+        for identity, tool in CALL.findall(text_of(message)):
+            shown.setdefault(tool, {})[identity] = None
+
+    def fill(wanted: re.Match[str]) -> str:
+        ids = list(shown.get(wanted["tool"], ()))
+        place = int(wanted["number"] or len(ids)) - 1
+        return ids[place] if 0 <= place < len(ids) else wanted[0]
+
+    return WANTED.sub(fill, text)
 
 
 def tool_names(tools: Iterable[Any]) -> list[str]:

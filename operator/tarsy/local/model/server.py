@@ -15,7 +15,7 @@ from typing import Self
 import orjson
 from aiohttp import web
 
-from tarsy.local.model.conversation import agent_name, count_tokens, tool_names, turn
+from tarsy.local.model.conversation import agent_name, count_tokens, tool_names, turn, with_call_ids
 from tarsy.local.model.delivery import deliver
 from tarsy.local.model.journal import Journal, Outcome, Served, shown
 from tarsy.local.model.script import AgentScript, Entry, Fault, Order, Script
@@ -127,6 +127,8 @@ class ScriptedModel:
             if entry is None:
                 served.outcome, served.status = Outcome.ERROR, 500
                 return _error(500, label, "server_error", "script_exhausted")
+            if entry.text is not None:
+                entry = entry.model_copy(update={"text": with_call_ids(entry.text, messages)})
             answer = Answer(
                 entry=entry,
                 model=served.model or self._script.model,

@@ -5,19 +5,15 @@ its own, which then waits for it: the thread lives exactly as long as the child 
 a child from any thread. Elsewhere (macOS) a child outlives a parent that is killed with SIGKILL.
 """
 
-import ctypes
-import os
 import signal
 import subprocess
-import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from tarsy.local.apiserver.process import end_with_parent
 from tarsy.local.postgres.binaries import Account
-
-PR_SET_PDEATHSIG = 1
 
 
 class Child:
@@ -78,7 +74,7 @@ class Child:
                 group=account.gid if account.switch else None,
                 extra_groups=() if account.switch else None,
                 start_new_session=True,
-                preexec_fn=_end_with_parent(signal.SIGINT),
+                preexec_fn=end_with_parent(signal.SIGINT),
             )
         except BaseException as error:
             self._failure = error
@@ -87,18 +83,3 @@ class Child:
             self._started.set()
         self._process.wait()
         self._exited.set()
-
-
-def _end_with_parent(number: signal.Signals) -> Callable[[], None] | None:
-    """What the child does before exec; it runs after the change of user, which would clear the setting."""
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent = os.getpid()
-
-    def ask() -> None:
-        prctl(PR_SET_PDEATHSIG, int(number))
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return ask

@@ -1,7 +1,8 @@
 """Watch: what is there now or was logged since a revision, then each event as it is committed, with bookmarks.
 
 Events are filtered as they are committed and encoded once for all watches of a version. A client that does not keep up
-is cut off: it comes back with its last revision, as with the real API. Initial events (`sendInitialEvents`):
+is cut off: it comes back with its last revision, as with the real API. One whose revision the log does not hold any
+more gets a 200 with one ERROR event that says 410, and nothing after it. Initial events (`sendInitialEvents`):
 "Streaming lists" on kubernetes.io/docs/reference/using-api/api-concepts.
 """
 
@@ -47,7 +48,7 @@ class Watch:
         """Stream until the time is over or the client goes.
 
         Raises:
-            ApiError: 400 for a bad selector or revision, 410 for a revision that the log does not hold any more.
+            ApiError: 400 for a bad selector or revision.
         """
         self._shows = predicate(
             self.resource,
@@ -85,7 +86,8 @@ class Watch:
             if initial:
                 self._bookmark(_END_OF_INITIAL)
         elif not self.store.holds(int(since)):
-            raise expired(f"too old resource version: {since} ({self.store.compacted})")
+            self._line("ERROR", dumps(expired(f"too old resource version: {since} ({self.store.compacted})").status()))
+            self._behind = True
         else:
             for event in self.store.events_since(self.resource.key, int(since)):
                 self._on_event(event)
@@ -111,6 +113,8 @@ class Watch:
 
     def _on_event(self, event: Event) -> None:
         namespace = self.target.namespace
+        if self._behind:
+            return
         if namespace is not None and event.obj["metadata"].get("namespace") != namespace:
             return
         kind: str = event.type
@@ -126,7 +130,7 @@ class Watch:
             kind = "ADDED"
         elif not shows:
             return
-        if self._behind or len(self._lines) >= _MOST_WAITING:
+        if len(self._lines) >= _MOST_WAITING:
             self._behind = True
         elif self.form.kind:
             self._line(kind, self._encode(event.obj))

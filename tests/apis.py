@@ -1,0 +1,60 @@
+"""Which Kubernetes API a test stands on: the embedded one or a real one, of the same surface.
+
+Decision: a process starts each kind at most once and keeps it to its end, so a test file of the one kind between two of
+the other costs no new start.
+"""
+
+import asyncio
+import contextlib
+import shutil
+from pathlib import Path
+from typing import Literal
+
+from tarsy.kube.client import KubeClient
+from tarsy.local.apiserver.binaries import find_binaries
+from tarsy.local.apiserver.server import ApiServer
+from tarsy.local.kubeapi.server import EmbeddedApi
+from tarsy.local.objects import install_crds
+
+ApiKind = Literal["embedded", "real"]
+LocalApi = ApiServer | EmbeddedApi
+
+
+def new_api(kind: ApiKind, folder: Path | None = None) -> LocalApi:
+    """An API of this kind, not yet started; `folder` as its own `state_dir`."""
+    return ApiServer(folder) if kind == "real" else EmbeddedApi(folder)
+
+
+def find_kubectl() -> Path | None:
+    """The kubectl that goes with the real API server, else the one on PATH."""
+    found = find_binaries()
+    path = shutil.which("kubectl")
+    return found.kubectl if found and found.kubectl else Path(path) if path else None
+
+
+class Apis:
+    """The APIs of a test process; see `get` and `with_crds`."""
+
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        self._stack = stack
+        self._running: dict[ApiKind, LocalApi] = {}
+        self._installed: set[ApiKind] = set()
+
+    def get(self, kind: ApiKind) -> LocalApi:
+        """The running API of this kind."""
+        if kind not in self._running:
+            self._running[kind] = self._stack.enter_context(new_api(kind))
+        return self._running[kind]
+
+    def with_crds(self, kind: ApiKind) -> LocalApi:
+        """The same with this project's CRDs."""
+        api = self.get(kind)
+        if kind not in self._installed:
+            asyncio.run(_install(api))
+            self._installed.add(kind)
+        return api
+
+
+async def _install(api: LocalApi) -> None:
+    async with await KubeClient.load(api.kubeconfig) as client:
+        await install_crds(client)

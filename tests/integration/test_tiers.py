@@ -1,0 +1,76 @@
+"""The two tiers of the tests themselves (tests/conftest.py): what runs where, and what the closing lines say."""
+
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+CONFTEST = Path(__file__).parents[1] / "conftest.py"
+INI = """
+    [pytest]
+    addopts = --strict-markers -p no:randomly -p no:xdist
+    asyncio_default_fixture_loop_scope = function
+    markers = newer_api
+"""
+TESTS = """
+    import pytest
+
+    def test_plain(): pass
+
+    def test_anywhere(api_kind): assert api_kind in ("embedded", "real")
+
+    @pytest.mark.real_only("it has an etcd")
+    def test_etcd(api_kind): assert api_kind == "real"
+
+    @pytest.mark.newer_api
+    def test_rules(api_kind): assert api_kind == "embedded"
+"""
+
+
+@pytest.fixture
+def checkout(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A checkout with these tests, on a machine with a kube-apiserver 1.20."""
+    tests = pytester.mkdir("tests")
+    (tests / "conftest.py").write_text(CONFTEST.read_text())
+    pytester.makepyfile(**{"tests/integration/test_it": TESTS})
+    pytester.makeini(INI)
+    assets = pytester.mkdir("assets")
+    for name in ("kube-apiserver", "etcd"):
+        (assets / name).write_text("#!/bin/sh\necho Kubernetes v1.20.2\n")
+        (assets / name).chmod(0o755)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(assets))
+    return pytester
+
+
+NEWER = "    1 needs Kubernetes 1.30 or newer; the API server here is 1.20"
+ETCD = "    1 real API server only: it has an etcd"
+
+
+def test_embedded_tier_runs_everything_but_what_only_a_real_server_shows(checkout: pytest.Pytester) -> None:
+    result = checkout.runpytest_inprocess()
+    result.assert_outcomes(passed=3, skipped=1)
+    result.stdout.fnmatch_lines(["embedded API: 2 ran, 1 skipped", ETCD, "no API needed: 1 ran, 0 skipped"])
+
+
+def test_real_tier_leaves_out_what_needs_no_api_and_skips_what_is_too_new(checkout: pytest.Pytester) -> None:
+    result = checkout.runpytest_inprocess("--api", "real")
+    result.assert_outcomes(passed=2, skipped=1, deselected=1)
+    result.stdout.fnmatch_lines(["real API 1.20: 2 ran, 1 skipped", NEWER])
+
+
+def test_both_tiers_run_each_test_of_an_api_twice_and_the_others_once(checkout: pytest.Pytester) -> None:
+    result = checkout.runpytest_inprocess("--api", "both", "-v")
+    result.assert_outcomes(passed=5, skipped=2)
+    result.stdout.fnmatch_lines_random(["*test_anywhere?real? PASSED*", "*test_anywhere?embedded? PASSED*"])
+    result.stdout.fnmatch_lines(["real API 1.20: 2 ran*", NEWER, "embedded API: 2 ran*", ETCD, "no API needed: 1 ran*"])
+
+
+def test_real_tier_without_binaries_ends_with_a_sentence(
+    checkout: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, value in (("PATH", str(tmp_path)), ("XDG_CACHE_HOME", str(tmp_path))):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("KUBEBUILDER_ASSETS")
+    result = checkout.runpytest_inprocess("--api", "both")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--api both: no kube-apiserver and etcd in*run `make kube-apiserver`"])
