@@ -13,7 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from tests.bench import api_writes, at_once, claim, cpu_per_call, first_request, kubernetes_api, rows_and_bytes
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other from there, as under pytest
+
+from tests.bench import (
+    api_writes,
+    at_once,
+    claim,
+    cpu_per_call,
+    engine,
+    first_request,
+    kubernetes_api,
+    masking,
+    providers,
+    rows_and_bytes,
+)
 from tests.bench.bed import Bed, running_bed
 from tests.bench.figures import Result, show
 
@@ -27,6 +41,9 @@ BENCHMARKS: dict[str, Callable[[Bed, bool], Awaitable[Result]]] = {
 ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
     "kubernetes_api": kubernetes_api.run,
     "claim": claim.run,
+    "providers": providers.run,
+    "engine": engine.run,
+    "masking": masking.run,
 }
 """Those that need no operator, and are run before there is one."""
 

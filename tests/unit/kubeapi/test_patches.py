@@ -126,3 +126,16 @@ def test_apply_of_the_same_value_is_shared() -> None:
     live = applied(*apply(live, {"spec": {"size": 1}}, BOB, SHAPE, False))
     live = applied(*apply(live, {"spec": {}}, ALICE, SHAPE, False))
     assert live["spec"] == {"size": 1}
+
+
+def test_apply_keeps_what_lies_in_a_container_that_its_plain_write_brought() -> None:
+    """As when kubectl makes the fields of its client-side apply those of a server-side one."""
+    live = {"metadata": {"name": "x"}, "spec": {"size": 1, "parts": [{"name": "a", "n": 1}]}}
+    spec = {".": {}, "f:size": {}, "f:parts": {".": {}, 'k:{"name":"a"}': {".": {}, "f:name": {}, "f:n": {}}}}
+    entry = {"manager": "alice", "operation": "Apply", "apiVersion": "x/v1", "fieldsV1": {"f:spec": spec}}
+    live["metadata"]["managedFields"] = [entry]
+    merged, _ = apply(live, {"spec": {"size": 1, "parts": [{"name": "a", "n": 1}]}}, ALICE, SHAPE, force=False)
+    assert merged["spec"] == live["spec"]
+
+    merged, _ = apply(live, {"spec": {"size": 1}}, ALICE, SHAPE, force=False)
+    assert merged["spec"] == {"size": 1}

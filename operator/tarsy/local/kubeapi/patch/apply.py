@@ -74,13 +74,16 @@ def _without(value: Any, dropped: set[Path], shape: Shape, kept: set[Path]) -> A
     if isinstance(value, dict):
         left = {}
         for name, item in value.items():
-            below = by_first.get("f:" + name)
+            element = "f:" + name
+            below = by_first.get(element)
             if below is None:
                 left[name] = item
-            elif () not in below:
-                part = _without(item, below, shape.field(name), _inside(kept, "f:" + name))
-                if part or not item:
-                    left[name] = part
+                continue
+            if () in below and (element,) not in kept:
+                continue
+            part = _without(item, below - {()}, shape.field(name), _inside(kept, element))
+            if part or not item:
+                left[name] = part
         return left
     if isinstance(value, list) and shape.list_type != "atomic":
         keys, items = shape.keys, []

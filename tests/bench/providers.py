@@ -1,0 +1,91 @@
+"""What a provider adds: time from the wire to the loop, and CPU, beside the SDKs alone, in the same run.
+
+Each client reads the same streams in a process of its own, one client after the other, in rounds; medians of rounds.
+"""
+
+import asyncio
+import json
+import statistics
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.bench.figures import Figure, Result, percentile
+
+from tarsy.local.apiserver.process import free_port
+
+TOKENS = 200
+CLIENTS = {
+    "openai-native": "openai-native",
+    "langchain": "langchain (openai)",
+    "sdk": "openai package alone",
+    "chat": "ChatOpenAI alone",
+}
+HERE = Path(__file__).parent
+
+
+async def run(quick: bool) -> Result:
+    """All clients: as fast as they can, then at the pace of a model."""
+    rounds, loops = (1, 10) if quick else (5, 40)
+    paces = {"no delay": ("0", loops, 1), "20 streams at once, 5 ms a token": ("5", 20 if quick else 60, 20)}
+    figures: list[Figure] = []
+    async with _server() as base_url:
+        for pace, (apart, calls, at_once) in paces.items():
+            found: dict[str, list[dict[str, Any]]] = {name: [] for name in CLIENTS}
+            for _ in range(rounds):
+                for name, series in found.items():
+                    series.append(await _loop(name, base_url, f"{TOKENS}@{apart}", str(calls), str(at_once)))
+            for name, series in found.items():
+                cpu = [one["cpu_seconds"] * 1000 / calls for one in series]
+                delays = [delay for one in series for delay in one["delays"]]
+                said, per_call = f"{CLIENTS[name]}, {pace}", statistics.median(cpu)
+                figures += [
+                    Figure(f"{said}: CPU a call", per_call, "ms", detail=cpu),
+                    Figure(f"{said}: CPU for 1,000 tokens", per_call * 1000 / TOKENS, "ms"),
+                    Figure(f"{said}: wire to loop, p50", percentile(delays, 0.5), "ms"),
+                    Figure(f"{said}: wire to loop, p99", percentile(delays, 0.99), "ms"),
+                ]
+    how = (
+        f"A call is a stream of {TOKENS} tokens; {rounds} rounds of all clients in turn, each in a fresh process "
+        "after calls that are not counted. CPU is user+system of the client's process. Wire to loop: from the server's write, "
+        "in another process, to the consumer's loop; without delay it is mostly waiting behind earlier tokens."
+    )
+    return Result(how, figures)
+
+
+@asynccontextmanager
+async def _server() -> AsyncIterator[str]:
+    port = free_port()
+    process = await asyncio.create_subprocess_exec(sys.executable, str(HERE / "stamp_server.py"), str(port))
+    try:
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                except OSError:
+                    await asyncio.sleep(0.05)
+                    continue
+                writer.close()
+                break
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def _loop(*arguments: str) -> dict[str, Any]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(HERE / "provider_loop.py"), *arguments, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        output, _ = await process.communicate()
+    except BaseException:
+        process.kill()
+        await process.wait()
+        raise
+    if process.returncode:
+        raise RuntimeError(f"the loop of {arguments[0]} ended with {process.returncode}")
+    found: dict[str, Any] = json.loads(output)
+    return found
