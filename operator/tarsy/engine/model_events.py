@@ -14,8 +14,8 @@ from tarsy.record.timeline import Event, EventStatus, EventType
 
 
 def thinking_event(conversation: Conversation, call: UUID, text: str, status: EventStatus) -> Event:
-    """The reasoning of a call, as far as it has come."""
-    return _event(conversation, call, "thinking", EventType.LLM_THINKING, status, text)
+    """The reasoning of a call, as far as it has come; `source` says whose it is (seed 000, "Timeline Event Types")."""
+    return _event(conversation, call, "thinking", EventType.LLM_THINKING, status, text, {"source": "native"})
 
 
 def response_event(
@@ -37,7 +37,8 @@ def response_event(
 
 def thought_event(conversation: Conversation, call: UUID, text: str) -> Event:
     """A thought that a model wrote into its text."""
-    return _event(conversation, call, "thought", EventType.LLM_THINKING, EventStatus.COMPLETED, text)
+    metadata = {"source": "react"}
+    return _event(conversation, call, "thought", EventType.LLM_THINKING, EventStatus.COMPLETED, text, metadata)
 
 
 def native_event(
@@ -65,6 +66,12 @@ def native_event(
 def error_event(conversation: Conversation, call: UUID, error: ModelError) -> Event:
     """That an answer was lost and is asked for again."""
     return unusable_event(conversation, call, error.message, error.code.value)
+
+
+def fallback_event(conversation: Conversation, call: UUID, text: str, metadata: dict[str, Any]) -> Event:
+    """That the agent goes on with another provider, because this call failed."""
+    status = EventStatus.COMPLETED
+    return _event(conversation, call, "fallback", EventType.PROVIDER_FALLBACK, status, text, metadata)
 
 
 def compaction_event(conversation: Conversation, call: UUID, text: str) -> Event:
