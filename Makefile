@@ -3,8 +3,8 @@
 .PHONY: help setup kube-apiserver demo dev test test-real test-all test-unit lint format drift bench chaos-kill crds lock kind clean
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-# What shares a machine stays in one process; the longest groups come first (tests/conftest.py).
-IN_PARALLEL := -n 2 --dist loadgroup --no-loadscope-reorder
+# A file stays in one process, the longest come first (tests/conftest.py); many tests wait, so there are more than cores.
+IN_PARALLEL := -n 4 --dist loadgroup --no-loadscope-reorder
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'

@@ -18,6 +18,8 @@ KINDS = {"embedded": ("embedded",), "real": ("real",), "both": ("real", "embedde
 OLDEST_SUPPORTED = (1, 30)
 NONE = "none"
 MACHINES = ("e2e", "chaos")
+SLOWEST = ("test_kill.py", "test_demo.py", "test_outages.py", "test_limits.py")
+"""Files that take a minute or more, the longest first."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,7 +58,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out and skips what the chosen APIs cannot show; gives what shares a machine to one worker, first."""
+    """Leaves out and skips what the chosen APIs cannot show; gives each file to one worker, the longest first."""
     choice = config.getoption("--api")
     tier = set(KINDS[choice]) | ({NONE} if choice != "real" else set())
     version = _real_version()
@@ -85,13 +87,18 @@ def _folders(item: pytest.Item) -> tuple[str, ...]:
 
 
 def _group(item: pytest.Item, kind: str) -> str:
-    shared = isinstance(item, pytest.Function) and "machine" in item.fixturenames
-    return f"machine-{kind}" if shared else f"{item.path}-{kind}"
+    """What stays in one worker: the tests of a file. Each worker has machines and servers of its own."""
+    return f"{item.path}-{kind}"
 
 
-def _order(item: pytest.Item) -> tuple[bool, bool]:
-    """The machines take longest, the real one longer than the embedded one."""
-    return _folders(item)[1] not in MACHINES, _kind(item) != "real"
+def _order(item: pytest.Item) -> tuple[bool, bool, int]:
+    """What takes longest first, so that no worker is left with it alone: machines, the real ones before the others."""
+    name = item.path.name
+    return (
+        _folders(item)[1] not in MACHINES,
+        _kind(item) != "real",
+        SLOWEST.index(name) if name in SLOWEST else len(SLOWEST),
+    )
 
 
 def _why_not(item: pytest.Item, kind: str, version: tuple[int, ...] | None) -> str:
