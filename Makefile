@@ -65,7 +65,7 @@ lock: .venv/ready ## Resolve requirements.lock anew from pyproject.toml
 	$(BIN)/uv pip compile --upgrade --all-extras --generate-hashes --no-annotate --no-header --no-emit-index-url \
 	  --output-file requirements.lock pyproject.toml
 	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-	  --no-emit-index-url -c requirements.lock --output-file requirements-run.lock pyproject.toml
+	  --no-emit-index-url --extra all -c requirements.lock --output-file requirements-run.lock pyproject.toml
 	echo 'setuptools>=77' | $(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-annotate --no-header --no-emit-index-url --output-file requirements-build.lock -
 
