@@ -135,7 +135,11 @@ def news(
             yield "Normal", "Succeeded", finding.summary if finding else "The investigation succeeded."
         else:
             failure = record.outcome.failure if record.outcome else None
-            yield "Warning", phase(record), failure.message if failure else f"The investigation is {phase(record)}."
+            yield (
+                "Warning",
+                phase(record),
+                failure.message if failure else f"The investigation has ended: {phase(record)}.",
+            )
 
 
 def _conditions(record: InvestigationRecord) -> Iterator[Condition]:
@@ -147,7 +151,7 @@ def _conditions(record: InvestigationRecord) -> Iterator[Condition]:
         yield _condition(ConditionType.SUCCEEDED, "Unknown", phase(record), "The investigation has not ended.")
     else:
         reason = failure.reason if failure else phase(record)
-        message = failure.message if failure else f"The investigation is {phase(record)}."
+        message = failure.message if failure else f"The investigation has ended: {phase(record)}."
         yield _condition(ConditionType.FINISHED, "True", reason, message)
         succeeded: ConditionStatus = "True" if record.state is State.COMPLETED else "False"
         yield _condition(ConditionType.SUCCEEDED, succeeded, reason, message)

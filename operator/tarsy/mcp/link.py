@@ -18,6 +18,7 @@ from pathlib import Path
 import httpx2
 from mcp.client import Transport
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server import MCPServer
 
 from tarsy.mcp.child import Command, Tail, child
 from tarsy.mcp.errors import OpenFailed
@@ -31,7 +32,7 @@ _TELLING = re.compile(r"auth|cookie|credential|key|pass|secret|token", re.IGNORE
 
 Resolve = Callable[[Value], Awaitable[str]]
 UrlAllowed = Callable[[str], str | None]
-Reach = Callable[[ServerPlan], Transport]
+Reach = Callable[[ServerPlan], MCPServer]
 
 
 def any_url(_url: str) -> str | None:
@@ -60,9 +61,9 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A transport, not yet entered, and what to say of it."""
+    """A transport, not yet entered (or a server in this process), and what to say of it."""
 
-    transport: Transport
+    transport: Transport | MCPServer
     secrets: Sequence[str]
     last_words: Callable[[], str]
 

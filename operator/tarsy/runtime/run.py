@@ -98,7 +98,9 @@ class Runner:
         world = World(recorder, self._models, self._toolboxes, control)
         start = Investigation(claimed.id, claimed.plan, claimed.alert_data, claimed.runbook or "")
         try:
-            return await investigate(start, world)
+            # A task of its own, ended with this one: a task group counts what its children's errors cancel as a
+            # cancellation of the task it is in, and here only a real one may count.
+            return await asyncio.create_task(investigate(start, world))
         except (Exception, BaseExceptionGroup) as raised:
             # The agents of a stage run in task groups: what one of them could not answer stops the stage.
             error = _first_leaf(raised)

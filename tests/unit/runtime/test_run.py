@@ -165,6 +165,23 @@ def test_an_error_of_our_own_fails_the_run_with_its_class_and_no_text(
     assert "KeyError" in outcome.failure.message and "secret" not in outcome.failure.message
 
 
+def test_an_error_of_our_own_in_an_agent_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task group counts the cancellation with which it stops its own body; the run must not take it for a stop."""
+
+    async def engine(_: Investigation, __: World) -> RunOutcome:
+        async def child() -> None:
+            await asyncio.sleep(1)
+            raise KeyError("secret")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(child())
+        return DONE
+
+    outcome = in_virtual_time(Stage(monkeypatch, engine).run())
+    assert outcome is not None and outcome.failure is not None
+    assert outcome.failure.reason == "InternalError"
+
+
 def test_a_worker_that_stops_leaves_the_run_and_the_cancellation_goes_through(monkeypatch: pytest.MonkeyPatch) -> None:
     s = Stage(monkeypatch, hanging)
 

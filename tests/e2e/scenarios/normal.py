@@ -1,0 +1,44 @@
+"""What differs from run to run, made the same: ids, names made of ids, hashes, times, durations, and the day it is.
+
+Decision: a placeholder says which one it is wherever a reader must be able to follow it (`<call 2>` in a citation is
+the second tool call of the run), so a golden in which two ids are swapped is another golden.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from e2e.scenarios.record import Run
+from tarsy.engine.prompts.calendar import calendar
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
+_VARIES = {"duration": "<duration>", "planHash": "<plan hash>", "recordRevision": "<revision>"}
+
+
+def constant(status: Mapping[str, Any]) -> dict[str, Any]:
+    """A status without what no placeholder can be recognised of."""
+    return {key: _VARIES.get(key, value) for key, value in status.items()}
+
+
+class Normal:
+    """Makes the texts of one run the same as those of every other run of its scenario."""
+
+    def __init__(self, run: Run) -> None:
+        meta = run.investigation["metadata"]
+        names = {meta["uid"]: "<run>", meta["name"]: "<investigation>", meta["namespace"]: "<namespace>"}
+        names[run.alert["metadata"]["uid"]] = "<alert>"
+        number = 0
+        for execution in run.executions:
+            names[str(execution.row["id"])] = f"<execution {execution.title}>"
+            names[calendar(execution.row["started_at"])] = "<calendar>"
+            for call in execution.tool_calls:
+                number += 1
+                names[execution.ref(call)] = f"<call {number}>"
+                names[str(call["id"])] = f"<tool call {number}>"
+                names[call["idempotency_key"]] = f"<idempotency key {number}>"
+        self._names = names
+        self._pattern = re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
+
+    def __call__(self, text: str) -> str:
+        """The text with placeholders."""
+        return _TIME.sub("<time>", self._pattern.sub(lambda found: self._names[found[0]], text))

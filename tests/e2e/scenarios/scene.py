@@ -1,0 +1,199 @@
+"""A scenario's scene: the whole product in this process, over a real Kubernetes API and a real Postgres.
+
+Only the models' brain and the tool servers are scripted. Controllers and worker are composed by the function that the
+operator's own process uses, so what a scenario shows is what people get.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from e2e.scenarios.brain import Brain, Gate
+from e2e.scenarios.layers import check_layers
+from e2e.scenarios.record import Run, read_run
+from e2e.scenarios.servers import Servers
+from e2e.waiting import until
+from tarsy.cli.operator import OperatorSettings, run_product
+from tarsy.kube.client import KubeClient
+from tarsy.kube.credentials import Secrets
+from tarsy.llm.registry import ModelRegistry
+from tarsy.llm.scripted import Answer
+from tarsy.local.objects import documents, put_all
+from tarsy.masking import default_masker
+from tarsy.mcp.toolbox import McpToolboxes
+from tarsy.plan.model import Value
+from tarsy.resources.meta import API_VERSION
+from tarsy.runtime.settings import WorkerSettings
+
+GOLDENS = Path(__file__).with_name("goldens")
+WAIT_SECONDS = 40.0
+STAND = Path(__file__).with_name("stand.yaml")
+"""What every scenario has: a model of each backend, the two tool servers."""
+
+
+class Scene:
+    """A namespace, a database, and the product between them while `product` is entered."""
+
+    def __init__(
+        self, kube: KubeClient, namespace: str, pool: asyncpg.Pool, dsn: str, request: pytest.FixtureRequest
+    ) -> None:
+        self.kube = kube
+        self.pool = pool
+        self._namespace = namespace
+        self._dsn = dsn
+        self._request = request
+        self._brain = Brain({})
+        self._work: asyncio.Task[None] | None = None
+
+    @contextlib.asynccontextmanager
+    async def product(
+        self,
+        configuration: str,
+        answers: Mapping[str, Sequence[Answer]],
+        *,
+        tools: Mapping[str, Gate] | None = None,
+        at_once: int = 4,
+    ) -> AsyncIterator[None]:
+        """Runs the product on a configuration.
+
+        Args:
+            configuration: YAML documents: `kind`, `name`, `spec`.
+            answers: the models' script, see `Brain`.
+            tools: gates that hold calls of tools, by the tool's name.
+            at_once: how many runs the installation has at the same time.
+        """
+        await self._apply(STAND.read_text())
+        await self._apply(configuration)
+        self._brain = Brain(answers)
+        settings = OperatorSettings(
+            self._dsn,
+            library_namespace=self._namespace,
+            lease_namespace=self._namespace,
+            namespaces=(self._namespace,),
+            worker=WorkerSettings(global_limit=at_once, heartbeat_seconds=0.5),
+        )
+        secrets = Secrets(self.kube)
+        toolboxes = McpToolboxes(_plain, mask=default_masker().mask, reach=Servers(tools or {}).reach)
+        models = ModelRegistry(secrets, build=self._brain.client)
+        work = asyncio.create_task(run_product(settings, self.pool, self.kube, secrets, models, toolboxes))
+        self._work = work
+        try:
+            yield
+            self._still_works()
+        finally:
+            work.cancel()
+            await asyncio.wait([work], timeout=20)
+            await models.aclose()
+
+    async def alert(self, name: str, data: str, **spec: Any) -> None:
+        """An alert of type CheckoutDown comes in."""
+        await self._apply_one("Alert", name, {"alertType": "CheckoutDown", "data": data, **spec})
+
+    async def want(self, alert: str, desired: str) -> None:
+        """Sets the desired state of the alert's Investigation, and waits until its worker knows."""
+        meta = (await self._investigation(alert))["metadata"]
+        await self.kube.patch("Investigation", self._namespace, meta["name"], {"spec": {"desiredState": desired}})
+
+        async def written() -> Any:
+            wish = "SELECT desired_state FROM investigation WHERE id = $1"
+            return await self.pool.fetchval(wish, UUID(meta["uid"])) == desired
+
+        await until(f"the record of {alert} says {desired}", written, WAIT_SECONDS)
+        # A heartbeat brings the wish to the run; one that follows it was begun when the first had been heard.
+        for _ in range(2):
+            before = await self._last_beat()
+
+            async def beaten(before: Any = before) -> bool:
+                return bool(await self._last_beat() != before)
+
+            await until("the worker's heart beats", beaten, WAIT_SECONDS)
+
+    async def reached(self, gate: Gate) -> None:
+        """Waits until somebody has come to a gate."""
+        async with asyncio.timeout(WAIT_SECONDS):
+            await gate.reached.wait()
+
+    async def states(self, **wanted: int) -> None:
+        """Waits until so many runs are in these states."""
+
+        async def counted() -> bool:
+            rows = await self.pool.fetch("SELECT state, count(*) AS runs FROM investigation GROUP BY state")
+            found = {row["state"]: row["runs"] for row in rows}
+            return all(found.get(state, 0) == number for state, number in wanted.items())
+
+        await until(f"runs are {wanted}", counted, WAIT_SECONDS)
+
+    async def run(self, alert: str) -> Run:
+        """The run of an alert once it has ended and the objects show it."""
+
+        async def ended() -> bool:
+            self._still_works()
+            made = await self.kube.get("Alert", self._namespace, alert)
+            if _condition(made, "Finished") != "True":
+                return False
+            uid = UUID((await self._investigation(alert))["metadata"]["uid"])
+            return bool(await self.pool.fetchval("SELECT settled FROM investigation WHERE id = $1", uid))
+
+        try:
+            await until(f"alert {alert} is finished and published", ended, WAIT_SECONDS)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{await self._why()}") from None
+        return await read_run(
+            self.pool,
+            await self.kube.get("Alert", self._namespace, alert),
+            await self._investigation(alert),
+            self._brain.requests,
+        )
+
+    def check(self, golden: str, run: Run) -> None:
+        """Compares all layers of a run with the golden files of this name; a script that was too short is no run."""
+        failure = run.record.outcome.failure if run.record.outcome else None
+        assert failure is None or failure.reason != "InternalError", failure
+        check_layers(GOLDENS / golden, run, self._request)
+
+    def _still_works(self) -> None:
+        """Asserts that the product has not ended by itself."""
+        assert self._work is not None
+        assert not self._work.done(), repr(self._work.exception())
+
+    async def _last_beat(self) -> Any:
+        return await self.pool.fetchval("SELECT max(expires_at) FROM worker")
+
+    async def _why(self) -> str:
+        """What the objects say of themselves."""
+        kinds = ("LLMProvider", "MCPServer", "Agent", "Chain", "Alert", "Investigation")
+        found = [obj for kind in kinds for obj in await self.kube.list(kind, self._namespace)]
+        return "\n".join(
+            f"{obj['kind']} {obj['metadata']['name']}: {c['type']}={c['status']} {c['reason']}: {c['message']}"
+            for obj in found
+            for c in obj.get("status", {}).get("conditions", ())
+        )
+
+    async def _investigation(self, alert: str) -> dict[str, Any]:
+        for found in await self.kube.list("Investigation", self._namespace):
+            if found["spec"]["alertRef"]["name"] == alert:
+                return found
+        raise AssertionError(f"alert {alert} has no Investigation")
+
+    async def _apply(self, text: str) -> None:
+        for document in documents(text):
+            await self._apply_one(document["kind"], document["name"], document["spec"])
+
+    async def _apply_one(self, kind: str, name: str, spec: Mapping[str, Any]) -> None:
+        metadata = {"name": name, "namespace": self._namespace}
+        await put_all(self.kube, [{"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": dict(spec)}])
+
+
+async def _plain(value: Value) -> str:
+    return value.value or ""
+
+
+def _condition(obj: Mapping[str, Any], kind: str) -> str | None:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((c["status"] for c in conditions if c["type"] == kind), None)

@@ -1,0 +1,44 @@
+"""Two runs run out of time: one as a whole, one because its model twice says nothing."""
+
+from e2e.scenarios.brain import Gate, calls, says
+from e2e.scenarios.scene import Scene
+
+CONFIGURATION = """
+kind: Agent
+name: collector
+spec: {mcpServers: [{name: kubernetes}]}
+---
+kind: Chain
+name: whole-run
+spec:
+  llmProvider: scripted
+  timeouts: {investigationSeconds: 4}
+  stages:
+  - {name: collect, agents: [{name: collector, displayName: quick}, {name: collector, displayName: slow}]}
+  - {name: conclude, agents: [{name: collector}]}
+---
+kind: Chain
+name: silent-model
+spec:
+  llmProvider: scripted
+  timeouts: {firstTokenSeconds: 1}
+  stages:
+  - {name: collect, agents: [{name: collector, displayName: unheard}]}
+  - {name: conclude, agents: [{name: collector}]}
+"""
+
+
+async def test_runs_that_take_too_long_end_at_every_level(scene: Scene) -> None:
+    never = Gate()
+    pods = calls("kubernetes.list_pods", namespace="shop")
+    answers = {
+        "quick": [says("The pod checkout-5d4f crashes.")],
+        "slow": [says("I look.", pods), says("Never said.", wait=never)],
+        "unheard": [says("I look.", pods), says("Never said.", wait=never), says("Nor this.", wait=never)],
+    }
+    async with scene.product(CONFIGURATION, answers):
+        await scene.alert("too-long", "Checkout answers 502.", chainRef={"name": "whole-run"})
+        await scene.alert("no-word", "Checkout answers 502.", chainRef={"name": "silent-model"})
+        too_long, no_word = await scene.run("too-long"), await scene.run("no-word")
+    scene.check("timeout-run", too_long)
+    scene.check("timeout-model", no_word)
