@@ -12,6 +12,7 @@ from typing import Any
 from tarsy.controllers import alert, configuration, investigation
 from tarsy.controllers.cache import Cache, Key, Unreadable, Version
 from tarsy.controllers.configuration import ReadSecret
+from tarsy.controllers.probing import Probes
 from tarsy.controllers.publisher import Publisher
 from tarsy.controllers.queue import KeyedQueue
 from tarsy.controllers.refusal import postpone, refuse
@@ -50,6 +51,7 @@ class ActiveController:
         relist_seconds: pause between two comparisons of what the watch told with what is there.
         runbook_hosts: hosts of runbooks that the administrator allows, beside those of each namespace's defaults.
         runbooks: fetches runbooks by URL; one of its own when not given.
+        probes: asks providers whether they know their key and model; nobody is asked when not given.
     """
 
     def __init__(
@@ -68,11 +70,13 @@ class ActiveController:
         relist_seconds: float = RELIST_SECONDS,
         runbook_hosts: tuple[str, ...] = (),
         runbooks: Fetcher | None = None,
+        probes: Probes | None = None,
     ) -> None:
         self._client = client
         self._runs = runs
         self._reads = reads
         self._read_secret = read_secret
+        self._probes = probes
         self._election = election
         self._library_namespace = library_namespace
         self._namespaces = namespaces
@@ -229,7 +233,7 @@ class ActiveController:
                 await postpone(obj, self._client, self._cache)
                 return None
             case obj:
-                return await configuration.reconcile(obj, self._cache, self._client, self._read_secret)
+                return await configuration.reconcile(obj, self._cache, self._client, self._read_secret, self._probes)
 
     async def _while_active(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         """Does `work` on becoming active, and from then on again and again."""

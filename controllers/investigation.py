@@ -10,7 +10,7 @@ asked to do so again.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -30,8 +30,9 @@ from tarsy.controllers.texts import (
 )
 from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
-from tarsy.masking import MaskingError
+from tarsy.masking import InvalidPattern, Maskers, MaskingError
 from tarsy.plan.errors import At, PlanInvalid
+from tarsy.plan.model import MaskingPlan
 from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.record.run import DesiredState, InvestigationRecord
@@ -65,6 +66,7 @@ class Desk:
     publish_again: Callable[[InvestigationRecord], None]
     events: Events
     runbooks: Runbooks
+    mask_of: Callable[[MaskingPlan], Callable[[str], str]] = field(default_factory=lambda: Maskers().of)
 
 
 async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
@@ -161,17 +163,26 @@ async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
         namespace=meta.namespace,
         namespace_uid=(namespace or {}).get("metadata", {}).get("uid", ""),
         name=meta.name,
-        alert_data=await _masked(await alert_data(alert, source, desk.client), desk),
-        runbook=await _masked(await _runbook(investigation, alert, source, desk), desk),
+        alert_data=await _masked(await alert_data(alert, source, desk.client), plan.alert_masking, desk),
+        runbook=await _masked(await _runbook(investigation, alert, source, desk), plan.alert_masking, desk),
         plan=plan,
         author=author,
     )
 
 
-async def _masked(text: str, desk: Desk) -> str:
-    """The text as it is stored: without secrets, or, where masking fails, as it came (fail open, DESIGN section 6)."""
+async def _masked(text: str, setting: MaskingPlan | None, desk: Desk) -> str:
+    """The text as it is stored: without secrets, or, where masking fails, as it came (fail open, DESIGN section 6).
+
+    A setting that cannot be used (its object is not Ready and says why) gives way to the installation's.
+    """
+    mask = desk.mask
+    if setting is not None:
+        try:
+            mask = await asyncio.to_thread(desk.mask_of, setting)
+        except InvalidPattern as error:
+            log.warning("the namespace's alertMasking cannot be used: %s", error.sentence)
     try:
-        return await asyncio.to_thread(desk.mask, text)
+        return await asyncio.to_thread(mask, text)
     except MaskingError as error:
         log.warning("an alert or runbook was stored unmasked: %s", type(error).__name__)
         return text

@@ -12,12 +12,11 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable
 
 from stamp_server import DIGITS
 
-from tarsy.llm.protocol import GenerateRequest, TextChunk
+from tarsy.llm.protocol import GenerateRequest, LLMClient, TextChunk
 from tarsy.llm.registry import build_client
 from tarsy.llm.retry import Retrying
 from tarsy.plan.model import Backend, ObjectRef, ProviderPlan
@@ -26,11 +25,11 @@ from tarsy.record.messages import Message, Role
 QUESTION = "why? " * 200
 
 
-async def ours(backend: Backend, base_url: str, model: str) -> Any:
+Texts = Callable[[], AsyncIterator[str]]
+
+
+def ours(client: LLMClient) -> Texts:
     """A client of this project."""
-    ref = ObjectRef(kind="LLMProvider", namespace="bench", name="p")
-    plan = ProviderPlan(ref=ref, type="openai", model=model, base_url=base_url, backend=backend)
-    client = Retrying(build_client(plan, "key"))
     request = GenerateRequest([Message(Role.USER, QUESTION)], execution="e")
 
     async def texts() -> AsyncIterator[str]:
@@ -41,7 +40,7 @@ async def ours(backend: Backend, base_url: str, model: str) -> Any:
     return texts
 
 
-async def sdk(base_url: str, model: str) -> Any:
+def sdk(base_url: str, model: str) -> Texts:
     """The openai package."""
     import openai
 
@@ -61,7 +60,7 @@ async def sdk(base_url: str, model: str) -> Any:
     return texts
 
 
-async def chat(base_url: str, model: str) -> Any:
+def chat(base_url: str, model: str) -> Texts:
     """ChatOpenAI."""
     from langchain_core.messages import HumanMessage
     from langchain_openai import ChatOpenAI
@@ -77,13 +76,17 @@ async def chat(base_url: str, model: str) -> Any:
 
 async def main(name: str, base_url: str, model: str, calls: int, at_once: int) -> None:
     """Reads the streams and prints what they cost."""
+    client: LLMClient | None = None
     match name:
         case "sdk":
-            texts = await sdk(base_url, model)
+            texts = sdk(base_url, model)
         case "chat":
-            texts = await chat(base_url, model)
+            texts = chat(base_url, model)
         case _:
-            texts = await ours(Backend(name), base_url, model)
+            ref = ObjectRef(kind="LLMProvider", namespace="bench", name="p")
+            plan = ProviderPlan(ref=ref, type="openai", model=model, base_url=base_url, backend=Backend(name))
+            client = Retrying(build_client(plan, "key"))
+            texts = ours(client)
     delays: list[float] = []
 
     async def read() -> None:
@@ -103,6 +106,8 @@ async def main(name: str, base_url: str, model: str, calls: int, at_once: int) -
         await at_once_reads()
     used, took = time.process_time() - cpu, time.monotonic() - wall
     print(json.dumps({"cpu_seconds": used, "wall_seconds": took, "delays": delays}))
+    if client is not None:
+        await client.aclose()
 
 
 if __name__ == "__main__":

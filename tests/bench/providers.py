@@ -49,8 +49,8 @@ async def run(quick: bool) -> Result:
                 ]
     how = (
         f"A call is a stream of {TOKENS} tokens; {rounds} rounds of all clients in turn, each in a fresh process "
-        "after calls that are not counted. CPU is user+system of the client's process. Wire to loop: from the server's write, "
-        "in another process, to the consumer's loop; without delay it is mostly waiting behind earlier tokens."
+        "after calls that are not counted. CPU is user+system of the client's process. Wire to loop: from the server's "
+        "write, in another process, to the consumer's loop; without delay it is mostly waiting behind earlier tokens."
     )
     return Result(how, figures)
 

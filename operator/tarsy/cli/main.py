@@ -129,6 +129,50 @@ def timeline(
 
 
 @app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="What to ask.")],
+    provider: Annotated[str | None, typer.Option(help="Name of an LLMProvider of the cluster.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", help="File with an LLMProvider, for no cluster; the key: TARSY_MODEL_API_KEY."),
+    ] = None,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the LLMProvider.")] = "default",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Ask a model one question, to try its LLMProvider; the answer is streamed."""
+    from tarsy.cli.ask import ask_cluster, ask_file
+
+    if (provider is None) == (file is None):
+        raise typer.BadParameter("give either --provider or --file")
+    if file is not None:
+        _go(ask_file(question, file, provider_namespace=namespace))
+    else:
+        _go(ask_cluster(question, provider or "", namespace, kubeconfig, context))
+
+
+@app.command()
+def usage(
+    database_url: DatabaseUrl,
+    since: Annotated[str, typer.Option(help="How far back: a number with s, m, h, d or w.")] = "7d",
+    by: Annotated[
+        Literal["model", "provider", "chain", "alertType", "namespace"], typer.Option(help="What to sum by.")
+    ] = "model",
+    output: Annotated[
+        Literal["text", "json"], typer.Option("--output", "-o", help="For people, or for programs.")
+    ] = "text",
+) -> None:
+    """Print what the models used and cost, out of the record."""
+    from tarsy.cli.usage import seconds_of, show_usage
+
+    try:
+        seconds = seconds_of(since)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--since") from None
+    _go(show_usage(database_url, seconds, since, by, output=output))
+
+
+@app.command()
 def plan(
     files: Annotated[
         list[Path], typer.Option("--file", "-f", help="File or folder with the configuration; may be repeated.")
@@ -168,13 +212,14 @@ def crds(
 
 def _go(work: Any) -> None:
     """Runs a command's coroutine; what a person can mend becomes a sentence."""
+    from tarsy.cli.errors import AskError
     from tarsy.kube.client import ApiError
     from tarsy.local.apiserver.errors import LocalKubernetesError
     from tarsy.local.model.script import ScriptError
     from tarsy.local.postgres.errors import PostgresError
     from tarsy.store.errors import StoreError
 
-    known = (ApiError, StoreError, LocalKubernetesError, PostgresError, ScriptError)
+    known = (AskError, ApiError, StoreError, LocalKubernetesError, PostgresError, ScriptError)
     try:
         status = asyncio.run(_interruptible(work))
     except KeyboardInterrupt:

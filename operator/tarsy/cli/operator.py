@@ -18,6 +18,7 @@ import asyncpg
 from aiohttp import web
 
 from tarsy.controllers.active import ActiveController
+from tarsy.controllers.probing import Probes
 from tarsy.engine.ports import Models, Toolboxes
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
@@ -25,7 +26,7 @@ from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
 from tarsy.llm.langchain import preload
 from tarsy.llm.registry import ModelRegistry
-from tarsy.masking import default_masker
+from tarsy.masking import Maskers, default_masker
 from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.plan.model import Value
 from tarsy.runtime.run import Runner
@@ -108,7 +109,9 @@ async def _operate(settings: OperatorSettings, ready: Callable[[], None] | None)
 
         models = ModelRegistry(secrets)
         stack.push_async_callback(models.aclose)
-        toolboxes = McpToolboxes(resolve, mask=default_masker().mask, allow_stdio=settings.stdio_tools)
+        toolboxes = McpToolboxes(
+            resolve, mask=default_masker().mask, mask_of=Maskers().of, allow_stdio=settings.stdio_tools
+        )
         async with asyncio.TaskGroup() as group:
             group.create_task(asyncio.to_thread(preload))
             group.create_task(run_product(settings, pool, client, secrets, models, toolboxes))
@@ -158,6 +161,7 @@ async def run_product(
         namespaces=settings.namespaces,
         changed=changed,
         runbook_hosts=settings.runbook_hosts,
+        probes=Probes(),
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(notifier.run())

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from tarsy.cli.plan_files import Manifests, Problem, read
 from tarsy.cli.plan_tree import tree
+from tarsy.controllers.masking import masking_errors
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check
 from tarsy.plan.errors import At, PlanError, PlanInvalid
@@ -54,6 +55,7 @@ def show_plan(
             errors += invalid.errors
     for obj in manifests.objects.values():
         errors += check(obj, catalog)
+        errors += masking_errors(obj)
     found = (manifests.problem(error) for error in dict.fromkeys(errors))
     problems = [*manifests.problems, *(problem for problem in found if problem is not None)]
     if explained is not None:

@@ -25,6 +25,7 @@ _MARKS = {
     EventType.URL_CONTEXT_RESULT: ("pages", "yellow"),
     EventType.ERROR: ("error", "red"),
     EventType.NOTICE: ("notice", "blue"),
+    EventType.PROVIDER_FALLBACK: ("fallback", "blue"),
     EventType.FINAL_ANALYSIS: ("analysis", "green"),
     EventType.EXECUTIVE_SUMMARY: ("summary", "green"),
 }

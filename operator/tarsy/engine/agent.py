@@ -15,7 +15,7 @@ from tarsy.engine.context import room_for_work, synthesis_context
 from tarsy.engine.conversation import Conversation
 from tarsy.engine.cutoff import cutoff_event, last_words, side_by_side
 from tarsy.engine.finding import settle_finding
-from tarsy.engine.loop import FunctionCalls, run_loop
+from tarsy.engine.loop import FunctionCalls, Manner, run_loop
 from tarsy.engine.ports import Toolbox, World
 from tarsy.engine.prompts import builder
 from tarsy.engine.prompts.react import react_section
@@ -26,9 +26,6 @@ from tarsy.plan.model import AgentPlan, Limits, Strategy
 from tarsy.record.ids import event_id
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, Failure, ModelCallKind, StageKind, State
 from tarsy.record.timeline import Event, EventStatus, EventType
-
-_NATIVE = frozenset({Strategy.NATIVE_THINKING, Strategy.SYNTHESIS_NATIVE_THINKING})
-"""Strategies whose backend has tools of its own. Nothing else of theirs differs here: the client is the provider's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,6 @@ async def run_agent(
 
 async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task, world: World) -> str:
     agent, began = conversation.agent, conversation.began
-    native = agent.native_tools if agent.strategy in _NATIVE else ()
     match agent.strategy:
         case Strategy.LANGCHAIN | Strategy.NATIVE_THINKING | Strategy.REACT:
             async with world.toolboxes.open(agent.servers) as toolbox:
@@ -96,8 +92,7 @@ async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task,
                 opening = builder.investigation_messages(
                     agent, task, began, toolbox.unavailable, instructions, sections
                 )
-                manner = ReactCalls(toolbox.tools) if react else FunctionCalls()
-                return await run_loop(conversation, opening, toolbox, world, manner, native)
+                return await run_loop(conversation, opening, toolbox, world, _manner)
         case Strategy.SYNTHESIS | Strategy.SYNTHESIS_NATIVE_THINKING | Strategy.SINGLE_CALL:
             if task.summarise is not None:
                 opening = builder.summary_messages(agent, task.summarise)
@@ -107,11 +102,15 @@ async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task,
                 timelines = await world.recorder.stage_timeline(task.synthesise)
                 work = synthesis_context(task.agents, timelines, limit=room_for_work(window))
                 opening = builder.synthesis_messages(agent, task, began, work)
-                return await run_single_call(conversation, ModelCallKind.SYNTHESIS, opening, world, native)
+                return await run_single_call(conversation, ModelCallKind.SYNTHESIS, opening, world)
             opening = builder.investigation_messages(agent, task, began, {}, {})
-            return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world, native)
+            return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world)
         case _:
             assert_never(agent.strategy)
+
+
+def _manner(strategy: Strategy, toolbox: Toolbox) -> Manner:
+    return ReactCalls(toolbox.tools) if strategy is Strategy.REACT else FunctionCalls()
 
 
 async def _report_missing(conversation: Conversation, toolbox: Toolbox, world: World) -> None:

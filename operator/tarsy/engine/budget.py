@@ -59,11 +59,12 @@ def cost(usage: Usage | None, rates: Rates | None) -> Decimal | None:
     if usage is None or not usage.complete or rates is None:
         return None
     cached = min(usage.cached_tokens, usage.input_tokens)
-    at_cached = rates.input if rates.cached is None else rates.cached
+    at = rates.long if rates.long is not None and usage.input_tokens > rates.long.above else rates
+    at_cached = at.input if at.cached is None else at.cached
     dollars = (
-        (usage.input_tokens - cached) * Decimal(str(rates.input))
+        (usage.input_tokens - cached) * Decimal(str(at.input))
         + cached * Decimal(str(at_cached))
-        + usage.output_tokens * Decimal(str(rates.output))
+        + usage.output_tokens * Decimal(str(at.output))
     )
     return (dollars / _MILLION).quantize(_ROUNDING)
 

@@ -16,7 +16,15 @@ from tarsy.engine.budget import BudgetSpent, Need, cost
 from tarsy.engine.compaction import TOKENS_PER_BYTE, size
 from tarsy.engine.conversation import CallModel, Conversation
 from tarsy.engine.cutoff import note_exceeded
-from tarsy.engine.model_events import compaction_event, error_event, native_event, response_event, thinking_event
+from tarsy.engine.fallback import change, exhausted, patience
+from tarsy.engine.model_events import (
+    compaction_event,
+    error_event,
+    fallback_event,
+    native_event,
+    response_event,
+    thinking_event,
+)
 from tarsy.engine.ports import World
 from tarsy.engine.prompts import builder
 from tarsy.engine.sending import Draft, counted, draft, notice, refused
@@ -72,7 +80,8 @@ async def call_model(
 
     An answer lost on the way (time ran out, the stream was cut), or that a provider did not give in all its tries, is
     told to the model and not an error until it happens `limits.consecutive_timeouts` times in a row (reference section
-    1.4, "A failed call is retried with an error message").
+    1.4, "A failed call is retried with an error message"). Where the agent has a fallback, a failure changes the
+    provider instead of ending the agent: the caller then asks again.
 
     Args:
         conversation: as on record.
@@ -86,7 +95,7 @@ async def call_model(
     A conversation that the provider found too long is compacted harder and is asked again, a few times.
 
     Raises:
-        ModelCallFailed: the model refused, or failed for good.
+        ModelCallFailed: the model refused, or failed for good, and so did all that could stand in for it.
         BudgetSpent: the run's budget is reached; nothing was asked.
     """
     agent = conversation.agent
@@ -164,12 +173,20 @@ async def _record_answer(
             "repeated_answers": conversation.loop.repeated_answers + 1 if answer.repeats else 0,
         }
     )
+    changed = None
+    if empty and loop.empty_answers > conversation.limits.empty_answers:
+        error = ModelError(ModelErrorCode.EMPTY, f"it gave {loop.empty_answers} empty answers.", retryable=False)
+        changed = change(conversation, error, loop.model_copy(update={"consecutive_timeouts": loop.empty_answers}))
     told = 0 < loop.repeated_answers < conversation.limits.consecutive_timeouts
     kind = EventType.LLM_RESPONSE
     if answer.text.strip() and not message.tool_calls and not told and call.kind is not ModelCallKind.FINDING_REPAIR:
         summary = call.kind is ModelCallKind.EXECUTIVE_SUMMARY
         kind = EventType.EXECUTIVE_SUMMARY if summary else EventType.FINAL_ANALYSIS
     seq, used = len(conversation.messages), _used(made, answer)
+    events = _events(conversation, call.id, answer, EventStatus.COMPLETED, kind, read)
+    if changed is not None:
+        events.append(fallback_event(conversation, call.id, changed.text, changed.metadata))
+        loop = changed.loop
     await world.recorder.model_call_finished(
         ModelCallResult(
             id=call.id,
@@ -185,11 +202,13 @@ async def _record_answer(
             estimated_tokens=used.tokens,
             estimated_cost_usd=used.cost_usd or Decimal(0),
         ),
-        _events(conversation, call.id, answer, EventStatus.COMPLETED, kind, read),
+        events,
     )
     world.meter.model_finished(call.id, answer.usage, used, made.size)
     conversation.put(seq, message)
     conversation.loop = loop
+    if changed is not None:
+        conversation.agent = changed.agent
 
 
 async def _record_failure(
@@ -197,9 +216,11 @@ async def _record_failure(
 ) -> None:
     """Records a failed call; returns when it is worth asking again, raises ModelCallFailed when not."""
     lost = conversation.loop.consecutive_timeouts + 1
-    again = (error.code in _LOST or error.retryable) and lost < conversation.limits.consecutive_timeouts
     loop = _after(conversation, made, answer).model_copy(update={"consecutive_timeouts": lost})
     shorter = refused(conversation, made.size) if error.code is ModelErrorCode.CONTEXT_TOO_LONG else None
+    changed = change(conversation, error, loop) if shorter is None else None
+    worth = error.code in _LOST or error.retryable or patience(conversation, error) is not None
+    again = changed is None and shorter is None and worth and lost < conversation.limits.consecutive_timeouts
     used = _used(made, answer) if error.code in _LOST else Need(rates=made.need.rates)
     status = EventStatus.TIMED_OUT if error.code in _TIMEOUTS else EventStatus.FAILED
     events = _events(conversation, call, answer, status, EventType.LLM_RESPONSE, None)
@@ -207,6 +228,10 @@ async def _record_failure(
     if again:
         events.append(error_event(conversation, call, error))
         message = builder.retry_message(clean(error.message), answer.text)
+    if changed is not None:
+        events.append(fallback_event(conversation, call, changed.text, changed.metadata))
+        message = builder.retry_message(clean(error.message), answer.text) if answer.text.strip() else None
+        loop = changed.loop
     if shorter is not None:
         events.append(error_event(conversation, call, error))
         loop = shorter
@@ -231,10 +256,11 @@ async def _record_failure(
     )
     world.meter.model_finished(call, answer.usage, used, made.size)
     conversation.loop = loop
-    if not again and shorter is None:
+    if changed is not None:
+        conversation.agent = changed.agent
+    elif not again and shorter is None:
         state = State.TIMED_OUT if error.code in _TIMEOUTS else State.FAILED
-        where = f"provider {conversation.agent.provider.ref.name}: {error.message}"
-        raise ModelCallFailed(state, Failure(error.code.value, where))
+        raise ModelCallFailed(state, Failure(error.code.value, exhausted(conversation, error)))
     if message is not None:
         conversation.put(seq, message)
 

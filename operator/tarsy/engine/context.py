@@ -127,6 +127,7 @@ _TITLES = {
     EventType.FINAL_ANALYSIS: "Final analysis",
     EventType.ERROR: "Error",
     EventType.NOTICE: "Notice",
+    EventType.PROVIDER_FALLBACK: "Change of model",
 }
 
 

@@ -13,15 +13,28 @@ from typing import Protocol
 from uuid import UUID
 
 from tarsy.engine.prompts import builder
-from tarsy.plan.model import AgentPlan, Limits
+from tarsy.plan.model import AgentPlan, Limits, Strategy
 from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.run import ExecutionRecord, LoopState, ModelCallKind, ToolCallRecord
+
+_NATIVE = frozenset({Strategy.NATIVE_THINKING, Strategy.SYNTHESIS_NATIVE_THINKING})
+"""Strategies whose backend has tools of its own. Nothing else of theirs differs here: the client is the provider's."""
+
+
+def serving(plan: AgentPlan, loop: LoopState) -> AgentPlan:
+    """The agent with the provider, strategy and native tools that it has now."""
+    if not loop.fallback:
+        return plan
+    entry = plan.fallback[loop.fallback - 1]
+    found = {"provider": entry.provider, "strategy": entry.strategy, "native_tools": entry.native_tools}
+    return plan.model_copy(update=found)
 
 
 @dataclass(slots=True)
 class Conversation:
     """The mutable state of a running execution, always equal to its record at the last boundary.
 
+    `plan` is the agent as planned, `agent` as it is now: on the provider that it changed to, if it did.
     `ahead` are answers of tools, by their place among the messages, that came before an earlier call of the same
     message was answered; `messages` has no gaps. `superseded` is what is sent instead of some of them. Whoever changes
     `loop` while calls run side by side holds `writing` until the change is on record.
@@ -29,6 +42,7 @@ class Conversation:
 
     execution: UUID
     stage: UUID
+    plan: AgentPlan
     agent: AgentPlan
     limits: Limits
     messages: list[Message]
@@ -46,7 +60,8 @@ class Conversation:
         return cls(
             execution=record.id,
             stage=stage,
-            agent=agent,
+            plan=agent,
+            agent=serving(agent, record.loop),
             limits=limits,
             messages=list(record.messages),
             loop=record.loop,
@@ -56,6 +71,11 @@ class Conversation:
             ahead=dict(record.ahead),
             superseded=dict(record.superseded),
         )
+
+    @property
+    def native_tools(self) -> tuple[str, ...]:
+        """Tools of the provider that are on: only a backend that has some makes use of them."""
+        return self.agent.native_tools if self.agent.strategy in _NATIVE else ()
 
     def put(self, seq: int, message: Message) -> None:
         """Takes a message that is on record as number `seq`."""

@@ -5,16 +5,18 @@ asked to conclude, one more call without tools. Each turn comes from `next_turn`
 asks for a tool and hears of its result is the strategy's `Manner`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, assert_never
 
 from tarsy.engine.call import ModelCallFailed, Read, call_model
 from tarsy.engine.conversation import CallModel, CallTool, CallTools, Conversation, Finish, Stop, Turn, next_turn
 from tarsy.engine.cutoff import note_exceeded
+from tarsy.engine.fallback import adapted
 from tarsy.engine.ports import Toolbox, World
 from tarsy.engine.sending import draft
 from tarsy.engine.timing import Stopwatch
 from tarsy.engine.tools import answer_tool_calls, tool_message
+from tarsy.plan.model import Strategy
 from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
 from tarsy.record.run import Failure, ModelCallKind, State
 
@@ -62,13 +64,15 @@ class FunctionCalls:
         return tool_message(turn, ref, outcome)
 
 
+MannerOf = Callable[[Strategy, Toolbox], Manner]
+
+
 async def run_loop(
     conversation: Conversation,
     opening: Sequence[Message],
     toolbox: Toolbox,
     world: World,
-    manner: Manner,
-    native_tools: tuple[str, ...] = (),
+    manner_of: MannerOf,
 ) -> str:
     """Runs the loop to its final answer (blank when the model gave none).
 
@@ -77,8 +81,7 @@ async def run_loop(
         opening: the messages a new conversation starts with.
         toolbox: the tools.
         world: the ports.
-        manner: what the strategy does differently.
-        native_tools: tools of the provider that are on; off when a conclusion is forced.
+        manner_of: what a strategy does differently; a change of provider may change the strategy.
 
     Raises:
         ModelCallFailed: the model failed for good, or so many iterations in a row took longer than their limit as
@@ -87,7 +90,7 @@ async def run_loop(
     """
     text = None
     while text is None:
-        text = await _iterate(conversation, opening, toolbox, world, manner, native_tools)
+        text = await _iterate(conversation, opening, toolbox, world, manner_of)
     return text
 
 
@@ -96,19 +99,19 @@ async def _iterate(
     opening: Sequence[Message],
     toolbox: Toolbox,
     world: World,
-    manner: Manner,
-    native_tools: tuple[str, ...],
+    manner_of: MannerOf,
 ) -> str | None:
     """One model call and the answers to its tool calls; the final text, or None to go on.
 
     The iteration's limit shortens its calls rather than cutting into it, so that it too ends on a boundary: nothing is
     left open in the record, no write of the record is cut, and the model hears which of its calls were not made.
     """
-    agent = conversation.agent
     watch, begun = Stopwatch(conversation.limits.iteration_seconds), False
+    provider = conversation.loop.fallback
     while True:
         stop = _stop(conversation, world)
-        turn = manner.next_turn(conversation, opening, stop=stop, max_iterations=agent.max_iterations)
+        manner = manner_of(conversation.agent.strategy, toolbox)
+        turn = manner.next_turn(conversation, opening, stop=stop, max_iterations=conversation.agent.max_iterations)
         match turn:
             case Finish(text):
                 return text
@@ -117,8 +120,10 @@ async def _iterate(
                 await answer_tool_calls(conversation, calls, toolbox, world, watch=watch, tell=manner.tell)
             case CallModel(kind):
                 if begun:
-                    _judge_time(conversation, watch)
+                    if conversation.loop.fallback == provider:
+                        _judge_time(conversation, watch)
                     return None
+                turn = adapted(conversation, turn, toolbox.tools)
                 forced = kind is ModelCallKind.FORCED_CONCLUSION
                 tools = () if forced else manner.offer(toolbox.tools)
                 need = draft(conversation, turn.new_messages, tools, world.meter.tokens_per_byte).need
@@ -126,7 +131,7 @@ async def _iterate(
                     await note_exceeded(world, exceeded)
                     continue
                 begun = True
-                native = () if forced else native_tools
+                native = () if forced else conversation.native_tools
                 await call_model(conversation, turn, tools, world, watch=watch, native_tools=native, read=manner.read)
             case _:
                 assert_never(turn)

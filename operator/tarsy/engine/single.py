@@ -18,7 +18,6 @@ async def run_single_call(
     kind: ModelCallKind,
     opening: Sequence[Message],
     world: World,
-    native_tools: tuple[str, ...] = (),
 ) -> str:
     """Asks until there is an answer: an empty or lost one is asked again within the limits.
 
@@ -27,7 +26,6 @@ async def run_single_call(
         kind: what the answer is for.
         opening: the messages a new conversation starts with.
         world: the ports.
-        native_tools: tools of the provider that are on.
     """
     watch = Stopwatch(math.inf)
     while True:
@@ -37,7 +35,8 @@ async def run_single_call(
                 return text
             case CallModel():
                 asked = replace(turn, kind=kind)
-                await call_model(conversation, asked, (), world, watch=watch, native_tools=native_tools)
+                native = () if kind is ModelCallKind.EXECUTIVE_SUMMARY else conversation.native_tools
+                await call_model(conversation, asked, (), world, watch=watch, native_tools=native)
             case CallTools():
                 raise AssertionError("a model without tools cannot have called one: call_model drops such calls")
             case _:

@@ -1,42 +1,28 @@
-"""Models behind LangChain: `type: openai`, which is OpenAI and every server that speaks its chat completions.
+"""Models behind LangChain: OpenAI and every server that speaks its chat completions, Claude, Grok, and Gemini.
 
-Importing this is cheap: LangChain and the SDK (a second of CPU) are imported in a thread when the first call is made.
-Errors leave here as `ModelError` with neither cause nor context, because the SDKs' own texts may quote the key.
+Importing this is cheap: LangChain and the SDKs (a second of CPU) are imported in a thread when the first call is made,
+and those that are optional packages only for their own type. Errors leave here as `ModelError` with neither cause nor
+context, because the SDKs' own texts may quote the key.
 """
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from tarsy.llm.names import ToolNames
-from tarsy.llm.protocol import (
-    Chunk,
-    EndChunk,
-    GenerateRequest,
-    ModelError,
-    ModelErrorCode,
-    TextChunk,
-    ThinkingChunk,
-    ToolCallChunk,
-    UsageChunk,
-)
-from tarsy.llm.text import TextJoiner, encodable
-from tarsy.llm.toolcalls import ToolCallAssembler
+from tarsy.llm import extras
+from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError, ModelErrorCode
 from tarsy.plan.model import ProviderPlan
-from tarsy.record.usage import Usage
 
 if TYPE_CHECKING:
-    from langchain_core.messages import AIMessageChunk
-
-    from tarsy.llm.chat_openai import OpenAIChat
+    from tarsy.llm.chat import Answer, Chat
 
 _IMPORTING = threading.Lock()  # packages with import cycles do not like to be imported from two threads at once
 
 
 def preload() -> None:
-    """Imports LangChain and the SDK now, so that the first call need not; blocking, for a thread."""
+    """Imports LangChain and the SDK of OpenAI now, so that the first call need not; blocking, for a thread."""
     with _IMPORTING:
         import tarsy.llm.chat_openai
         import tarsy.llm.errors  # noqa: F401
@@ -61,24 +47,26 @@ class LangChainProvider:
         self._read_seconds = read_seconds
         self._subject = f"provider {provider.ref.name} (model {provider.model})"
         self._building = asyncio.Lock()
-        self._chat: OpenAIChat | None = None
+        self._chat: Chat | None = None
 
     async def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
         """Streams the answer: text as it comes; tool calls, usage and the end when the stream has ended properly."""
-        from_model = _Answer(request)
+        answer: Answer | None = None
         failure: ModelError | None = None
         try:
             chat = await self._open()
-            async with aclosing(chat.stream(request.messages, request.tools)) as pieces:
+            answer = chat.answer(request)
+            async with aclosing(chat.stream(request)) as pieces:
                 async for piece in pieces:
-                    for chunk in from_model.read(piece):
+                    for chunk in answer.read(piece):
                         yield chunk
         except Exception as error:
-            failure = self._classified(error, started=from_model.started)
-        if failure is not None and not from_model.finish_reason:
+            failure = self._classified(error, started=answer is not None and answer.started)
+        if failure is not None and not (answer and answer.finish_reason):
             raise failure
-        for chunk in from_model.end(self._subject):
-            yield chunk
+        if answer is not None:
+            for chunk in answer.end(self._subject):
+                yield chunk
 
     async def aclose(self) -> None:
         """Closes the HTTP connections."""
@@ -87,76 +75,50 @@ class LangChainProvider:
         if chat is not None:
             await chat.aclose()
 
-    async def _open(self) -> "OpenAIChat":
+    async def _open(self) -> "Chat":
         if self._chat is None:
             async with self._building:
                 if self._chat is None:
-                    self._chat = await asyncio.to_thread(self._build)
+                    if (missing := extras.missing(self._provider)) is not None:
+                        raise ModelError(ModelErrorCode.INVALID_REQUEST, missing, retryable=False)
+                    make = self._gemini() if self._provider.type == "google" else asyncio.to_thread(self._build)
+                    self._chat = await make
         return self._chat
 
-    def _build(self) -> "OpenAIChat":
+    async def _gemini(self) -> "Chat":
+        await asyncio.to_thread(_import_google)
+        from tarsy.llm.chat_google import GoogleChat
+        from tarsy.llm.google_native.client import Http
+
+        http = Http(self._key, self._connect_seconds)  # belongs to this loop
+        try:
+            return await asyncio.to_thread(GoogleChat, self._provider, self._key, http)
+        except BaseException:
+            await http.aclose()
+            raise
+
+    def _build(self) -> "Chat":
+        waits = {"connect_seconds": self._connect_seconds, "read_seconds": self._read_seconds}
         with _IMPORTING:
-            from tarsy.llm.chat_openai import OpenAIChat
-        return OpenAIChat(
-            self._provider, self._key, connect_seconds=self._connect_seconds, read_seconds=self._read_seconds
-        )
+            match self._provider.type:
+                case "anthropic":
+                    from tarsy.llm.chat_anthropic import AnthropicChat
+
+                    return AnthropicChat(self._provider, self._key, **waits)
+                case _:
+                    from tarsy.llm.chat_openai import OpenAIChat
+
+                    return OpenAIChat(self._provider, self._key, **waits)
 
     def _classified(self, error: Exception, *, started: bool) -> ModelError:
-        from tarsy.llm.errors import classify
+        if self._provider.type == "google" and not isinstance(error, ModelError):
+            from tarsy.llm.chat_google import classify
+        else:
+            from tarsy.llm.errors import classify
 
         return classify(error, subject=self._subject, secret=self._key, started=started)
 
 
-class _Answer:
-    """One answer as it is read: what only the end of the stream can tell is kept until then."""
-
-    def __init__(self, request: GenerateRequest) -> None:
-        earlier = (call.name for message in request.messages for call in message.tool_calls)
-        names = ToolNames([*earlier, *(tool.name for tool in request.tools)])
-        self._calls = ToolCallAssembler(names, f"{request.execution}/{len(request.messages)}")
-        self._text = TextJoiner()
-        self._usage: Usage | None = None
-        self.started = False
-        self.finish_reason = ""
-
-    def read(self, piece: "AIMessageChunk") -> Iterator[Chunk]:
-        from tarsy.llm.chat_openai import text_of, usage_of
-
-        self.started = True
-        text, thinking = text_of(piece)
-        if thinking:
-            yield ThinkingChunk(encodable(thinking))
-        if text := self._text.add(text):
-            yield TextChunk(text)
-        for call in piece.tool_call_chunks:
-            index = call["index"]
-            self._calls.add(
-                index=index if isinstance(index, int) else None,
-                id=call["id"],
-                name=call["name"],
-                arguments=call["args"],
-            )
-        self._usage = usage_of(piece) or self._usage
-        self.finish_reason = piece.response_metadata.get("finish_reason") or self.finish_reason
-
-    def end(self, subject: str) -> Iterator[Chunk]:
-        """What follows the text; raises ModelError when the answer did not end as an answer ends."""
-        if text := self._text.end():
-            yield TextChunk(text)
-        calls = self._calls.calls() if self.finish_reason else ()
-        for call in calls:
-            yield ToolCallChunk(call)
-        if self._usage is not None:
-            yield UsageChunk(self._usage)
-        match self.finish_reason:
-            case "":
-                code, why = ModelErrorCode.PARTIAL_STREAM, "the stream ended in the middle of the answer"
-            case "content_filter":
-                code, why = ModelErrorCode.CONTENT_FILTER, "the server's content filter stopped the answer"
-            case "tool_calls" if not calls:
-                code, why = ModelErrorCode.SERVER, "the server announced tool calls but none came that can be read"
-            case reason:
-                yield EndChunk(reason)
-                return
-        retryable = code is not ModelErrorCode.CONTENT_FILTER
-        raise ModelError(code, f"{subject}: {why}", retryable=retryable, started=self.started)
+def _import_google() -> None:
+    with _IMPORTING:
+        import tarsy.llm.chat_google  # noqa: F401

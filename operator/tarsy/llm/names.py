@@ -8,7 +8,7 @@ cannot be mistaken for one another, because only the plain form contains `__` an
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 LONGEST = 64
 _DIGITS = 12
@@ -30,10 +30,10 @@ def _plain(encoded: str) -> str:
 
 
 class ToolNames:
-    """The names one request uses, for reading a model's answer to it."""
+    """The names one request uses, for reading a model's answer to it; `spell` is how they were sent."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self._originals = {encode(name): name for name in names}
+    def __init__(self, names: Iterable[str], spell: Callable[[str], str] = encode) -> None:
+        self._originals = {spell(name): name for name in names}
 
     def decode(self, encoded: str) -> str:
         """The tool's own name; for a name that was never offered, the nearest reading of what the model wrote."""

@@ -145,6 +145,7 @@ class ModelErrorCode(StrEnum):
     SERVER = "ModelServerError"
     CONNECTION = "ModelUnreachable"
     TIMEOUT = "ModelTimeout"
+    ITERATION_TIMEOUT = "IterationTimeout"
     FIRST_TOKEN_TIMEOUT = "FirstTokenTimeout"
     STALL = "StreamStalled"
     EMPTY = "EmptyAnswer"

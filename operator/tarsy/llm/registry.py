@@ -13,10 +13,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from tarsy.llm.google_native.provider import GoogleNativeProvider
 from tarsy.llm.langchain import LangChainProvider
+from tarsy.llm.openai_native import OpenAINativeProvider
 from tarsy.llm.protocol import LLMClient, ModelError, ModelErrorCode
 from tarsy.llm.retry import OnRetry, Retrying, RetryPolicy
-from tarsy.plan.model import ProviderPlan, SecretKey
+from tarsy.plan.model import Backend, ProviderPlan, SecretKey
 
 _SECRET_SECONDS = 15.0
 
@@ -38,21 +40,26 @@ Build = Callable[[ProviderPlan, str | None], LLMClient]
 
 
 def build_client(provider: ProviderPlan, key: str | None) -> LLMClient:
-    """The client for a provider's type, without retries.
+    """The client for a provider's type and backend, without retries.
 
     Raises:
         ModelError: INVALID_REQUEST when the type is not supported.
     """
-    match provider.type:
-        case "openai":
+    match provider.type, provider.backend:
+        case "openai", Backend.OPENAI_NATIVE:
+            return OpenAINativeProvider(provider, key)
+        case "openai" | "google" | "anthropic" | "xai", Backend.LANGCHAIN:
             return LangChainProvider(provider, key)
-        case other:
-            raise ModelError(
-                ModelErrorCode.INVALID_REQUEST,
-                f"provider {provider.ref.name}: spec.type {other!r} is not supported, use 'openai' (OpenAI and every "
-                "server that speaks its chat completions, with spec.baseURL)",
-                retryable=False,
+        case "google", Backend.GOOGLE_NATIVE:
+            return GoogleNativeProvider(provider, key)
+        case "openai" | "google" | "anthropic" | "xai", other:
+            problem = f"spec.type {provider.type!r} has no backend {other.value!r} here, leave spec.backend out"
+        case other, _:
+            problem = (
+                f"spec.type {other!r} is not supported, use 'openai' (OpenAI and every server that speaks its chat "
+                "completions, with spec.baseURL), 'google' (Gemini), 'anthropic' (Claude) or 'xai' (Grok)"
             )
+    raise ModelError(ModelErrorCode.INVALID_REQUEST, f"provider {provider.ref.name}: {problem}", retryable=False)
 
 
 @dataclass(slots=True, eq=False)

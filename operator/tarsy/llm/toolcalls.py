@@ -1,4 +1,4 @@
-"""Tool calls put together from the pieces of a stream.
+"""Tool calls put together from the pieces of a stream, and their arguments as they go back.
 
 Compatible servers disagree about how: most number the calls, some number every call 0 and give each a new id, some
 give no id at all, some repeat the name in every piece. A call keeps the id its server gave it; one without a usable
@@ -14,6 +14,7 @@ from tarsy.llm.names import ToolNames
 from tarsy.llm.text import encodable
 from tarsy.record.messages import ToolCall
 
+MOST_CALLS = 256
 _USABLE_ID = re.compile(r"[!-~]{1,128}")
 
 
@@ -46,6 +47,11 @@ class ToolCallAssembler:
         if arguments:
             call.arguments.append(arguments)
 
+    @property
+    def count(self) -> int:
+        """How many calls have begun."""
+        return len(self._calls)
+
     def calls(self) -> tuple[ToolCall, ...]:
         """All calls, in the order in which they began."""
         taken: set[str] = set()
@@ -74,3 +80,19 @@ class ToolCallAssembler:
         elif id and not current.id:
             current.id = id
         return current
+
+
+def sendable_arguments(text: str) -> str:
+    """The arguments as the model wrote them, if they are a JSON object.
+
+    Servers with chat templates parse them and refuse the conversation otherwise, so anything else is wrapped: the
+    model still sees what it wrote.
+    """
+    text = encodable(text)
+    try:
+        parsed = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        parsed = None
+    if parsed == {}:
+        return "{}"
+    return text if isinstance(parsed, dict) else json.dumps({"malformed_arguments": text}, ensure_ascii=False)

@@ -2,7 +2,7 @@
 
 A call that may have reached the server is made again only when its tool is listed as repeatable; otherwise the model
 is told that the outcome is unknown. Everything that came from a server passes `_answer` on its way out, the one
-place where results are masked.
+place where results are masked; what servers say of themselves passes `_plainly`.
 """
 
 import asyncio
@@ -15,21 +15,24 @@ from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any
 
+from tarsy.masking import InvalidPattern
 from tarsy.mcp.arguments import is_sendable, parse_arguments
 from tarsy.mcp.content import render
 from tarsy.mcp.errors import ConnectionLost, McpError
 from tarsy.mcp.link import Policy, Reach, Resolve, UrlAllowed, any_url
 from tarsy.mcp.schema import ArgumentSchema
 from tarsy.mcp.server import ToolServer
-from tarsy.plan.model import ServerPlan
+from tarsy.plan.model import MaskingPlan, ServerPlan
 from tarsy.record.messages import ToolDefinition, ToolOutcome
 
 _LISTED = 40
 _BACKOFF = (0.25, 0.75)
 log = logging.getLogger(__name__)
 Mask = Callable[[str], str]
+MaskOf = Callable[[MaskingPlan], Mask]
 _LARGE = 65_536  # characters from which on masking would hold up the event loop
 _WITHHELD = "The answer could not be searched for secrets and is withheld. Ask for less of it, or for something else."
+_WITHHELD_WORDS = "What it says could not be searched for secrets and is withheld."
 _SEPARATOR = re.compile(r"\.|__")  # the name of a server has neither
 
 
@@ -40,12 +43,20 @@ class McpToolbox:
         servers: The opened servers by name.
         unavailable: A sentence for each server that could not be opened.
         mask: Takes secrets out of every answer; an answer that it cannot mask is withheld (fail closed, DESIGN 6).
+        masks: The same by name of server, for those that have their own.
     """
 
-    def __init__(self, servers: Mapping[str, ToolServer], unavailable: Mapping[str, str], mask: Mask) -> None:
+    def __init__(
+        self,
+        servers: Mapping[str, ToolServer],
+        unavailable: Mapping[str, str],
+        mask: Mask,
+        masks: Mapping[str, Mask] = MappingProxyType({}),
+    ) -> None:
         self._servers = servers
         self._mask = mask
-        self._unavailable = dict(unavailable)
+        self._masks = masks
+        self._unavailable = {name: self._plainly(name, sentence) for name, sentence in unavailable.items()}
         definitions = [definition for name in sorted(servers) for definition in servers[name].definitions]
         self._tools = {definition.name: definition for definition in definitions}
         self._schemas: dict[str, ArgumentSchema] = {}
@@ -63,7 +74,8 @@ class McpToolbox:
     @property
     def instructions(self) -> Mapping[str, str]:
         """What servers themselves say about their use, by name of server."""
-        return {name: server.instructions for name, server in self._servers.items() if server.instructions}
+        told = {name: server.instructions for name, server in self._servers.items() if server.instructions}
+        return {name: self._plainly(name, text) for name, text in told.items()}
 
     def split(self, name: str) -> tuple[str, str]:
         """`server.tool` (or `server__tool`) taken apart; ("", name) when it is neither."""
@@ -128,12 +140,21 @@ class McpToolbox:
     async def _answer(self, server: ToolServer, text: str, *, is_error: bool) -> ToolOutcome:
         """The one way out for what came from a server."""
         text = server.redact(text)
+        mask = self._masks.get(server.plan.name, self._mask)
         try:
-            masked = await asyncio.to_thread(self._mask, text) if len(text) > _LARGE else self._mask(text)
+            masked = await asyncio.to_thread(mask, text) if len(text) > _LARGE else mask(text)
         except Exception as error:
             log.warning("an answer of tool server %s was withheld: %s", server.plan.name, type(error).__name__)
             return ToolOutcome(_WITHHELD, is_error=True)
         return ToolOutcome(masked, is_error=is_error)
+
+    def _plainly(self, server: str, text: str) -> str:
+        """What a server, or its failure, says of itself: masked like its answers."""
+        try:
+            return self._masks.get(server, self._mask)(text)
+        except Exception as error:
+            log.warning("what tool server %s says of itself was withheld: %s", server, type(error).__name__)
+            return _WITHHELD_WORDS
 
     async def _failure(self, server: ToolServer, tool: str, reason: str) -> ToolOutcome:
         return await self._answer(server, f"{server.plan.name}.{tool} failed: {reason}.", is_error=True)
@@ -167,7 +188,8 @@ class McpToolboxes:
         resolve: Gives a declared environment variable or header its value, from its Secret where it stands in one.
         allow_stdio: Whether tool servers may run as child processes: on one machine, not in a cluster.
         url_allowed: Why a URL may not be used, or None.
-        mask: Takes secrets out of every answer.
+        mask: Takes secrets out of every answer of servers, where `mask_of` is not given.
+        mask_of: The masker for the setting of a server; a server whose setting cannot be used is not opened.
         reach: Leads to every server instead of what its object says: to servers in this process.
     """
 
@@ -176,11 +198,13 @@ class McpToolboxes:
         resolve: Resolve,
         *,
         mask: Mask,
+        mask_of: MaskOf | None = None,
         allow_stdio: bool = False,
         url_allowed: UrlAllowed = any_url,
         reach: Reach | None = None,
     ) -> None:
         self._mask = mask
+        self._mask_of = mask_of
         self._policy = Policy(resolve, ssl.create_default_context(), allow_stdio, url_allowed, reach)
 
     @asynccontextmanager
@@ -190,14 +214,20 @@ class McpToolboxes:
         Args:
             servers: The servers of one agent execution.
         """
-        made = [ToolServer(plan, self._policy) for plan in servers]
+        unavailable: dict[str, str] = {}
+        masks: dict[str, Mask] = {}
+        for plan in servers:
+            try:
+                masks[plan.name] = self._mask_of(plan.masking) if self._mask_of else self._mask
+            except InvalidPattern as error:
+                unavailable[plan.name] = f"its masking cannot be used: {error.sentence}"
+        made = [ToolServer(plan, self._policy) for plan in servers if plan.name not in unavailable]
         try:
-            unavailable: dict[str, str] = {}
             async with asyncio.TaskGroup() as group:
                 for server in made:
                     group.create_task(_open(server, unavailable))
             opened = {server.plan.name: server for server in made if server.plan.name not in unavailable}
-            yield McpToolbox(opened, unavailable, self._mask)
+            yield McpToolbox(opened, unavailable, self._mask, masks)
         finally:
             await _close(made)
 

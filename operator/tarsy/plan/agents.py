@@ -187,7 +187,7 @@ class Agents:
         at_strategy = strategy[1] if strategy else None
         self._look.runs_on(how, choice.provider, at_strategy or choice.at)
         wish = (agent.spec.native_tools, At.of(agent) / "nativeTools") if agent else (None, choice.at)
-        work = self._providers.work(choice, how, wish)
+        work = self._providers.work(choice, how, wish, bool(servers[0]))
         change = self._providers.fallback(work, *fallback)
         if not wanted:
             return None
@@ -198,7 +198,7 @@ class Agents:
             name=name,
             agent=agent_name,
             strategy=how,
-            provider=choice.plan,
+            provider=choice.used_by(how),
             max_iterations=1 if not tools else iterations[0] if iterations else builtin.MAX_ITERATIONS,
             instructions=(agent.spec.instructions if agent else None) or "",
             servers=servers[0],

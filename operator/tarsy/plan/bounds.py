@@ -47,7 +47,7 @@ def budget(scope: Scope, of_run: Level[BudgetSpec]) -> tuple[Budget, Mapping[str
 
 
 def costs_are_known(agents: Iterable[AgentPlan], at_cost: At | None, look: Lookup) -> None:
-    """Reports every provider without rates when there is a budget in dollars, which stands in field `at_cost`."""
+    """Reports every provider of unknown rates when there is a budget in dollars, which stands in field `at_cost`."""
     if at_cost is None:
         return
     for agent in agents:
@@ -55,6 +55,7 @@ def costs_are_known(agents: Iterable[AgentPlan], at_cost: At | None, look: Looku
             if provider.rates is None:
                 look.report(
                     At(LLMProvider.KIND, provider.ref.namespace, provider.ref.name) / "rates",
-                    f"is not set, but {at_cost.kind} {at_cost.namespace}/{at_cost.name} has a budget in dollars "
+                    f"is not set and the price of {provider.model} is not known, but {at_cost.kind} "
+                    f"{at_cost.namespace}/{at_cost.name} has a budget in dollars "
                     f"({at_cost.path}); set inputPerMillion and outputPerMillion, or leave costUSD out",
                 )

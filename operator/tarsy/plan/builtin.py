@@ -1,24 +1,16 @@
 """What holds when no object says otherwise, and which strategies fit which models (reference sections 1.5, 1.7, 2).
 
-Decision: the strategy decides the backend and a provider's type says which backends it has, so what does not fit is
-refused when the plan is made, not when it runs.
+Decision: the strategy decides the family of the backend and a provider's type says which families it has, so what
+does not fit is refused when the plan is made, not when it runs. Which client of the family it is, is the provider's.
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from tarsy.plan.model import Strategy, SuccessPolicy
+from tarsy.plan.model import Backend, Strategy, SuccessPolicy
 
-
-class Backend(StrEnum):
-    """How a model is spoken to."""
-
-    LANGCHAIN = "langchain"
-    GOOGLE_NATIVE = "google-native"
-
-
+# By family: `openai-native` is of the family of `langchain`.
 BACKENDS: Final[Mapping[Strategy, Backend]] = MappingProxyType(
     {
         Strategy.REACT: Backend.LANGCHAIN,
@@ -38,6 +30,10 @@ PROVIDER_BACKENDS: Final[Mapping[str, frozenset[Backend]]] = MappingProxyType(
         "vertexai": frozenset({Backend.LANGCHAIN}),
     }
 )
+# The client for strategies of the langchain family that a type has when its provider names none.
+CLIENTS: Final[Mapping[str, Backend]] = MappingProxyType(
+    {"openai": Backend.OPENAI_NATIVE, "google": Backend.GOOGLE_NATIVE}
+)
 # Native tools, in the order of a plan, with their fields in the objects. They need the google-native backend.
 NATIVE_TOOLS: Final[Mapping[str, str]] = MappingProxyType(
     {"google_search": "googleSearch", "code_execution": "codeExecution", "url_context": "urlContext"}
@@ -54,23 +50,30 @@ SYNTHESIS_AGENT: Final = "synthesis-agent"
 EXECUTIVE_SUMMARY_AGENT: Final = "executive-summary"
 CHAT_AGENT: Final = "chat-agent"
 
-# Persona: reference section 1.11, "Synthesis persona".
+# The persona of reference section 1.11, "Synthesis persona", stands in the template; this is what it leaves open.
 SYNTHESIS_INSTRUCTIONS: Final = """\
-You are the incident commander. Several agents looked into the same alert, each by itself; you have the full history
-of each of them. Make one conclusion out of theirs.
-
-- Weigh evidence, not opinions: what a tool returned counts more than what an agent supposed.
-- Where agents agree for different reasons, give both reasons. Where they contradict each other, say which evidence
-  decides, or that none does.
-- Leave out an agent that only restates the alert.
-- Add nothing that no agent found.
-- End with how sure you are, HIGH, MEDIUM or LOW, and what would make you surer.
+- Where agents agree for different reasons, give both reasons.
+- Say what would make you surer: the one observation that is missing.
 """
 
 
 def runs_on(strategy: Strategy, provider_type: str) -> bool:
     """Whether providers of a type have the backend of a strategy."""
     return BACKENDS[strategy] in PROVIDER_BACKENDS[provider_type]
+
+
+def client(strategy: Strategy, provider_type: str, chosen: Backend | None) -> Backend:
+    """The backend of a strategy on a provider that chose `chosen` (None: its type's)."""
+    family = BACKENDS[strategy]
+    return (chosen or CLIENTS.get(provider_type, family)) if family is Backend.LANGCHAIN else family
+
+
+def usual_client(provider_type: str, chosen: Backend | None) -> Backend:
+    """The backend of a provider when no strategy asks for one: its own choice, else the one its type is best with."""
+    native = Backend.GOOGLE_NATIVE
+    if chosen is None and native in PROVIDER_BACKENDS[provider_type]:
+        return native
+    return client(STRATEGY, provider_type, chosen)
 
 
 def stand_in(own: Strategy, wanted: Strategy | None) -> Strategy:

@@ -82,6 +82,7 @@ def check(obj: AnyResource, catalog: Catalog) -> list[PlanError]:
             _check_chain(obj, look)
         case LLMProvider():
             look.native_tools_exist(obj)
+            look.thinking_fits(obj)
         case MCPServer():
             allow, deny = obj.spec.tools.allow, obj.spec.tools.deny
             if allow is not None and set(allow) <= set(deny):

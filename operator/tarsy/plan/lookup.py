@@ -15,14 +15,14 @@ from tarsy.plan.builtin import (
     NATIVE_TOOLS,
     PROVIDER_BACKENDS,
     SYNTHESIS_STRATEGIES,
-    Backend,
     runs_on,
     strategies_of,
 )
 from tarsy.plan.catalog import Catalog
 from tarsy.plan.errors import At, PlanError
-from tarsy.plan.model import ObjectRef, Strategy
+from tarsy.plan.model import Backend, ObjectRef, Strategy
 from tarsy.plan.scope import Shareable, admits, refusal
+from tarsy.plan.thinking import measures
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.chain import Stage
 from tarsy.resources.v1alpha1.common import McpSelection
@@ -132,6 +132,18 @@ class Lookup:
         for tool, field in NATIVE_TOOLS.items():
             if getattr(wishes, tool):
                 self.report(At.of(provider) / "nativeTools" / field, f"type {kind} has no native tools; leave it out")
+
+    def thinking_fits(self, provider: LLMProvider) -> None:
+        """Reports a measure of thinking that a provider's model does not know."""
+        kind, model, wish = provider.spec.type, provider.spec.model, provider.spec.thinking
+        if wish is None:
+            return
+        usable = measures(kind, model)
+        for field in wish.to_dict():
+            if field not in usable:
+                remedy = f"use {' or '.join(usable)} instead, or leave it out" if usable else "leave it out"
+                at = At.of(provider) / "thinking" / field
+                self.report(at, f"model {model} of type {kind} has no {field} of thinking; {remedy}")
 
     def stage_fits(self, stage: Stage, at: At) -> None:
         """Reports replicas of several agents, and agents of a stage that people could not tell apart."""

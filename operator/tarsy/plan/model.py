@@ -11,6 +11,8 @@ from typing import Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
+from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
+
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -25,6 +27,14 @@ class Strategy(StrEnum):
     SYNTHESIS = "synthesis"
     SYNTHESIS_NATIVE_THINKING = "synthesis-native-thinking"
     SINGLE_CALL = "single-call"
+
+
+class Backend(StrEnum):
+    """How a model is spoken to. Strategies name the family; in that of `langchain` a type's own client stands in."""
+
+    LANGCHAIN = "langchain"
+    OPENAI_NATIVE = "openai-native"
+    GOOGLE_NATIVE = "google-native"
 
 
 class SuccessPolicy(StrEnum):
@@ -60,28 +70,54 @@ class Value(_Frozen):
     secret: SecretKey | None = None
 
 
-class Rates(_Frozen):
-    """What a model costs, in US dollars for a million tokens; thinking is billed as output.
+class LongRates(_Frozen):
+    """What a call costs whose input has more than `above` tokens, all of it."""
 
-    `cached` is for input the provider had cached (None: as `input`).
-    """
-
+    above: int
     input: float
     output: float
     cached: float | None = None
 
 
+class Rates(_Frozen):
+    """What a model costs, in US dollars for a million tokens; thinking is billed as output.
+
+    `cached` is for input the provider had cached (None: as `input`). `as_of` is the date of the bundled table that
+    they are from; None when the provider object says them.
+    """
+
+    input: float
+    output: float
+    cached: float | None = None
+    long: LongRates | None = None
+    as_of: str | None = None
+
+
+class Thinking(_Frozen):
+    """How much a model thinks, in the one measure that it knows: tokens, a level, or an effort."""
+
+    budget: int | None = None
+    level: str | None = None
+    effort: str | None = None
+
+
 class ProviderPlan(_Frozen):
-    """One model of one provider. Without `rates` its cost is unknown, never zero."""
+    """One model of one provider. Without `rates` its cost is unknown, never zero; without `thinking` it thinks as much
+    as reference section 1.7 says for its model.
+
+    `backend` is the client for the strategy that uses it; plans older than this field were made for LangChain.
+    """
 
     ref: ObjectRef
     type: str
+    backend: Backend = Backend.LANGCHAIN
     model: str
     base_url: str | None = None
     api_key: SecretKey | None = None
     temperature: float | None = None
     max_output_tokens: int | None = None
     context_window: int | None = None
+    thinking: Thinking | None = None
     rates: Rates | None = None
 
 
@@ -102,6 +138,23 @@ class HttpTransport(_Frozen):
     headers: tuple[Value, ...] = ()
 
 
+class CustomMask(_Frozen):
+    """A masking pattern of a user, in RE2 syntax."""
+
+    name: str
+    pattern: str
+    replacement: str
+
+
+class MaskingPlan(_Frozen):
+    """What is taken out of texts: built-in patterns by group and by name, then the user's own."""
+
+    enabled: bool = True
+    groups: tuple[str, ...] = DEFAULT_GROUPS
+    patterns: tuple[str, ...] = DEFAULT_PATTERNS
+    custom: tuple[CustomMask, ...] = ()
+
+
 class ServerPlan(_Frozen):
     """One MCP server with what of it this agent may use.
 
@@ -116,6 +169,7 @@ class ServerPlan(_Frozen):
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     repeatable: tuple[str, ...] = ()
+    masking: MaskingPlan = MaskingPlan()
     init_seconds: float = 30.0
     call_seconds: float | None = None
 
@@ -194,7 +248,8 @@ class Plan(_Frozen):
 
     `chat` answers follow-up questions (None: none are taken). `objects` are all objects the plan came from, with
     generations. `namespace_limit` and `chain_limit` bound how many runs of the namespace and of the chain are in
-    progress at once (None: only the installation's own limit).
+    progress at once (None: only the installation's own limit). `alert_masking` is for what the run is about and its
+    runbook (None: the installation's).
     """
 
     version: Literal[1] = 1
@@ -204,6 +259,7 @@ class Plan(_Frozen):
     stages: tuple[StagePlan, ...]
     executive_summary: AgentPlan | None
     chat: AgentPlan | None = None
+    alert_masking: MaskingPlan | None = None
     limits: Limits = Limits()
     budget: Budget = Budget()
     namespace_limit: int | None = None

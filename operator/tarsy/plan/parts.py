@@ -8,9 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tarsy.plan.model import HttpTransport, ObjectRef, ProviderPlan, Rates, SecretKey, ServerPlan, StdioTransport, Value
+from tarsy.plan.model import (
+    CustomMask,
+    HttpTransport,
+    MaskingPlan,
+    ObjectRef,
+    ProviderPlan,
+    Rates,
+    SecretKey,
+    ServerPlan,
+    StdioTransport,
+    Thinking,
+    Value,
+)
+from tarsy.plan.rates import bundled
 from tarsy.resources.v1alpha1.common import McpSelection, SecretKeyRef
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
+from tarsy.resources.v1alpha1.masking import Masking
 from tarsy.resources.v1alpha1.mcp_server import EnvVar, Header, MCPServer
 
 
@@ -26,13 +40,16 @@ def provider_plan(provider: LLMProvider, ref: ObjectRef) -> ProviderPlan:
         temperature=spec.temperature,
         max_output_tokens=spec.max_output_tokens,
         context_window=spec.context_window,
+        thinking=Thinking(budget=spec.thinking.budget, level=spec.thinking.level, effort=spec.thinking.effort)
+        if spec.thinking
+        else None,
         rates=Rates(
             input=spec.rates.input_per_million,
             output=spec.rates.output_per_million,
             cached=spec.rates.cached_input_per_million,
         )
         if spec.rates
-        else None,
+        else bundled(spec.type, spec.model, spec.base_url),
     )
 
 
@@ -48,8 +65,22 @@ def server_plan(server: MCPServer, ref: ObjectRef, selection: McpSelection) -> S
         allow=spec.tools.allow or (),
         deny=spec.tools.deny,
         repeatable=spec.repeatable_tools,
+        masking=masking_plan(spec.masking),
         init_seconds=spec.timeouts.init_seconds,
         call_seconds=spec.timeouts.call_seconds,
+    )
+
+
+def masking_plan(masking: Masking) -> MaskingPlan:
+    """The plan's part for a masking setting."""
+    return MaskingPlan(
+        enabled=masking.enabled,
+        groups=masking.pattern_groups,
+        patterns=masking.patterns,
+        custom=tuple(
+            CustomMask(name=own.name, pattern=own.pattern, replacement=own.replacement)
+            for own in masking.custom_patterns
+        ),
     )
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tarsy.plan import builtin
+from tarsy.plan import builtin, gemini
 from tarsy.plan.errors import At
 from tarsy.plan.levels import Level, Scope, last_set
 from tarsy.plan.lookup import Lookup
-from tarsy.plan.model import FallbackPlan, ProviderPlan, Strategy
+from tarsy.plan.model import Backend, FallbackPlan, ProviderPlan, Strategy
 from tarsy.plan.parts import provider_plan
 from tarsy.resources.v1alpha1.agent import Agent
 from tarsy.resources.v1alpha1.common import FallbackEntry, NativeTools
@@ -30,15 +30,23 @@ class Choice:
     plan: ProviderPlan
     at: At
 
+    def used_by(self, strategy: Strategy) -> ProviderPlan:
+        """The provider's part of the plan, for an agent of this strategy."""
+        spec = self.provider.spec
+        chosen = Backend(spec.backend) if spec.backend else None
+        return self.plan.model_copy(update={"backend": builtin.client(strategy, spec.type, chosen)})
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an agent does with its provider: its strategy, and the native tools it has, each with its field."""
+    """What an agent does with its provider: its strategy, the native tools it has, each with its field, and whether
+    it has tools of servers too."""
 
     choice: Choice
     strategy: Strategy
     native_tools: dict[str, At]
     wish: Level[NativeTools]
+    tools: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +85,22 @@ class Providers:
             return None
         return self._named(*chosen)
 
-    def work(self, choice: Choice, strategy: Strategy, wish: Level[NativeTools]) -> Work:
+    def work(self, choice: Choice, strategy: Strategy, wish: Level[NativeTools], tools: bool) -> Work:
         """What an agent does with a provider; reports the native tools that it wants and cannot have.
+
+        Args:
+            choice: the provider.
+            strategy: of the agent.
+            wish: the agent's for native tools.
+            tools: whether it has tools of servers.
 
         An alert's wish is no error here: it is for those agents that can have it (see `resolve`).
         """
-        on, refused = self._native_tools(choice.provider, strategy, wish)
+        on, refused = self._native_tools(choice.provider, strategy, wish, tools)
         for at in refused.values():
             if at.kind == Agent.KIND:
                 self._look.report(at, self._no_native_tools(choice.provider, strategy))
-        return Work(choice, strategy, on, wish)
+        return Work(choice, strategy, on, wish, tools)
 
     def fallback(self, work: Work, *levels: Level[tuple[FallbackEntry, ...]]) -> Fallbacks:
         """What an agent changes to when its provider fails; the last level that is set counts, `[]` clears."""
@@ -109,14 +123,14 @@ class Providers:
             if choice.plan.ref == work.choice.plan.ref:
                 continue  # a change to itself is none
             strategy = builtin.stand_in(work.strategy, Strategy(entry.strategy) if entry.strategy else None)
-            on, refused = self._native_tools(choice.provider, strategy, work.wish)
+            on, refused = self._native_tools(choice.provider, strategy, work.wish, work.tools)
             if not builtin.runs_on(strategy, choice.provider.spec.type):
                 reasons.append(f"{choice.provider} has not the backend of strategy {strategy}")
             elif needed := [tool for tool in refused if tool in work.native_tools]:
                 fields = ", ".join(builtin.NATIVE_TOOLS[tool] for tool in needed)
                 reasons.append(f"{choice.provider} with strategy {strategy} has not {fields}")
             else:
-                plans.append(FallbackPlan(provider=choice.plan, strategy=strategy, native_tools=tuple(on)))
+                plans.append(FallbackPlan(provider=choice.used_by(strategy), strategy=strategy, native_tools=tuple(on)))
                 continue
             skipped.append(choice.plan.ref.name)
         if skipped and not plans:
@@ -134,15 +148,17 @@ class Providers:
         if provider is None or (from_defaults and not self._look.admitted(provider, self._scope.namespace, at)):
             return None
         self._look.native_tools_exist(provider)
+        self._look.thinking_fits(provider)
         return Choice(provider, provider_plan(provider, self._look.use(provider)), at)
 
     def _native_tools(
-        self, provider: LLMProvider, strategy: Strategy, wish: Level[NativeTools]
+        self, provider: LLMProvider, strategy: Strategy, wish: Level[NativeTools], tools: bool
     ) -> tuple[dict[str, At], dict[str, At]]:
         """The native tools that are on, and those that agent or alert want and cannot have, each with its field."""
         levels = ((provider.spec.native_tools, At.of(provider) / "nativeTools"), wish, self._of_alert)
-        native = builtin.BACKENDS[strategy] is builtin.Backend.GOOGLE_NATIVE
+        native = builtin.BACKENDS[strategy] is Backend.GOOGLE_NATIVE
         native = native and builtin.runs_on(strategy, provider.spec.type)
+        native = native and (not tools or gemini.combines_tools(provider.spec.model))
         on: dict[str, At] = {}
         refused: dict[str, At] = {}
         for tool, field in builtin.NATIVE_TOOLS.items():
@@ -156,7 +172,12 @@ class Providers:
         return on, refused
 
     def _no_native_tools(self, provider: LLMProvider, strategy: Strategy) -> str:
-        native = builtin.Backend.GOOGLE_NATIVE
+        native = Backend.GOOGLE_NATIVE
         if native not in builtin.PROVIDER_BACKENDS[provider.spec.type]:
             return f"{provider} of type {provider.spec.type} has no native tools; leave this out, or use another"
+        if builtin.BACKENDS[strategy] is native:
+            return (
+                f"model {provider.spec.model} of {provider} cannot have native tools beside the tools of servers; "
+                "leave this or the servers out, or use a model from Gemini 3 on"
+            )
         return f"strategy {strategy} cannot use native tools; leave this out, or use one with the backend {native}"

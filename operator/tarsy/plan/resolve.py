@@ -18,6 +18,7 @@ from tarsy.plan.errors import At, PlanInvalid
 from tarsy.plan.levels import Scope, last_set
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import AgentPlan, Plan, StagePlan, SuccessPolicy
+from tarsy.plan.parts import masking_plan
 from tarsy.plan.providers import Providers
 from tarsy.plan.select import search_path
 from tarsy.resources.v1alpha1.alert import AlertContent
@@ -129,6 +130,7 @@ def explain(
         stages=stages,
         executive_summary=summary,
         chat=chat,
+        alert_masking=masking_plan(scope.defaults.alert_masking) if scope.defaults.alert_masking else None,
         limits=bounds,
         budget=limit,
         namespace_limit=scope.defaults.max_concurrent,

@@ -87,7 +87,9 @@ class LoopState(BaseModel):
 
     `final_answer` is there once its finding was sent back to be repaired. `tokens_per_byte` is what the provider last
     counted of a request, `last_output` the tokens of its answer; `window` is the size to which a provider's refusals
-    of a conversation that was too long, `refusals` in a row, have brought down the model's window.
+    of a conversation that was too long, `refusals` in a row, have brought down the model's window. `fallback` is the
+    place, from 1, of the entry of the agent's fallback list that it is on (0: its own provider), and `tried` what the
+    providers before it said.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -104,6 +106,8 @@ class LoopState(BaseModel):
     last_output: int = 0
     window: int | None = None
     refusals: int = 0
+    fallback: int = 0
+    tried: tuple[str, ...] = ()
     usage: Usage = Usage()
 
 

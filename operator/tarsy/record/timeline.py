@@ -23,6 +23,7 @@ class EventType(StrEnum):
     URL_CONTEXT_RESULT = "url_context_result"
     ERROR = "error"
     NOTICE = "notice"
+    PROVIDER_FALLBACK = "provider_fallback"
     FINAL_ANALYSIS = "final_analysis"
     EXECUTIVE_SUMMARY = "executive_summary"
 

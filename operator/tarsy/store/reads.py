@@ -7,7 +7,8 @@ them has a newer revision, so it is read again.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from decimal import Decimal
+from typing import Any, Literal
 from uuid import UUID
 
 import asyncpg
@@ -27,6 +28,30 @@ class QueueDepth:
     pending: int
     running: int
     orphaned: int
+
+
+UsageBy = Literal["model", "provider", "chain", "alertType", "namespace"]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSum:
+    """What model calls used, summed under a name.
+
+    `cost_usd` is the sum of what is known, None when nothing is. `interrupted` calls were lost with their worker: they
+    are billed, and among those of unknown usage and cost.
+    """
+
+    name: str
+    investigations: int
+    calls: int
+    interrupted: int
+    input_tokens: int
+    output_tokens: int
+    thinking_tokens: int
+    cached_tokens: int
+    calls_of_unknown_usage: int
+    cost_usd: Decimal | None
+    calls_of_unknown_cost: int
 
 
 class Reads:
@@ -80,6 +105,10 @@ class Reads:
         """How many runs wait, run, and lack a worker."""
         (row,) = await self._fetch("queue_depth", "queue")
         return QueueDepth(**row)
+
+    async def usage(self, seconds: float, by: UsageBy) -> list[UsageSum]:
+        """What the model calls of the last so many seconds used, the dearest first."""
+        return [UsageSum(**row) for row in await self._fetch("usage", "the usage of models", seconds, by)]
 
     async def unfinished(self) -> set[UUID]:
         """Runs that are waiting or in progress."""

@@ -10,7 +10,6 @@ from contextlib import aclosing
 import pytest
 
 from integration.llm.conftest import KEY
-from integration.llm.standin import StandIn, delta, event, fail, hang, stream, text, usage
 from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.protocol import (
     Chunk,
@@ -28,6 +27,8 @@ from tarsy.llm.retry import Retrying
 from tarsy.plan.model import ProviderPlan, SecretKey
 from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
 from tarsy.record.usage import Usage
+from wire.openai import delta, event, fail, stream, text, usage
+from wire.server import StandIn, hang
 
 Plans = Callable[..., ProviderPlan]
 ASK = GenerateRequest([Message(Role.USER, "why?")], execution="e1")

@@ -79,6 +79,7 @@ async def test_a_call_that_a_dead_attempt_left_open_counts_as_estimated(pool: as
     assert replace(after, seconds=0.0) == replace(before, seconds=0.0)
     assert 0 < before.seconds < 60 and before.stages == {ids.stage_id(run, 0)}
     assert not (await record(pool, run)).cost_complete
+    assert not (await record(pool, run)).usage.complete
 
 
 async def test_a_call_left_open_at_the_end_makes_the_cost_incomplete(pool: asyncpg.Pool) -> None:
@@ -88,6 +89,7 @@ async def test_a_call_left_open_at_the_end_makes_the_cost_incomplete(pool: async
     await Runs(pool).finish(run, 1, RunOutcome(State.FAILED, failure=Failure("X", "x")))
 
     assert not (await record(pool, run)).cost_complete
+    assert not (await record(pool, run)).usage.complete
 
 
 async def test_the_first_limit_reached_stays_and_survives(pool: asyncpg.Pool) -> None:

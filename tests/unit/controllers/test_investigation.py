@@ -10,6 +10,7 @@ from tarsy.controllers.cache import Cache
 from tarsy.controllers.investigation import ACCEPTED_UID, Desk, _masked, reconcile
 from tarsy.controllers.projection import project
 from tarsy.masking import MaskingFailed, default_masker
+from tarsy.plan.model import MaskingPlan
 from tarsy.record.run import DesiredState, State
 from tarsy.resources.v1alpha1 import InvestigationStatus
 from unit.controllers.builders import NOW, OTHER_UID, UID, investigation, raw, record
@@ -150,7 +151,22 @@ async def test_investigation_of_another_alert_of_that_name_waits() -> None:
 )
 async def test_alert_is_stored_masked_and_as_it_came_where_masking_fails(mask: Any, stored: str) -> None:
     desk = replace(World().desk(), mask=mask)
-    assert await _masked("password: hunter22", desk) == stored
+    assert await _masked("password: hunter22", None, desk) == stored
+
+
+@pytest.mark.parametrize(
+    ("setting", "stored"),
+    [
+        (MaskingPlan(enabled=False), "password: hunter22"),
+        (MaskingPlan(groups=("cloud",)), "password: hunter22"),
+        (MaskingPlan(groups=("basic",)), "password: [MASKED_PASSWORD]"),
+        (MaskingPlan(groups=("nosuch",)), "PASSWORD: HUNTER22"),
+    ],
+    ids=["off", "other groups", "its group", "what cannot be used gives way to the installation's"],
+)
+async def test_alert_is_masked_as_the_namespace_says(setting: MaskingPlan, stored: str) -> None:
+    desk = replace(World().desk(), mask=str.upper)
+    assert await _masked("password: hunter22", setting, desk) == stored
 
 
 async def test_status_that_is_not_the_records_is_published_again_unless_that_is_due_anyway() -> None:

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.llm.errors import classify, clean, retry_after
+from tarsy.llm.errors import classify
 from tarsy.llm.protocol import ModelError, ModelErrorCode
+from tarsy.llm.refusal import clean, retry_after
 
 KEY = "sk-0123456789abcdefSECRET"
 REQUEST = httpx2.Request("POST", "http://model.example/v1/chat/completions")

@@ -4,10 +4,14 @@ import asyncio
 
 import pytest
 
+from tarsy.llm.langchain import LangChainProvider
+from tarsy.llm.openai_native import OpenAINativeProvider
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.registry import ModelRegistry, SecretProblem
+from tarsy.llm.registry import ModelRegistry, SecretProblem, build_client
 from tarsy.llm.scripted import ScriptedClient
-from tarsy.plan.model import ObjectRef, ProviderPlan, SecretKey
+from tarsy.plan.model import Backend, ObjectRef, ProviderPlan, SecretKey
+
+CLIENTS = {Backend.OPENAI_NATIVE: OpenAINativeProvider, Backend.LANGCHAIN: LangChainProvider}
 
 
 def plan(
@@ -98,6 +102,16 @@ async def test_an_unsupported_type_names_what_is_supported() -> None:
         async with registry.client(plan(type="abacus")):
             pass
     assert raised.value.code is ModelErrorCode.INVALID_REQUEST and not raised.value.retryable
+
+
+def test_a_provider_has_the_client_of_its_backend() -> None:
+    made = {backend: build_client(plan().model_copy(update={"backend": backend}), None) for backend in CLIENTS}
+    assert {backend: type(client) for backend, client in made.items()} == CLIENTS
+
+
+@pytest.mark.parametrize("type", ["anthropic", "google", "xai"])
+def test_every_type_can_be_spoken_to_through_langchain(type: str) -> None:
+    assert isinstance(build_client(plan(type=type), None), LangChainProvider)
 
 
 async def test_the_registry_is_bounded_and_never_closes_a_client_in_use() -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from tarsy.masking import MaskingFailed, default_masker
-from tarsy.mcp.toolbox import McpToolbox
+from tarsy.masking import Maskers, MaskingFailed, default_masker
+from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
+from tarsy.plan.model import HttpTransport, MaskingPlan, ObjectRef, ServerPlan, Value
 
 
 class Server:
@@ -31,3 +32,42 @@ async def test_answer_that_cannot_be_masked_is_withheld_and_says_so() -> None:
 
     answer = await McpToolbox({}, {}, broken)._answer(Server(), "password: hunter22", is_error=False)  # type: ignore[arg-type]
     assert answer.is_error and "withheld" in answer.content and "hunter22" not in answer.content
+
+
+async def test_a_server_with_masking_of_its_own_gets_that() -> None:
+    box = McpToolbox({}, {}, default_masker().mask, {"kubernetes": Maskers().of(MaskingPlan(enabled=False))})
+    answer = await box._answer(Server(), "password: hunter22", is_error=False)  # type: ignore[arg-type]
+    assert answer.content == "password: hunter22"
+
+
+async def test_a_server_whose_masking_cannot_be_used_is_not_opened_and_says_so() -> None:
+    async def resolve(value: Value) -> str:
+        raise AssertionError("it is opened")
+
+    plan = ServerPlan(
+        ref=ObjectRef(kind="MCPServer", namespace="team-a", name="kubernetes"),
+        name="kubernetes",
+        transport=HttpTransport(url="http://127.0.0.1:1/mcp", headers=(Value(name="x", value="y"),)),
+        masking=MaskingPlan(groups=("nosuch",)),
+    )
+    async with McpToolboxes(resolve, mask=str, mask_of=Maskers().of).open([plan]) as box:
+        assert not box.tools
+        assert "no pattern group 'nosuch'" in box.unavailable["kubernetes"]
+
+
+def _broken(text: str) -> str:
+    raise MaskingFailed("too slow")
+
+
+def test_why_a_server_is_missing_and_what_servers_say_of_themselves_is_masked() -> None:
+    class Told(Server):
+        instructions = "log in with password: hunter22"
+        definitions = ()
+
+    servers, missing = {"kubernetes": Told()}, {"wiki": "refused https://bob:hunter22@wiki.example"}
+    box = McpToolbox(servers, missing, default_masker().mask)  # type: ignore[arg-type]
+    assert box.instructions == {"kubernetes": "log in with password: [MASKED_PASSWORD]"}
+    assert box.unavailable == {"wiki": "refused https://bob:[MASKED_PASSWORD]@wiki.example"}
+    withheld = McpToolbox(servers, missing, _broken)  # type: ignore[arg-type]
+    assert "hunter22" not in f"{withheld.instructions}{withheld.unavailable}"
+    assert "withheld" in withheld.instructions["kubernetes"] and "withheld" in withheld.unavailable["wiki"]

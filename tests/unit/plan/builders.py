@@ -35,9 +35,8 @@ def provider(name: str = "model", namespace: str = TEAM, **spec: Any) -> LLMProv
 
 
 def google(name: str = "gemini", namespace: str = TEAM, **spec: Any) -> LLMProvider:
-    """A provider of the type with native tools. Its kind does not admit the type yet, what a plan makes of it does."""
-    made = provider(name, namespace, **spec)
-    return made.model_copy(update={"spec": made.spec.model_copy(update={"type": "google"})})
+    """A provider of the type with native tools."""
+    return provider(name, namespace, **{"type": "google", "model": "gemini-3-pro", **spec})
 
 
 def server(name: str = "kube", namespace: str = TEAM, **spec: Any) -> MCPServer:

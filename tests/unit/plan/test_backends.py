@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tarsy.plan.builtin import BACKENDS, PROVIDER_BACKENDS, Backend
+from tarsy.plan.builtin import BACKENDS, CLIENTS, PROVIDER_BACKENDS
 from tarsy.plan.errors import PlanInvalid
-from tarsy.plan.model import Strategy
+from tarsy.plan.model import Backend, Strategy
 from tarsy.resources.meta import AnyResource
 from unit.plan.builders import agent, alert, chain, defaults, google, plan_of, provider, stage
 
@@ -104,3 +104,49 @@ def test_an_alerts_native_tool_that_no_agent_can_have_is_its_error() -> None:
         "Alert spec.nativeTools.urlContext": "no agent of Chain team-a/pods has a provider and a strategy with native "
         "tools; leave this out, or run another chain"
     }
+
+
+@pytest.mark.parametrize(
+    ("made", "backend"),
+    [
+        (provider(), Backend.OPENAI_NATIVE),
+        (provider(backend="openai-native"), Backend.OPENAI_NATIVE),
+        (provider(backend="langchain"), Backend.LANGCHAIN),
+        (google("model"), Backend.GOOGLE_NATIVE),
+        (google("model", backend="langchain"), Backend.LANGCHAIN),
+    ],
+    ids=["openai", "openai, native", "openai, langchain", "google", "google, langchain"],
+)
+def test_the_client_of_the_langchain_family_is_the_providers_choice_or_its_types(
+    made: AnyResource, backend: Backend
+) -> None:
+    stages = [stage(replicas=2), stage("other", name="other")]
+    plan = plan_of([agent(), agent("other", strategy="react"), made, chain(stages=stages)])
+    synthesis, summary, chat = plan.stages[0].synthesis, plan.executive_summary, plan.chat
+    assert synthesis is not None and summary is not None and chat is not None
+    agents = [*plan.stages[0].agents, *plan.stages[1].agents, synthesis, summary, chat]
+    assert {item.provider.backend for item in agents} == {backend}
+
+
+def test_a_native_strategy_has_its_own_client_whatever_the_provider_chose() -> None:
+    chosen = google(backend="langchain")
+    plan = plan_of([agent(strategy="native-thinking"), chosen, chain(llmProvider="gemini")])
+    assert plan.stages[0].agents[0].provider.backend is Backend.GOOGLE_NATIVE
+
+
+def test_a_fallback_has_the_client_of_its_own_provider_and_strategy() -> None:
+    entries = [
+        {"llmProvider": "spare"},
+        {"llmProvider": "gemini", "strategy": "native-thinking"},
+        {"llmProvider": "gemini"},
+    ]
+    objects = [agent(), provider(), provider("spare", backend="langchain"), google(), chain(fallback=entries)]
+    made = plan_of(objects).stages[0].agents[0]
+    assert made.provider.backend is Backend.OPENAI_NATIVE
+    backends = [item.provider.backend for item in made.fallback]
+    assert backends == [Backend.LANGCHAIN, Backend.GOOGLE_NATIVE, Backend.GOOGLE_NATIVE]
+
+
+def test_only_the_langchain_family_has_clients_to_choose_from() -> None:
+    assert set(CLIENTS) <= set(PROVIDER_BACKENDS)
+    assert Backend.OPENAI_NATIVE not in {*BACKENDS.values(), *(b for all in PROVIDER_BACKENDS.values() for b in all)}

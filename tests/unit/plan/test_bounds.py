@@ -69,7 +69,7 @@ def test_a_budget_in_dollars_needs_the_rates_of_every_model_of_the_run(place: st
     ]
     (message,) = {error.message for error in raised.value.errors}
     assert message == (
-        f"is not set, but {at[place]} has a budget in dollars (spec.budget.costUSD); "
+        f"is not set and the price of m is not known, but {at[place]} has a budget in dollars (spec.budget.costUSD); "
         "set inputPerMillion and outputPerMillion, or leave costUSD out"
     )
 

@@ -13,6 +13,7 @@ from tarsy.resources.v1alpha1.chain import Stage
 from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
 from tarsy.resources.v1alpha1.common import AllowedNamespaces, LabelRequirement, LocalRunbook, Runbook
 from tarsy.resources.v1alpha1.investigation import InvestigationSpec
+from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
 from tarsy.resources.v1alpha1.mcp_server import EnvVar, Header, Transport
 
 REF = {"configMapKeyRef": {"name": "cm", "key": "k"}}
@@ -231,6 +232,21 @@ CASES = [
             id=id_,
         )
         for name, id_ in (("m" * 41, "too long"), ("my.server", "dot"))
+    ),
+    *(
+        Case(Thinking, "self.budget", good, bad, id=id_)
+        for good, bad, id_ in (
+            ({"budget": -1}, {}, "none"),
+            ({"level": "low"}, {"level": "low", "budget": 0}, "two"),
+            ({"effort": "high"}, {"effort": "high", "level": "low"}, "other two"),
+        )
+    ),
+    Case(
+        LLMProviderSpec,
+        "openai-native",
+        {"type": "openai", "model": "m", "backend": "openai-native"},
+        {"type": "google", "model": "m", "backend": "openai-native"},
+        id="other type",
     ),
     Case(
         InvestigationDefaults,

@@ -62,6 +62,29 @@ LOOP_LIMITS = {
     "contextTokens": (1024, 100_000_000),
     "findingRepairs": (0, 1),
 }
+OWN = {"name": "a", "pattern": "b", "replacement": "-"}
+MASKING_LIMITS = (
+    *(
+        ({field: [f"n{n}" for n in range(most)]}, {field: [f"n{n}" for n in range(most + 1)]})
+        for field, most in (("patternGroups", 16), ("patterns", 32))
+    ),
+    ({"patterns": ["a" * 63]}, {"patterns": ["a" * 64]}),
+    ({"patternGroups": ["a", "b"]}, {"patternGroups": ["a", "a"]}),
+    ({"enabled": False}, {"enabled": "no"}),
+    *(
+        ({"customPatterns": [OWN | {field: "a" * most}]}, {"customPatterns": [OWN | {field: "a" * (most + 1)}]})
+        for field, most in (("name", 63), ("pattern", 1024), ("replacement", 256))
+    ),
+    *(
+        ({"customPatterns": [OWN | {field: "a"}]}, {"customPatterns": [OWN | {field: ""}]})
+        for field in ("name", "pattern", "replacement")
+    ),
+    (
+        {"customPatterns": [OWN | {"name": f"n{n}"} for n in range(32)]},
+        {"customPatterns": [OWN | {"name": f"n{n}"} for n in range(33)]},
+    ),
+    ({"customPatterns": [OWN, OWN | {"name": "b"}]}, {"customPatterns": [OWN, OWN]}),
+)
 TIMEOUTS = (
     "investigationSeconds",
     "iterationSeconds",
@@ -123,6 +146,11 @@ def selection(*names):
         (provider(rates=rates(inputPerMillion=0)), provider(rates=rates(inputPerMillion=-0.01))),
         (provider(rates=rates(outputPerMillion=1_000_000)), provider(rates=rates(outputPerMillion=1_000_000.1))),
         (provider(rates=rates(cachedInputPerMillion=0)), provider(rates=rates(cachedInputPerMillion=-1))),
+        *(
+            (make(good), make(bad))
+            for make in (lambda masking: server(masking=masking), lambda masking: defaults(alertMasking=masking))
+            for good, bad in MASKING_LIMITS
+        ),
         (
             defaults(runbookHosts=[{"host": "wiki.example:8443"}]),
             defaults(runbookHosts=[{"host": "https://wiki.example"}]),

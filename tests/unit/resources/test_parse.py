@@ -140,6 +140,7 @@ def test_bad_alert_is_told_field_and_remedy(spec, path, remedy):
         ("LLMProvider", {"type": "telepathy", "model": "m"}, "spec.type"),
         ("LLMProvider", {"type": "openai", "model": "m", "baseURL": "localhost:8000"}, "spec.baseURL"),
         ("LLMProvider", {"type": "openai", "model": "m", "temperature": 2.1}, "spec.temperature"),
+        ("LLMProvider", {"type": "openai", "model": "m", "backend": "sdk"}, "spec.backend"),
         ("Investigation", {}, "spec"),
         ("Investigation", {"alert": {"alertType": "a"}}, "spec.alert"),
         ("Investigation", {"alertRef": {"name": "a"}, "desiredState": "Paused"}, "spec.desiredState"),

@@ -28,6 +28,7 @@ from tarsy.resources.v1alpha1.common import (
     SuccessPolicy,
     Timeouts,
 )
+from tarsy.resources.v1alpha1.masking import Masking
 
 DEFAULTS_NAME = "default"
 
@@ -46,6 +47,9 @@ class InvestigationDefaultsSpec(Model):
         default=(),
         max_length=32,
         description="Hosts that alerts may name runbooks of by URL, beside the operator's own.",
+    )
+    alert_masking: Masking | None = Field(
+        default=None, description="What is taken out of alerts and runbooks; as for tool servers when not set."
     )
     fallback: Fallback | None = Field(default=None, description=FALLBACK)
     timeouts: Timeouts | None = Field(default=None, description="Time limits of runs.")

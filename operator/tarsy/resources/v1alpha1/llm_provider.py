@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource
-from tarsy.resources.schema import HttpUrl, Model
+from tarsy.resources.schema import HttpUrl, Model, Rule
 from tarsy.resources.v1alpha1.common import (
     MESSAGE_COLUMN,
     READY_COLUMNS,
@@ -32,10 +32,53 @@ class Rates(Model):
     )
 
 
+class Thinking(Model):
+    """How much the model thinks before it answers, in the one measure that its provider knows."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "(has(self.budget) ? 1 : 0) + (has(self.level) ? 1 : 0) + (has(self.effort) ? 1 : 0) == 1",
+            "set exactly one of budget, level and effort",
+            lambda self: [self.budget, self.level, self.effort].count(None) == 2,
+        ),
+    )
+
+    budget: int | None = Field(
+        default=None,
+        ge=-1,
+        le=1_000_000,
+        description="Tokens (Claude; Gemini up to 2.5, where 0 is none at all and -1 leaves it to the model).",
+    )
+    level: Literal["minimal", "low", "medium", "high"] | None = Field(
+        default=None, description="A level (Gemini 3 and newer)."
+    )
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = Field(
+        default=None, description="An effort, in the provider's own words (OpenAI, Claude, Grok)."
+    )
+
+
 class LLMProviderSpec(Model):
     """Which model, and how it is called."""
 
-    type: Literal["openai"] = Field(description="Whose API is spoken: openai, and all that is compatible.")
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "!has(self.backend) || self.backend != 'openai-native' || self.type == 'openai'",
+            "openai-native speaks the API of type openai only; leave backend out",
+            lambda self: self.backend != "openai-native" or self.type == "openai",
+            field="backend",
+        ),
+    )
+
+    type: Literal["openai", "google", "anthropic", "xai"] = Field(
+        description="Whose API is spoken: openai, and all that is compatible; google: Gemini; anthropic: Claude; "
+        "xai: Grok. All but openai need the package of that extra (tarsy-operator[anthropic]) beside the operator."
+    )
+    backend: Literal["openai-native", "langchain"] | None = Field(
+        default=None,
+        description="The client that speaks to it. Not set: the type's own, which keeps a model's reasoning "
+        "(openai-native costs far less CPU than langchain). langchain goes through LangChain and the provider's "
+        "package; strategies that need Gemini's own client have it all the same.",
+    )
     model: Annotated[str, StringConstraints(min_length=1, max_length=253)] = Field(description="Name of the model.")
     api_key_secret_ref: SecretKeyRef | None = Field(
         default=None, description="The API key; not set for servers that want none."
@@ -50,11 +93,18 @@ class LLMProviderSpec(Model):
     context_window: int | None = Field(
         default=None, ge=1024, le=100_000_000, description="How many tokens the model can read at once."
     )
+    thinking: Thinking | None = Field(
+        default=None,
+        description="How much it thinks. Not set: Gemini 2.5 Pro 32768 tokens, 2.5 Flash 24576, newer ones level high; "
+        "others as their provider does.",
+    )
     native_tools: NativeTools | None = Field(
         default=None, description="Its native tools that are on where neither agent nor alert says otherwise."
     )
     rates: Rates | None = Field(
-        default=None, description="What it costs; not set: unknown, and budgets in dollars refuse it."
+        default=None,
+        description="What it costs; not set: the list price of a well-known model at its maker's own address, else "
+        "unknown, and budgets in dollars refuse it.",
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Which other namespaces may use it; none when not set."

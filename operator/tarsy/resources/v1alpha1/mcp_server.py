@@ -19,6 +19,7 @@ from tarsy.resources.v1alpha1.common import (
     Seconds,
     SecretSource,
 )
+from tarsy.resources.v1alpha1.masking import Masking
 
 MAX_NAME = 40
 
@@ -129,6 +130,9 @@ class MCPServerSpec(Model):
         default=(),
         max_length=256,
         description="Tools that may be called again when a crash left it unknown whether a call was made.",
+    )
+    masking: Masking = Field(
+        default=Masking(), description="What is taken out of its answers before models, people and the record get them."
     )
     timeouts: McpTimeouts = Field(default=McpTimeouts(), description="Time limits, in seconds.")
     allowed_namespaces: AllowedNamespaces | None = Field(

@@ -64,3 +64,31 @@ LEFT JOIN LATERAL (
     WHERE s.execution = m.execution AND s.seq = m.seq AND s.call <= c.number ORDER BY s.call DESC LIMIT 1
 ) shown ON true
 WHERE c.id = $1 ORDER BY m.seq
+
+-- Model calls begun in the last $1 seconds that are over, summed by $2. A call that an attempt left open was billed, but
+-- nobody knows how much; one that was refused used nothing.
+-- name: usage
+SELECT CASE $2
+        WHEN 'model' THEN c.model
+        WHEN 'provider' THEN c.provider
+        WHEN 'chain' THEN i.chain_namespace || '/' || i.chain
+        WHEN 'alertType' THEN i.alert_type
+        ELSE i.namespace
+    END AS name,
+    count(DISTINCT i.id) AS investigations,
+    count(*) AS calls,
+    count(*) FILTER (WHERE c.state = 'interrupted') AS interrupted,
+    coalesce(sum(c.input_tokens), 0)::bigint AS input_tokens,
+    coalesce(sum(c.output_tokens), 0)::bigint AS output_tokens,
+    coalesce(sum(c.thinking_tokens), 0)::bigint AS thinking_tokens,
+    coalesce(sum(c.cached_tokens), 0)::bigint AS cached_tokens,
+    count(*) FILTER (WHERE c.input_tokens IS NULL AND NOT refused.so) AS calls_of_unknown_usage,
+    sum(c.cost_usd) AS cost_usd,
+    count(*) FILTER (WHERE c.cost_usd IS NULL AND NOT refused.so) AS calls_of_unknown_cost
+FROM llm_interaction c
+JOIN execution e ON e.id = c.execution
+JOIN stage s ON s.id = e.stage
+JOIN investigation i ON i.id = s.investigation,
+LATERAL (SELECT c.state = 'failed' AND c.input_tokens IS NULL AND c.estimated_tokens = 0 AS so) refused
+WHERE c.started_at >= now() - make_interval(secs => $1) AND c.state <> 'started'
+GROUP BY 1 ORDER BY sum(c.cost_usd) DESC NULLS LAST, sum(c.input_tokens) DESC NULLS LAST, 1

@@ -59,6 +59,10 @@ WITH run AS (
         cost_complete = i.cost_complete AND NOT EXISTS (
             SELECT FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
             WHERE s.investigation = $1 AND c.state = 'started'
+        ),
+        usage_complete = i.usage_complete AND NOT EXISTS (
+            SELECT FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
+            WHERE s.investigation = $1 AND c.state = 'started'
         )
     WHERE i.id = $1 AND i.state IN ('pending', 'running')
     RETURNING i.id, i.revision

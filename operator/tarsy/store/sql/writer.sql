@@ -92,7 +92,8 @@ WITH {_fence}, interrupted AS (
     UPDATE investigation i SET
         revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
         interrupted_model_calls = i.interrupted_model_calls + tally.calls,
-        cost_complete = i.cost_complete AND tally.calls = 0
+        cost_complete = i.cost_complete AND tally.calls = 0,
+        usage_complete = i.usage_complete AND tally.calls = 0
     FROM fence, tally WHERE i.id = fence.investigation
     RETURNING i.id, i.revision, i.event_seq
 ), {_events}, left_open AS (
@@ -140,7 +141,8 @@ WITH {_fence}, interrupted AS (
     UPDATE investigation i SET
         revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
         interrupted_model_calls = i.interrupted_model_calls + tally.calls,
-        cost_complete = i.cost_complete AND tally.calls = 0
+        cost_complete = i.cost_complete AND tally.calls = 0,
+        usage_complete = i.usage_complete AND tally.calls = 0
     FROM fence, tally WHERE i.id = fence.investigation
     RETURNING i.id, i.revision, i.event_seq
 ), {_events}, left_open AS (

@@ -1,0 +1,176 @@
+"""`tarsy ask`: one question to one model, to try an LLMProvider by hand.
+
+With a cluster it uses the object and its Secret as a run would, with the rights of the caller's kubeconfig: who may
+not read the Secret cannot ask. Without one the key comes from `TARSY_MODEL_API_KEY`, which no cluster install reads.
+The answer is the only thing on standard output; thinking, tools of the provider, retries and usage go to the other.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import assert_never
+
+from rich.console import Console
+from rich.text import Text
+
+from tarsy.cli import plan_files
+from tarsy.cli.errors import AskError
+from tarsy.controllers.probing import as_plan
+from tarsy.engine.budget import cost
+from tarsy.kube.client import KubeClient
+from tarsy.kube.credentials import Secrets
+from tarsy.llm.protocol import (
+    Chunk,
+    CodeExecutionChunk,
+    EndChunk,
+    GenerateRequest,
+    GroundingChunk,
+    ModelError,
+    RetryChunk,
+    TextChunk,
+    ThinkingChunk,
+    ToolCallChunk,
+    UsageChunk,
+)
+from tarsy.llm.registry import ModelRegistry, SecretProblem
+from tarsy.plan.model import ProviderPlan, SecretKey
+from tarsy.record.messages import Message, Role
+from tarsy.record.text import clean
+from tarsy.record.usage import Usage
+from tarsy.resources.parse import InvalidResource, parse_as
+from tarsy.resources.v1alpha1.llm_provider import LLMProvider
+
+KEY_VARIABLE = "TARSY_MODEL_API_KEY"
+ANSWER_SECONDS = 600.0
+
+
+async def ask_cluster(
+    question: str, name: str, namespace: str, kubeconfig: str | Path | None, context: str | None
+) -> int:
+    """Asks the model of a cluster's LLMProvider; returns the exit status.
+
+    Raises:
+        AskError: there is no such LLMProvider, it is invalid, or the model gave no answer.
+        ApiError: the Kubernetes API refused or could not be reached.
+    """
+    async with await KubeClient.load(kubeconfig, context) as client:
+        found = await client.find("LLMProvider", namespace, name)
+        if found is None:
+            raise AskError(f"there is no LLMProvider {namespace}/{name}; see `kubectl get llmp -A`, and give -n")
+        try:
+            provider = parse_as(LLMProvider, found)
+        except InvalidResource as invalid:
+            raise AskError(f"LLMProvider {namespace}/{name} cannot be used: {invalid}") from None
+        return await ask(question, as_plan(provider), Secrets(client))
+
+
+async def ask_file(question: str, file: Path, *, provider_namespace: str) -> int:
+    """Asks the model of the only LLMProvider in a file; returns the exit status.
+
+    Raises:
+        AskError: the file holds no usable LLMProvider, or the model gave no answer.
+    """
+    manifests = plan_files.read([file], provider_namespace)
+    if manifests.problems:
+        raise AskError("; ".join(str(problem) for problem in manifests.problems))
+    providers = [obj for obj in manifests.objects.values() if isinstance(obj, LLMProvider)]
+    if len(providers) != 1:
+        raise AskError(f"{file} holds {len(providers)} LLMProviders; name a file with exactly one")
+    return await ask(question, as_plan(providers[0]), _from_environment)
+
+
+async def ask(
+    question: str,
+    provider: ProviderPlan,
+    secrets: Callable[[SecretKey], Awaitable[str]],
+    *,
+    out: Console | None = None,
+    beside: Console | None = None,
+) -> int:
+    """Streams one answer.
+
+    Args:
+        question: sent as it is.
+        provider: whose model.
+        secrets: fetches its key.
+        out: where the answer goes.
+        beside: where all else goes.
+
+    Raises:
+        AskError: the model gave no answer.
+    """
+    out, beside = out or Console(highlight=False), beside or Console(stderr=True, highlight=False)
+    models = ModelRegistry(secrets)
+    request = GenerateRequest(messages=[Message(Role.USER, question)], execution="tarsy-ask", agent="ask")
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS), models.client(provider) as client:
+            usage = await _show(client.generate(request), out, beside)
+    except TimeoutError:
+        raise AskError(f"the answer took longer than {ANSWER_SECONDS:g} s") from None
+    except ModelError as error:
+        raise AskError(f"{clean(error.message)} ({error.code.value})") from None
+    finally:
+        await models.aclose()
+    beside.print(Text(summary(provider, usage), style="dim"))
+    return 0
+
+
+def summary(provider: ProviderPlan, usage: Usage | None) -> str:
+    """The model, and what the answer used and cost, as far as it is known."""
+    told = [provider.model]
+    if usage is None or not usage.complete:
+        told.append("usage unknown")
+    else:
+        told.append(f"{usage.input_tokens:,} tokens in ({usage.cached_tokens:,} cached)")
+        told.append(f"{usage.output_tokens:,} out ({usage.thinking_tokens:,} thinking)")
+    dollars = cost(usage, provider.rates)
+    if dollars is None:
+        told.append("cost unknown")
+    else:
+        as_of = provider.rates.as_of if provider.rates else None
+        told.append(f"${dollars.normalize():f}" + (f" at list prices of {as_of}" if as_of else ""))
+    return ", ".join(told)
+
+
+async def _show(chunks: AsyncGenerator[Chunk, None], out: Console, beside: Console) -> Usage | None:
+    usage: Usage | None = None
+    thought = ended = False
+    async with aclosing(chunks) as stream:
+        async for chunk in stream:
+            if thought and not isinstance(chunk, ThinkingChunk):
+                beside.print()
+                thought = False
+            match chunk:
+                case TextChunk(text):
+                    out.print(Text(clean(text)), end="", soft_wrap=True)
+                    ended = text.endswith("\n")
+                case ThinkingChunk(text):
+                    thought = True
+                    beside.print(Text(clean(text), style="dim"), end="", soft_wrap=True)
+                case CodeExecutionChunk(code, output, _):
+                    beside.print(Text(f"[code]\n{clean(code)}\n{clean(output)}", style="dim"))
+                case GroundingChunk(_, queries, sources):
+                    pages = ", ".join(source.url for source in sources)
+                    beside.print(Text(f"[{'; '.join(clean(q) for q in queries)}] {clean(pages)}", style="dim"))
+                case ToolCallChunk(call):
+                    beside.print(Text(f"[calls {clean(call.name)}, which it was not given]", style="dim"))
+                case RetryChunk(error, seconds):
+                    beside.print(Text(f"{clean(error.message)}; again in {seconds:.1f} s", style="yellow"))
+                case UsageChunk(found):
+                    usage = found
+                case EndChunk():
+                    pass
+                case _:
+                    assert_never(chunk)
+    if not ended:
+        out.print()
+    return usage
+
+
+async def _from_environment(key: SecretKey) -> str:
+    value = os.environ.get(KEY_VARIABLE, "")
+    if not value:
+        raise SecretProblem("KeyMissing", f"there is no cluster to read it from; put the key into {KEY_VARIABLE}")
+    return value

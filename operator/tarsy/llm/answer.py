@@ -1,0 +1,62 @@
+"""One answer as it is read, whichever way it came: what only the end of the stream can tell is kept until then."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tarsy.llm.names import ToolNames, encode
+from tarsy.llm.protocol import (
+    Chunk,
+    EndChunk,
+    GenerateRequest,
+    ModelError,
+    ModelErrorCode,
+    TextChunk,
+    ToolCallChunk,
+    UsageChunk,
+)
+from tarsy.llm.text import TextJoiner
+from tarsy.llm.toolcalls import ToolCallAssembler
+from tarsy.record.usage import Usage
+
+
+class Reading:
+    """The state of one answer; a provider's own reading fills it and says what follows the text.
+
+    `started` is True once anything of the answer was received, `finish_reason` is empty until the server gave it.
+    """
+
+    def __init__(self, request: GenerateRequest, spell: Callable[[str], str] = encode) -> None:
+        """Takes how the request's tool names were sent."""
+        earlier = (call.name for message in request.messages for call in message.tool_calls)
+        names = ToolNames([*earlier, *(tool.name for tool in request.tools)], spell)
+        self.calls = ToolCallAssembler(names, f"{request.execution}/{len(request.messages)}")
+        self.text = TextJoiner()
+        self.usage: Usage | None = None
+        self.started = False
+        self.finish_reason = ""
+
+    def end(self, subject: str) -> Iterator[Chunk]:
+        """What follows the text; raises ModelError when the answer did not end as an answer ends."""
+        if text := self.text.end():
+            yield TextChunk(text)
+        calls = self.calls.calls() if self.finish_reason else ()
+        for call in calls:
+            yield ToolCallChunk(call)
+        if self.usage is not None:
+            yield UsageChunk(self.usage)
+        match self.finish_reason:
+            case "":
+                code, why = ModelErrorCode.PARTIAL_STREAM, "the stream ended in the middle of the answer"
+            case "content_filter":
+                code, why = ModelErrorCode.CONTENT_FILTER, "the server's content filter stopped the answer"
+            case "tool_calls" if not calls:
+                code, why = ModelErrorCode.SERVER, "the server announced tool calls but none came that can be read"
+            case reason:
+                yield EndChunk(reason, self.provider_state())
+                return
+        retryable = code is not ModelErrorCode.CONTENT_FILTER
+        raise ModelError(code, f"{subject}: {why}", retryable=retryable, started=self.started)
+
+    def provider_state(self) -> dict[str, Any] | None:
+        """What the provider wants back with this answer."""
+        return None

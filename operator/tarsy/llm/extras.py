@@ -1,0 +1,21 @@
+"""The packages that only some providers need, and the command that installs them.
+
+Decision: whether one is there is asked without importing it, so that a reconciler can ask too.
+"""
+
+from importlib.util import find_spec
+
+from tarsy.plan.model import Backend, ProviderPlan
+
+_LANGCHAIN = {"anthropic": "langchain_anthropic", "xai": "langchain_xai", "google": "langchain_google_genai"}
+
+
+def missing(provider: ProviderPlan) -> str | None:
+    """What to install for a provider; None when all is there."""
+    module = _LANGCHAIN.get(provider.type) if provider.backend is Backend.LANGCHAIN else None
+    if module is None or find_spec(module) is not None:
+        return None
+    package = module.replace("_", "-")
+    return (
+        f"the package {package} is not installed here; install it with: pip install 'tarsy-operator[{provider.type}]'"
+    )

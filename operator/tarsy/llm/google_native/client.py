@@ -1,0 +1,164 @@
+"""google-genai as this project wants it: nothing from the environment, no retries, one HTTP session that is ours.
+
+Loaded at first use (`google_native.provider`), because the SDK takes a second to import. Without retry options it
+would make a failed connection again by itself after up to ten seconds, so it gets options for one attempt. It takes
+keys, addresses and proxies from the environment where it is told none, so it is told all of them, and the last word
+is a middleware of our session: only headers of a short list leave the process. Redirects are not followed, since a
+key must not travel to where nobody sent it. There is no total timeout: the engine keeps the time.
+"""
+
+import itertools
+import re
+import ssl
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import aiohttp
+from google import genai
+from google.genai import types
+
+from tarsy.llm.google_native.conversation import config_of, contents_of
+from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
+from tarsy.llm.refusal import NOT_A_STREAM, not_a_stream
+from tarsy.plan.model import ProviderPlan
+
+DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com"
+API_VERSION = "v1beta"
+_CALL = "x-tarsy-call"  # never leaves the process
+_VERSION = re.compile(r"/(v\d+(?:alpha|beta)?\d*)/*\Z")
+_HEADERS = frozenset(
+    (
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "transfer-encoding",
+        "user-agent",
+        "x-goog-api-key",
+    )
+)
+
+
+class Gemini:
+    """One model on one server with one key.
+
+    Args:
+        provider: `base_url` is the API's address; a version at its end is used instead of v1beta.
+        key: None for servers that need none; then no key is sent.
+        http: closed by whoever made it.
+    """
+
+    def __init__(self, provider: ProviderPlan, key: str | None, http: "Http") -> None:
+        self._provider = provider
+        self._http = http
+        self._client = sdk(provider, key, http)
+
+    async def stream(self, request: GenerateRequest) -> AsyncGenerator[types.GenerateContentResponse, None]:
+        """Streams the SDK's responses; raises whatever it raises."""
+        config = config_of(request, self._provider)
+        with self._http.call() as headers:
+            config.http_options = types.HttpOptions(headers=headers)
+            stream = await self._client.aio.models.generate_content_stream(
+                model=self._provider.model,
+                contents=cast("list[Any]", contents_of(request.messages, self._provider.model)),
+                config=config,
+            )
+            async for response in stream:
+                yield response
+
+    async def aclose(self) -> None:
+        """Closes what the SDK opened beside our session."""
+        await self._client.aio.aclose()
+        self._client.close()
+
+
+def sdk(provider: ProviderPlan, key: str | None, http: "Http") -> genai.Client:
+    """The SDK's client for one server, on our session.
+
+    Args:
+        provider: `base_url` is the API's address; a version at its end is used instead of v1beta.
+        key: None for servers that need none.
+        http: closed by whoever made it.
+    """
+    base_url = provider.base_url or DEFAULT_BASE_URL
+    version = _VERSION.search(base_url)
+    return genai.Client(
+        vertexai=False,
+        api_key=key or "none",
+        http_options=types.HttpOptions(
+            base_url=base_url[: version.start()] if version else base_url,
+            api_version=version[1] if version else API_VERSION,
+            retry_options=types.HttpRetryOptions(attempts=1),
+            aiohttp_client=http.session,
+            async_client_args={"ssl": ssl.create_default_context(), "allow_redirects": False},
+        ),
+    )
+
+
+class Http:
+    """The session that all requests of one client go through; made in the loop that uses it.
+
+    Args:
+        key: None: no key is sent.
+        connect_seconds: for the connection and the TLS handshake.
+    """
+
+    def __init__(self, key: str | None, connect_seconds: float) -> None:
+        self._key = key
+        self._numbers = itertools.count()
+        self._answers: dict[str, aiohttp.ClientResponse] = {}
+        self.session = aiohttp.ClientSession(
+            connector=_Connector(connect_seconds),
+            trust_env=False,
+            middlewares=(self._only_ours,),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+    @contextmanager
+    def call(self) -> Iterator[dict[str, str]]:
+        """Headers for one request, whose connection is closed when the context is left before the answer's end.
+
+        The SDK's iterators hold each other in a cycle, so leaving them would leave the connection to the collector.
+        """
+        number = str(next(self._numbers))
+        try:
+            yield {_CALL: number}
+        finally:
+            if (response := self._answers.pop(number, None)) is not None:
+                response.close()
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self.session.close()
+
+    async def _only_ours(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        number = request.headers.get(_CALL, "")
+        for name in {name.lower() for name in request.headers} - _HEADERS:
+            del request.headers[name]
+        if self._key is None:
+            request.headers.pop("x-goog-api-key", None)
+        response = await handler(request)
+        self._answers[number] = response
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if response.status == 200 and kind in NOT_A_STREAM:
+            raise ModelError(ModelErrorCode.INVALID_REQUEST, not_a_stream(response.status, kind), retryable=False)
+        return response
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Bounds the connection only: the SDK gives every request a timeout of its own, which has no such part."""
+
+    def __init__(self, connect_seconds: float) -> None:
+        super().__init__(limit=0, keepalive_timeout=30.0)
+        self._connect_seconds = connect_seconds
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: Any, timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.connector.Connection:
+        """Connects as usual, within its own time."""
+        return await super().connect(req, traces, aiohttp.ClientTimeout(sock_connect=self._connect_seconds))

@@ -1,0 +1,116 @@
+"""What google-genai and aiohttp raise, told as one `ModelError`.
+
+A wrong key is a 400 with Google, a context that is too long is one too, so the reasons in the error's details decide
+before the status does. A quota of a day is not waited for.
+"""
+
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import aiohttp
+from google.genai import errors
+
+from tarsy.llm.protocol import ModelError, ModelErrorCode
+from tarsy.llm.refusal import clean, of_status, remedy, retry_after, words_of, words_of_text
+
+_KEY = re.compile(r"API_KEY_|API key (not valid|expired)|ACCESS_TOKEN_", re.IGNORECASE)
+_CONTEXT = re.compile(r"token count.{0,80}exceeds|exceeds the maximum number of tokens", re.IGNORECASE | re.DOTALL)
+_DELAY = re.compile(r"(\d{1,9}(?:\.\d+)?)s")
+
+
+def classify(error: BaseException, *, subject: str, secret: str | None, started: bool) -> ModelError:
+    """Turns whatever a call raised into a ModelError.
+
+    Args:
+        error: as it was raised.
+        subject: provider and model, the beginning of every message.
+        secret: the API key, which is taken out of every text.
+        started: whether anything of the answer was received before.
+    """
+    if isinstance(error, ModelError):
+        started = started or error.started
+        text = f"{subject}: {error.message}"
+        return ModelError(error.code, text, retryable=error.retryable, retry_after=error.retry_after, started=started)
+    wait: float | None = None
+    if isinstance(error, errors.APIError):
+        code, retryable, text, wait = _of_answer(error, secret)
+    else:
+        code, retryable, text = _of_type(error, secret, started)
+    return ModelError(code, f"{subject}: {text}", retryable=retryable, retry_after=wait, started=started)
+
+
+def _of_answer(error: errors.APIError, secret: str | None) -> tuple[ModelErrorCode, bool, str, float | None]:
+    body: Any = error.details
+    body = body.get("error", body) if isinstance(body, Mapping) else {"message": str(body)}
+    message = words_of(body)
+    words = clean(words_of_text(message) if message else "no words", secret)
+    status = error.code if isinstance(error.code, int) else 500
+    told = " ".join([words, *_reasons(body)])
+    code, retryable = of_status(status, body, words, overflow=status == 400 and bool(_CONTEXT.search(told)))
+    if status == 400 and _KEY.search(told):
+        code = ModelErrorCode.CREDENTIALS
+    elif status == 504:
+        code = ModelErrorCode.TIMEOUT
+    elif status == 429 and "PerDay" in told:
+        retryable = False
+    if code is ModelErrorCode.NOT_FOUND:
+        hint = " (check spec.model and spec.baseURL, which needs no version: v1beta is taken)"
+    else:
+        hint = remedy(code, status)
+    headers = getattr(error.response, "headers", None)
+    wait = _delay(body)
+    if wait is None and isinstance(headers, Mapping):
+        wait = retry_after(headers)
+    return code, retryable, f"the server answered {status}{hint}: {words}", wait if retryable else None
+
+
+def _of_type(error: BaseException, secret: str | None, started: bool) -> tuple[ModelErrorCode, bool, str]:
+    causes = list(_causes(error))
+    words = clean(f"{type(causes[-1]).__name__}: {causes[-1]}", secret)
+    if any(isinstance(cause, aiohttp.InvalidURL) for cause in causes):
+        return ModelErrorCode.INVALID_REQUEST, False, f"spec.baseURL is not a usable http(s) URL: {words}"
+    if any(isinstance(cause, aiohttp.ConnectionTimeoutError) for cause in causes):
+        return ModelErrorCode.CONNECTION, True, "the server did not accept the connection in time"
+    if any(isinstance(cause, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError | OSError) for cause in causes):
+        if started:
+            return ModelErrorCode.PARTIAL_STREAM, True, f"the connection broke in the middle of the answer: {words}"
+        if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+            return ModelErrorCode.CONNECTION, False, f"the server's TLS certificate is not trusted: {words}"
+        if any(isinstance(cause, socket.gaierror) for cause in causes):
+            return ModelErrorCode.CONNECTION, True, f"the server's name cannot be resolved, check spec.baseURL: {words}"
+        return ModelErrorCode.CONNECTION, True, f"no answer from the server: {words}"
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        return ModelErrorCode.TIMEOUT, True, "the server sent nothing for too long"
+    code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER
+    return code, True, f"the answer cannot be read ({clean(str(error).partition(chr(10))[0], secret)})"
+
+
+def _reasons(body: Mapping[str, Any]) -> Iterator[str]:
+    """The machine-readable reasons of an error: `ErrorInfo.reason` and the ids of the quotas."""
+    for detail in _details(body):
+        yield str(detail.get("reason", ""))
+        violations = detail.get("violations")
+        for violation in violations if isinstance(violations, list) else ():
+            yield str(violation.get("quotaId", "")) if isinstance(violation, Mapping) else ""
+
+
+def _delay(body: Mapping[str, Any]) -> float | None:
+    """Seconds to wait, from `RetryInfo`."""
+    found = (_DELAY.fullmatch(str(detail.get("retryDelay", ""))) for detail in _details(body))
+    return next((float(match[1]) for match in found if match is not None), None)
+
+
+def _details(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    details = body.get("details")
+    return [item for item in details if isinstance(item, Mapping)] if isinstance(details, list) else []
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

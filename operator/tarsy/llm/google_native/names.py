@@ -1,0 +1,22 @@
+"""Tool names as Gemini takes them: `llm.names`, and no digit or dash in front.
+
+The names of tools begin with their server's, which never begins with `_`, so what is put in front hides no other name.
+"""
+
+import hashlib
+
+from tarsy.llm.names import LONGEST, encode
+
+_DIGITS = 12
+
+
+def spell(name: str) -> str:
+    """The name as Gemini accepts it: at most 64 characters of `[A-Za-z0-9_-]`, a letter or `_` first."""
+    plain = encode(name)
+    if plain[0].isalpha() or plain[0] == "_":
+        return plain
+    if len(plain) < LONGEST:
+        return f"_{plain}"
+    return (
+        f"_{plain[: LONGEST - _DIGITS - 2]}_{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:_DIGITS]}"
+    )

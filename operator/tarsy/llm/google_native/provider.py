@@ -1,0 +1,125 @@
+"""`type: google` on the backend google-native: Gemini through google-genai.
+
+Importing this is cheap: the SDK is an optional package (extra `google`) and takes a second of CPU, so it is imported
+in a thread when the first call is made. The adapter is stateless: thought signatures travel in the provider state of
+the messages, so the next call may be made by another process. Errors leave here as `ModelError` with neither cause
+nor context, because the SDK's own texts may quote the key.
+"""
+
+import asyncio
+import importlib.util
+import logging
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError, ModelErrorCode
+from tarsy.plan import gemini
+from tarsy.plan.model import ProviderPlan
+
+if TYPE_CHECKING:
+    from tarsy.llm.google_native.client import Gemini, Http
+
+MISSING = "the package google-genai is not installed here; install it with: pip install 'tarsy-operator[google]'"
+_IMPORTING = threading.Lock()  # packages with import cycles do not like to be imported from two threads at once
+_log = logging.getLogger(__name__)
+
+
+def missing() -> str | None:
+    """The sentence about the package that is not installed, None where it is; imports nothing."""
+    try:
+        return None if importlib.util.find_spec("google.genai") else MISSING
+    except (ModuleNotFoundError, ValueError):
+        return MISSING
+
+
+def preload() -> None:
+    """Imports the SDK now, so that the first call need not; blocking, for a thread. Nothing where it is missing."""
+    _importable()
+
+
+class GoogleNativeProvider:
+    """An `LLMClient` for one model of one provider with one key; it neither retries nor keeps time.
+
+    Args:
+        provider: the model, its server and its settings.
+        key: the API key, None for servers that need none. Environment variables are never asked.
+        connect_seconds: for the connection and the TLS handshake.
+    """
+
+    def __init__(self, provider: ProviderPlan, key: str | None, *, connect_seconds: float = 10.0) -> None:
+        self._provider = provider
+        self._key = key or None
+        self._connect_seconds = connect_seconds
+        self._subject = f"provider {provider.ref.name} (model {provider.model})"
+        self._building = asyncio.Lock()
+        self._open: tuple[Gemini, Http] | None = None
+
+    async def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
+        """Streams the answer: text as it comes; tool calls, usage and the end when the stream has ended properly.
+
+        Native tools are left out where the model cannot have them beside function tools (the plan tells people).
+        """
+        if request.native_tools and request.tools and not gemini.combines_tools(self._provider.model):
+            _log.warning("%s cannot have native tools beside function tools: they are off", self._subject)
+        await self._load()
+        from tarsy.llm.google_native.answer import Answer
+        from tarsy.llm.google_native.errors import classify
+
+        answer = Answer(request, self._provider.model)
+        failure: ModelError | None = None
+        try:
+            client = await self._client()
+            async with aclosing(client.stream(request)) as responses:
+                async for response in responses:
+                    for chunk in answer.read(response):
+                        yield chunk
+        except Exception as error:
+            failure = classify(error, subject=self._subject, secret=self._key, started=answer.started)
+        if failure is not None and not answer.finish_reason:
+            raise failure
+        for chunk in answer.end(self._subject):
+            yield chunk
+
+    async def aclose(self) -> None:
+        """Closes the HTTP connections."""
+        async with self._building:
+            opened, self._open = self._open, None
+        if opened is not None:
+            client, http = opened
+            await client.aclose()
+            await http.aclose()
+
+    async def _load(self) -> None:
+        if self._open is None and not await asyncio.to_thread(_importable):
+            raise ModelError(ModelErrorCode.INVALID_REQUEST, f"{self._subject}: {MISSING}", retryable=False)
+
+    async def _client(self) -> "Gemini":
+        from tarsy.llm.google_native.client import Gemini, Http
+
+        if self._open is None:
+            async with self._building:
+                if self._open is None:
+                    http = Http(self._key, self._connect_seconds)
+                    try:
+                        client = await asyncio.to_thread(Gemini, self._provider, self._key, http)
+                    except BaseException:
+                        await http.aclose()
+                        raise
+                    self._open = client, http
+        return self._open[0]
+
+
+def _importable() -> bool:
+    """Whether the SDK is there; imported then, with all that needs it."""
+    with _IMPORTING:
+        try:
+            importlib.import_module("tarsy.llm.google_native.answer")
+            importlib.import_module("tarsy.llm.google_native.errors")
+            importlib.import_module("tarsy.llm.google_native.client")
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "google":
+                raise
+            return False
+    return True

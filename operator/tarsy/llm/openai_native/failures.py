@@ -1,0 +1,100 @@
+"""What aiohttp raises, and what a server answers instead of a stream, told as one `ModelError`."""
+
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import Any
+
+import aiohttp
+import orjson
+
+from tarsy.llm.openai_native.reading import Unreadable, reported
+from tarsy.llm.openai_native.sse import EventTooLong
+from tarsy.llm.protocol import ModelError, ModelErrorCode
+from tarsy.llm.refusal import clean, not_a_stream, of_status, remedy, retry_after, words_of, words_of_text
+
+
+def classify(error: BaseException, *, subject: str, secret: str | None, started: bool) -> ModelError:
+    """Turns whatever a model call raised into a ModelError.
+
+    Args:
+        error: as it was raised.
+        subject: provider and model, the beginning of every message.
+        secret: the API key, which is taken out of every text.
+        started: whether anything of the answer was received before.
+    """
+    if isinstance(error, ModelError):
+        return ModelError(
+            error.code,
+            f"{subject}: {error.message}",
+            retryable=error.retryable,
+            retry_after=error.retry_after,
+            started=started or error.started,
+        )
+    code, retryable, text = _of_type(error, started)
+    return ModelError(code, f"{subject}: {clean(text, secret, 600)}", retryable=retryable, started=started)
+
+
+def refusal(response: aiohttp.ClientResponse, body: bytes, secret: str | None) -> ModelError:
+    """An answer that is no success; `body` is the beginning of its body."""
+    found = _object(body)
+    error = found.get("error") or found
+    words = words_of(error) or (error if isinstance(error, str) else "") or words_of_text(body.decode(errors="replace"))
+    words = clean(words or response.reason or "no words", secret)
+    code, retryable = of_status(response.status, error, words)
+    return ModelError(
+        code,
+        f"the server answered {response.status}{remedy(code, response.status)}: {words}",
+        retryable=retryable,
+        retry_after=retry_after(response.headers) if retryable else None,
+    )
+
+
+def no_stream(response: aiohttp.ClientResponse, body: bytes, secret: str | None) -> ModelError:
+    """A success that is no stream; `body` is the beginning of its body, which may tell an error all the same."""
+    if error := _object(body).get("error"):
+        return reported(error, secret, started=False)
+    text = not_a_stream(response.status, response.content_type)
+    return ModelError(ModelErrorCode.INVALID_REQUEST, text, retryable=False)
+
+
+def _of_type(error: BaseException, started: bool) -> tuple[ModelErrorCode, bool, str]:
+    causes = list(_causes(error))
+    said = f"{type(causes[-1]).__name__}: {causes[-1]}"
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return ModelErrorCode.CONNECTION, True, "the server did not accept the connection in time"
+        case TimeoutError():
+            return ModelErrorCode.TIMEOUT, True, "the server sent nothing for too long"
+        case EventTooLong():
+            return ModelErrorCode.SERVER, False, f"the answer cannot be read: {error}"
+        case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
+            return ModelErrorCode.INVALID_REQUEST, False, f"spec.baseURL is not a usable http(s) URL: {said}"
+        case aiohttp.ClientError() | OSError() if started:
+            return ModelErrorCode.PARTIAL_STREAM, True, f"the connection broke in the middle of the answer: {said}"
+        case aiohttp.ClientError() | OSError():
+            if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+                return ModelErrorCode.CONNECTION, False, f"the server's TLS certificate is not trusted: {said}"
+            if any(isinstance(cause, socket.gaierror) for cause in causes):
+                text = f"the server's name cannot be resolved, check spec.baseURL: {said}"
+                return ModelErrorCode.CONNECTION, True, text
+            return ModelErrorCode.CONNECTION, True, f"no answer from the server: {said}"
+    code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER
+    what = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
+    return code, True, f"the answer cannot be read: {what}"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,220 @@
+"""The events of a chat completion, read: whatever its many servers put into them.
+
+Text of events that arrived together becomes one chunk. A server that streams faster than its consumer reads costs the
+consumer one step a packet then, not one a token.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from tarsy.llm.answer import Reading
+from tarsy.llm.openai_native.request import REASONING_FIELDS, state
+from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError, ModelErrorCode, TextChunk, ThinkingChunk
+from tarsy.llm.refusal import clean, of_event, words_of
+from tarsy.llm.text import TextJoiner
+from tarsy.llm.toolcalls import MOST_CALLS
+from tarsy.plan.model import ProviderPlan
+from tarsy.record.usage import Usage
+
+MOST_KEPT = 16 << 20
+_MOST_TOKENS = 1 << 40
+
+
+class Unreadable(Exception):
+    """An event is no piece of a chat completion."""
+
+
+class NativeReading(Reading):
+    """One answer.
+
+    Args:
+        provider: the model that answers.
+        request: what it was asked.
+        secret: the key, which is taken out of the server's words.
+        kept: characters; the most of reasoning and tool calls, which are kept until the end.
+    """
+
+    def __init__(
+        self, provider: ProviderPlan, request: GenerateRequest, secret: str | None, *, kept: int = MOST_KEPT
+    ) -> None:
+        super().__init__(request)
+        self.done = False
+        self._provider = provider
+        self._secret = secret
+        self._room = kept
+        self._thinking = TextJoiner()
+        self._reasoning: list[str] = []
+        self._field = ""
+        self._refusal: list[str] = []
+
+    def read(self, events: Iterable[bytes]) -> Iterator[Chunk]:
+        """The chunks of events that arrived together.
+
+        Raises:
+            ModelError: the server reported an error, or sent more than is kept.
+            Unreadable: malformed JSON, or JSON of another shape.
+        """
+        text: list[str] = []
+        thinking: list[str] = []
+        for event in events:
+            if event.strip() == b"[DONE]":
+                self.done = True
+                break
+            try:
+                delta = self._delta(_parsed(event))
+                said = self._say(delta)
+                thought = self._think(delta)
+                self._add_calls(delta.get("tool_calls") or ())
+            except (ModelError, Unreadable):
+                yield from self._chunks(thinking, text)
+                raise
+            except (TypeError, AttributeError, ValueError, LookupError) as error:
+                yield from self._chunks(thinking, text)
+                raise Unreadable(f"{type(error).__name__}: {error}") from None
+            if (thought and text) or (said and thinking):
+                yield from self._chunks(thinking, text)
+            thinking += thought
+            text += said
+        yield from self._chunks(thinking, text)
+
+    def end(self, subject: str) -> Iterator[Chunk]:
+        """What follows the text; raises ModelError when the answer did not end as an answer ends."""
+        if thinking := self._thinking.end():
+            yield ThinkingChunk(thinking)
+        if refusal := "".join(self._refusal):
+            raise ModelError(
+                ModelErrorCode.CONTENT_FILTER,
+                f"{subject}: the model refused: {clean(refusal, self._secret)}",
+                retryable=False,
+                started=True,
+            )
+        yield from super().end(subject)
+
+    def provider_state(self) -> dict[str, Any] | None:
+        """The reasoning behind tool calls, for the server that gave it."""
+        if not self._reasoning or not self.calls.count:
+            return None
+        return state(self._provider, self._field, "".join(self._reasoning))
+
+    def _chunks(self, thinking: list[str], text: list[str]) -> Iterator[Chunk]:
+        if thinking:
+            if joined := self._thinking.add("".join(thinking)):
+                yield ThinkingChunk(joined)
+            thinking.clear()
+        if text:
+            if joined := self.text.add("".join(text)):
+                yield TextChunk(joined)
+            text.clear()
+
+    def _delta(self, chunk: dict[str, Any]) -> Mapping[str, Any]:
+        if (error := chunk.get("error")) or chunk.get("object") == "error":
+            raise reported(error or chunk, self._secret, started=self.started)
+        self.usage = _usage(chunk.get("usage")) or self.usage
+        for choice in chunk.get("choices") or ():
+            if not choice.get("index"):
+                self.finish_reason = str(choice.get("finish_reason") or self.finish_reason)
+                return choice.get("delta") or {}
+        return {}
+
+    def _say(self, delta: Mapping[str, Any]) -> list[str]:
+        content = delta.get("content")
+        if refusal := delta.get("refusal"):
+            self._keep(refusal)
+            self._refusal.append(refusal)
+        if not content:
+            return []
+        pieces = [content] if isinstance(content, str) else [_text(part) for part in content if part["type"] == "text"]
+        self.started = True
+        return pieces
+
+    def _think(self, delta: Mapping[str, Any]) -> list[str]:
+        pieces: list[str] = []
+        for field in REASONING_FIELDS:  # a server that sends both says the same in both
+            if (thought := delta.get(field)) and isinstance(thought, str):
+                self._field = self._field or field
+                self._keep(thought)
+                self._reasoning.append(thought)
+                pieces.append(thought)
+                break
+        if isinstance(content := delta.get("content"), list):  # Mistral's way
+            thoughts = (part["thinking"] for part in content if part["type"] == "thinking")
+            pieces += [_text(part) for parts in thoughts for part in parts]
+        return pieces
+
+    def _add_calls(self, pieces: Iterable[dict[str, Any]]) -> None:
+        for piece in pieces:
+            function = piece.get("function") or {}
+            index, arguments = piece.get("index"), function.get("arguments")
+            if isinstance(arguments, dict):
+                arguments = orjson.dumps(arguments).decode()
+            self._keep(piece.get("id"), function.get("name"), arguments)
+            self.calls.add(
+                index=index if isinstance(index, int) else None,
+                id=piece.get("id"),
+                name=function.get("name"),
+                arguments=arguments,
+            )
+            if self.calls.count > MOST_CALLS:
+                raise self._too_much(f"more than {MOST_CALLS} tool calls")
+
+    def _keep(self, *texts: str | None) -> None:
+        for text in texts:
+            if text is not None and not isinstance(text, str):
+                raise Unreadable("text of a type that is none")
+            self._room -= len(text or "")
+        self.started = True
+        if self._room < 0:
+            raise self._too_much("more tool calls and reasoning than fit into memory")
+
+    def _too_much(self, what: str) -> ModelError:
+        return ModelError(ModelErrorCode.SERVER, f"the answer has {what}", retryable=False, started=True)
+
+
+def reported(error: Any, secret: str | None, *, started: bool) -> ModelError:
+    """An error that a server told in an answer that began with 200."""
+    words = clean(words_of(error) or str(error), secret)
+    code, retryable = of_event(error, words)
+    text = f"the server reported an error in its answer: {words}"
+    return ModelError(code, text, retryable=retryable, started=started)
+
+
+def _parsed(event: bytes) -> dict[str, Any]:
+    try:
+        chunk = orjson.loads(event)
+    except ValueError:
+        try:  # the slow way takes halves of characters, which some servers put into two events
+            chunk = json.loads(event)
+        except (ValueError, RecursionError):
+            raise Unreadable("an event that is no JSON") from None
+    if not isinstance(chunk, dict):
+        raise Unreadable("an event that is no JSON object")
+    return chunk
+
+
+def _text(part: Mapping[str, Any]) -> str:
+    text = part.get("text")
+    return text if isinstance(text, str) else ""
+
+
+def _usage(reported: Any) -> Usage | None:
+    """The usage a chunk reports; None where it is none, or all zero, as some servers send until they know."""
+    if not isinstance(reported, Mapping):
+        return None
+    prompt, output = _count(reported, "prompt_tokens"), _count(reported, "completion_tokens")
+    if prompt is None or output is None or not prompt + output:
+        return None
+    thinking = _count(reported.get("completion_tokens_details"), "reasoning_tokens") or 0
+    cached = _count(reported.get("prompt_tokens_details"), "cached_tokens")
+    if cached is None:
+        cached = _count(reported, "prompt_cache_hit_tokens")
+    if thinking and reported.get("total_tokens") == prompt + output + thinking:
+        output += thinking  # xAI counts them beside each other
+    return Usage(input_tokens=prompt, output_tokens=output, thinking_tokens=thinking, cached_tokens=cached or 0)
+
+
+def _count(numbers: Any, name: str) -> int | None:
+    count = numbers.get(name) if isinstance(numbers, Mapping) else None
+    return count if type(count) is int and 0 <= count < _MOST_TOKENS else None

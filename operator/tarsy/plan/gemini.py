@@ -1,0 +1,40 @@
+"""What Gemini models of different ages can do, read from their names (reference section 1.7, "Thinking").
+
+Decision: a name that says no version (`gemini-flash-latest`, a tuned model) counts as new, so that the list of old
+models stays closed and a new one needs no change here.
+"""
+
+from __future__ import annotations
+
+import re
+
+_VERSION = re.compile(r"(?:^|/)gemini-(\d+)(?:\.(\d+))?(?=-|$)")
+_WITHOUT_THINKING = re.compile(r"(?:^|/)(?:gemma|learnlm)|-(?:image|tts|live|native-audio)(?:-|$)")
+_NEW = (3, 0)
+
+
+def combines_tools(model: str) -> bool:
+    """Whether a model can have native tools and function tools in one request (Gemini 3 and newer)."""
+    return _version(model) >= _NEW
+
+
+def thinks(model: str) -> bool:
+    """Whether a model can be told how much to think."""
+    return _version(model) >= (2, 5) and not _WITHOUT_THINKING.search(model)
+
+
+def thinks_by_level(model: str) -> bool:
+    """Whether that is said by a level; by a budget of tokens where not."""
+    return thinks(model) and _version(model) >= _NEW
+
+
+def default_budget(model: str) -> int | None:
+    """The tokens a model may think when nobody says, None where a level is said instead."""
+    if not thinks(model) or thinks_by_level(model):
+        return None
+    return 32_768 if "-pro" in model else 24_576
+
+
+def _version(model: str) -> tuple[int, int]:
+    found = _VERSION.search(model)
+    return (int(found[1]), int(found[2] or 0)) if found else _NEW

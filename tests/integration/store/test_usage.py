@@ -1,0 +1,74 @@
+"""What `tarsy usage` reads: sums over runs, by what people ask for, with unknown parts told apart from zero."""
+
+from dataclasses import replace
+from decimal import Decimal
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from integration.store.build import PROMPT, claimed_run, execution, model_call, model_result, stage, writer
+from tarsy.record.run import Failure
+from tarsy.store.reads import Reads, UsageBy
+from tarsy.store.writer import RunWriter
+
+
+async def begun(pool: asyncpg.Pool, namespace: str, chain: str) -> tuple[RunWriter, UUID]:
+    run, _ = await claimed_run(pool, namespace=namespace, name=f"{namespace}-{chain}", chain=chain)
+    write, agent = writer(pool, run), execution(run)
+    await write.begin_stage(stage(run))
+    await write.begin_execution(agent)
+    return write, agent.id
+
+
+async def called(write: RunWriter, agent: UUID, number: int, model: str, cost: str | None) -> None:
+    await write.model_call_started(replace(model_call(agent, number, number, PROMPT[:1]), model=model))
+    await write.model_call_finished(
+        model_result(agent, number, number + 1, cost_usd=None if cost is None else Decimal(cost))
+    )
+
+
+@pytest.mark.parametrize(
+    ("by", "names"),
+    [
+        ("model", {"big": 2, "small": 1}),
+        ("provider", {"local": 3}),
+        ("chain", {"team-a/disk": 2, "team-b/pods": 1}),
+        ("alertType", {"KubePodCrashLooping": 3}),
+        ("namespace", {"team-a": 2, "team-b": 1}),
+    ],
+)
+async def test_usage_is_summed_by_what_is_asked_for(pool: asyncpg.Pool, by: UsageBy, names: dict[str, int]) -> None:
+    write, agent = await begun(pool, "team-a", "disk")
+    await called(write, agent, 0, "big", "1.5")
+    await called(write, agent, 1, "small", "0.25")
+    write, agent = await begun(pool, "team-b", "pods")
+    await called(write, agent, 0, "big", "1")
+    found = await Reads(pool).usage(3600, by)
+    assert {item.name: item.calls for item in found} == names
+    assert sum(item.cost_usd or 0 for item in found) == Decimal("2.75")
+    assert sum(item.input_tokens for item in found) == 300
+    assert [item.cost_usd for item in found] == sorted((item.cost_usd for item in found), reverse=True)
+
+
+async def test_what_is_not_known_is_counted_and_not_summed_as_zero(pool: asyncpg.Pool) -> None:
+    write, agent = await begun(pool, "team-a", "disk")
+    await called(write, agent, 0, "big", None)
+    await write.model_call_started(replace(model_call(agent, 1, 2), model="big"))
+    lost = replace(model_result(agent, 1, 3), usage=None, message=None, message_seq=None, estimated_tokens=70)
+    await write.model_call_finished(replace(lost, failure=Failure("PartialStream", "cut")))
+    await write.model_call_started(replace(model_call(agent, 2, 2), model="big"))
+    refused = replace(model_result(agent, 2, 3), usage=None, message=None, message_seq=None)
+    await write.model_call_finished(replace(refused, failure=Failure("CredentialsRejected", "no")))
+    (found,) = await Reads(pool).usage(3600, "model")
+    assert (found.calls, found.cost_usd) == (3, None)
+    assert (found.calls_of_unknown_usage, found.calls_of_unknown_cost) == (1, 2)
+
+
+async def test_calls_from_before_the_span_do_not_count_and_those_under_way_neither(pool: asyncpg.Pool) -> None:
+    write, agent = await begun(pool, "team-a", "disk")
+    await called(write, agent, 0, "big", "1")
+    await pool.execute("UPDATE llm_interaction SET started_at = now() - interval '2 hours'")
+    await write.model_call_started(model_call(agent, 1, 2))
+    assert await Reads(pool).usage(3600, "model") == []
+    assert [item.calls for item in await Reads(pool).usage(3 * 3600, "model")] == [1]

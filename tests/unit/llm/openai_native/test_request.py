@@ -1,0 +1,61 @@
+"""Settings go where each server expects them, and nothing that a request holds keeps it from being sent."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tarsy.llm.openai_native.request import body
+from tarsy.llm.protocol import GenerateRequest
+from tarsy.plan.model import ObjectRef, ProviderPlan
+from tarsy.record.messages import Message, Role, ToolDefinition
+
+QUESTION = [Message(Role.USER, "why?")]
+OWN = "http://house.example/v1"
+
+
+def sent(request: GenerateRequest | None = None, **fields: Any) -> dict[str, Any]:
+    ref = ObjectRef(kind="LLMProvider", namespace="n", name="p")
+    provider = ProviderPlan.model_validate({"ref": ref, "type": "openai", "model": "m", **fields})
+    found: dict[str, Any] = json.loads(body(provider, request or GenerateRequest(QUESTION)))
+    return found
+
+
+def test_a_request_has_what_it_needs_and_nothing_that_was_not_set() -> None:
+    assert sent() == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "why?"}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url", "name"),
+    [
+        ("gpt-4o", None, "max_completion_tokens"),
+        ("gpt-4o", "https://api.openai.com/v1", "max_completion_tokens"),
+        ("o3-mini", OWN, "max_completion_tokens"),
+        ("openai/gpt-5.1", OWN, "max_completion_tokens"),
+        ("gpt-4o", OWN, "max_tokens"),
+        ("qwen/qwq-o1-like", OWN, "max_tokens"),
+        ("llama3", OWN, "max_tokens"),
+    ],
+)
+def test_the_most_tokens_go_under_the_name_the_server_knows(model: str, base_url: str | None, name: str) -> None:
+    request = sent(model=model, base_url=base_url, max_output_tokens=77, temperature=0.0)
+    assert {key: request[key] for key in request if key.startswith("max")} == {name: 77}
+    assert request["temperature"] == 0.0
+
+
+def test_the_effort_goes_only_when_the_provider_says_one() -> None:
+    assert sent(thinking={"effort": "high"})["reasoning_effort"] == "high"
+    assert "reasoning_effort" not in sent()
+
+
+def test_schemas_go_out_untouched_but_for_what_is_not_there() -> None:
+    schema = {"type": "object", "properties": {"n": {"const": 1 << 70, "$ref": "#/$defs/x"}}, "$defs": {"x": {}}}
+    tools = [ToolDefinition("s.t", "half \ud83d", schema), ToolDefinition("s.u", "")]
+    first, second = sent(GenerateRequest(QUESTION, tools))["tools"]
+    assert first["function"] == {"name": "s__t", "description": "half \ufffd", "parameters": schema}
+    assert second["function"]["parameters"] == {"type": "object", "properties": {}}

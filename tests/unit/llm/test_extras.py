@@ -1,0 +1,36 @@
+"""A provider whose optional package is not installed says which command installs it."""
+
+import sys
+
+import pytest
+
+from tarsy.llm.extras import missing
+from tarsy.llm.langchain import LangChainProvider
+from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
+from tarsy.plan.model import Backend, ObjectRef, ProviderPlan
+from tarsy.record.messages import Message, Role
+
+TYPES = {"anthropic": "langchain_anthropic", "xai": "langchain_xai", "google": "langchain_google_genai"}
+
+
+def plan(type: str) -> ProviderPlan:
+    ref = ObjectRef(kind="LLMProvider", namespace="n", name="house")
+    return ProviderPlan(ref=ref, type=type, backend=Backend.LANGCHAIN, model="m")
+
+
+@pytest.mark.parametrize("type", TYPES)
+async def test_a_missing_package_is_an_error_with_its_remedy(type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, TYPES[type], None)
+    told = missing(plan(type))
+    assert told is not None and f"pip install 'tarsy-operator[{type}]'" in told
+    client = LangChainProvider(plan(type), "key")
+    with pytest.raises(ModelError) as raised:
+        async for _ in client.generate(GenerateRequest([Message(Role.USER, "why?")])):
+            pass
+    assert (raised.value.code, raised.value.retryable) == (ModelErrorCode.INVALID_REQUEST, False)
+    assert raised.value.message == f"provider house (model m): {told}"
+    await client.aclose()
+
+
+def test_openai_needs_no_package_beyond_the_operators_own() -> None:
+    assert missing(plan("openai")) is None
