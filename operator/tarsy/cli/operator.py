@@ -24,7 +24,6 @@ from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
-from tarsy.llm.langchain import preload
 from tarsy.llm.registry import ModelRegistry
 from tarsy.masking import Maskers, default_masker
 from tarsy.mcp.toolbox import McpToolboxes
@@ -113,7 +112,6 @@ async def _operate(settings: OperatorSettings, ready: Callable[[], None] | None)
             resolve, mask=default_masker().mask, mask_of=Maskers().of, allow_stdio=settings.stdio_tools
         )
         async with asyncio.TaskGroup() as group:
-            group.create_task(asyncio.to_thread(preload))
             group.create_task(run_product(settings, pool, client, secrets, models, toolboxes))
             state["ready"] = True
             if ready:

@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 _IMPORTING = threading.Lock()  # packages with import cycles do not like to be imported from two threads at once
 
 
-def preload() -> None:
-    """Imports LangChain and the SDK of OpenAI now, so that the first call need not; blocking, for a thread."""
-    with _IMPORTING:
-        import tarsy.llm.chat_openai
-        import tarsy.llm.errors  # noqa: F401
-
-
 class LangChainProvider:
     """An `LLMClient` for one model of one provider with one key; it neither retries nor keeps the engine's time.
 

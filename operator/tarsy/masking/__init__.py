@@ -33,14 +33,12 @@ certificate_authority_data, email, ssh_key), kubernetes (basic, kubernetes_secre
 
 from tarsy.masking.errors import InvalidPattern, MaskingError, MaskingFailed
 from tarsy.masking.masker import CustomPattern, Masker, build_masker
-
-DEFAULT_GROUPS = ("kubernetes", "security", "secrets", "cloud")
-DEFAULT_PATTERNS = ("github_token", "slack_token")
-"""What is masked where nothing else is said: all but the two patterns of any base64 word, which hide evidence."""
+from tarsy.masking.maskers import Fault, Maskers, faults
+from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 
 
 def default_masker() -> Masker:
-    """The masker for alerts, runbooks and every tool server."""
+    """The masker where nothing else is said: all but the two patterns of any base64 word, which hide evidence."""
     return build_masker(DEFAULT_GROUPS, DEFAULT_PATTERNS)
 
 
@@ -48,10 +46,13 @@ __all__ = [
     "DEFAULT_GROUPS",
     "DEFAULT_PATTERNS",
     "CustomPattern",
+    "Fault",
     "InvalidPattern",
     "Masker",
+    "Maskers",
     "MaskingError",
     "MaskingFailed",
     "build_masker",
     "default_masker",
+    "faults",
 ]

@@ -16,6 +16,7 @@ Judge = Callable[[bytes], Span | None]
 
 TAG_START = b"[MASKED_"
 _MIN_PASSWORD = 6
+_SAMPLE = 4_096  # bytes of a word that tell what it looks like
 
 _REFERENCE = re.compile(rb"\$\{[^}]*\}|\$\([^)]*\)|\{\{.*|<[A-Za-z _-]*>?|%\([a-z_]+\)s|\d+ bytes", re.DOTALL)
 _NEXT_FIELD = re.compile(rb"[;&,][\w.-]+=|\\+[nrt](?:\s|-|[\w.-]*[:=]|$)")
@@ -40,6 +41,8 @@ def whole(value: bytes) -> Span | None:
 
 def password(value: bytes) -> Span | None:
     """A password of at least 6 characters, up to the next field; not a reference, a placeholder or a structure."""
+    if value.isalnum():
+        return (0, len(value)) if len(value) >= _MIN_PASSWORD else None
     start = 0
     if value[:1] in (b"[", b"("):
         if value.startswith(TAG_START):
@@ -144,6 +147,7 @@ def base64_word(value: bytes) -> Span | None:
         return 0, len(value)
     if _decodes_to_text(value):
         return 0, len(value)
+    body = body[:_SAMPLE]
     mixed = body != body.upper() and _digits(body)
     return (0, len(value)) if mixed and len(_CLASSES.findall(body)) >= 0.4 * len(body) else None
 

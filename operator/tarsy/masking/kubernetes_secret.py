@@ -19,6 +19,7 @@ TRIGGER = rb"""kind[\\"']*[ ]*:\s*[\\"']*Secret"""
 _LEVELS = 4
 _FOLD = re.compile(rb"\\(?:\r?\n[ \t]*+(\\ )?+|[^\n])", re.DOTALL)  # where YAML folds a string in double quotes
 _MANY_STRINGS = 500
+_BYTES_PER_STRING = 64  # fewer, for that many documents in strings, is no text of objects: the rest is masked whole
 
 
 class KubernetesSecrets:
@@ -51,6 +52,8 @@ class KubernetesSecrets:
             escaped = text[start:end]
             if b"\\" not in escaped or not self._data.search(escaped):
                 continue
+            if len(pieces) > 2 * _MANY_STRINGS and 2 * start < len(pieces) * _BYTES_PER_STRING:
+                return b"".join((*pieces, text[done:start], TAG))
             pieces += text[done:start], self._string(escaped, levels if len(pieces) < 2 * _MANY_STRINGS else 0)
             done = end
         return b"".join((*pieces, text[done:])) if pieces else text

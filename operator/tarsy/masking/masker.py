@@ -1,7 +1,8 @@
 """A Masker: patterns compiled once, then any number of texts; the order is the reference's (section 1.10).
 
 The structural masker first, then the patterns of the groups, single patterns, custom patterns. One first look tells
-which rules may find something, so clean text costs one pass. What was written by an earlier pass is left alone.
+which rules may find something, so clean text costs one pass. What was written by an earlier pass is left alone. A
+match costs microseconds whatever finds it, so a text of thousands of secrets and little else ends early, in a tag.
 """
 
 import re
@@ -20,7 +21,10 @@ from tarsy.masking.text import decode, encode
 
 _REFERENCE = re.compile(r"\\(?:g<(\w+)>|(\d)|(\\))|\\")
 _TAG = re.compile(rb"\[MASKED_[A-Z0-9_]+\]")
-_CHUNK = 2_048
+_CHUNK = 4_096
+_MANY_SECRETS = 4_000
+_SOME = 64  # pieces of one chunk from which on it is worth counting
+_BYTES_PER_SECRET = 24
 _SECONDS = 2.0
 _SECONDS_PER_BYTE = 1e-6
 
@@ -54,23 +58,61 @@ class _Custom:
     replacement: tuple[bytes | int, ...]
 
 
+class _Crowd:
+    """How many secrets each rule found in a text so far, and whether that shows a text made to cost time.
+
+    Thousands of secrets, closer than lines of a list are, are no evidence: the rest of such a text becomes one tag.
+    """
+
+    def __init__(self) -> None:
+        self.there = False
+        self._found: dict[Regex, int] = {}
+        self._read = 0
+
+    def read(self, size: int) -> None:
+        """A piece of the text is done."""
+        self._read += size
+
+    def found(self, rule: Regex, secrets: int) -> None:
+        """A rule is through with the piece."""
+        self._found[rule] = self._found.get(rule, 0) + secrets
+
+    def shown(self, rule: Regex, secrets: int, read: int) -> bool:
+        """Whether so many more of a rule, in so much of the next piece, show it."""
+        secrets += self._found.get(rule, 0)
+        self.there = secrets > _MANY_SECRETS and self._read + read <= secrets * _BYTES_PER_SECRET
+        return self.there
+
+
 class _Rules:
     """Rules behind a first look of their own."""
 
     def __init__(self, rules: Sequence[tuple[Rule, str]]) -> None:
-        triggers = list(dict.fromkeys(rule.trigger for rule, _ in rules))
-        self._look = FirstLook(triggers)
-        self._behind: list[list[int]] = [[] for _ in triggers]
+        self.triggers = list(dict.fromkeys(rule.trigger for rule, _ in rules))
+        self._look = FirstLook(self.triggers)
+        self._behind: list[list[int]] = [[] for _ in self.triggers]
         self._rules: list[_Rule] = []
         for rule, tag in rules:
-            self._behind[triggers.index(rule.trigger)].append(len(self._rules))
+            self._behind[self.triggers.index(rule.trigger)].append(len(self._rules))
             regex = Regex(rule.regex, capture=_captures(rule.regex))
             self._rules.append(_Rule(regex, rule.judge, (rule.tag or tag).encode()))
 
-    def mask(self, text: bytes, multiline: bool) -> bytes:
-        """The text with what the rules find replaced; `multiline` says whether it is part of a text of more lines."""
-        for index in sorted(rule for trigger in self._look.among(text) for rule in self._behind[trigger]):
-            text = _applied(self._rules[index], text, multiline)
+    def mask(self, text: bytes, multiline: bool, crowd: _Crowd, there: Sequence[int] | None = None) -> bytes:
+        """The text with what the rules find replaced.
+
+        Args:
+            text: Where to look.
+            multiline: Whether it is part of a text of more lines.
+            crowd: Counts what is found; when it shows, the text ends where it did.
+            there: Which triggers it holds, where that is known.
+        """
+        size = len(text)
+        if there is None:
+            there = self._look.among(text)
+        if there:
+            for index in sorted([rule for trigger in there for rule in self._behind[trigger]]):
+                text = _applied(self._rules[index], text, multiline, crowd)
+        crowd.read(size)
         return text
 
 
@@ -79,12 +121,12 @@ class Masker:
 
     def __init__(self, structural: bool, patterns: Sequence[Pattern], customs: Sequence[_Custom]) -> None:
         rules = [(rule, pattern.tag) for pattern in patterns for rule in pattern.rules]
-        triggers = dict.fromkeys(rule.trigger for rule, _ in rules)
-        self._look = FirstLook([*triggers, *([TRIGGER] if structural else [])])
-        self._structural = len(triggers)
         self._secrets = KubernetesSecrets()
         self._across = _Rules([(rule, tag) for rule, tag in rules if rule.lines])
         self._within = _Rules([(rule, tag) for rule, tag in rules if not rule.lines])
+        triggers = [*self._across.triggers, *self._within.triggers]
+        self._look = FirstLook([*triggers, *([TRIGGER] if structural else [])])
+        self._structural = len(triggers)
         self._customs = customs
 
     def mask(self, text: str) -> str:
@@ -97,16 +139,29 @@ class Masker:
             MaskingFailed: See there; never because of what the text looks like.
         """
         encoded, stand_ins = encode(text)
-        masked = encoded
-        there = self._look.among(encoded)
-        if there:
-            if there[-1] == self._structural:
-                masked = self._secrets.mask(masked)
-            masked = self._across.mask(masked, b"\n" in masked)
-            masked = b"".join([self._within.mask(chunk, len(chunk) < len(masked)) for chunk in _chunks(masked)])
+        masked = self._masked(encoded, self._look.among(encoded))
         for custom in self._customs:
             masked = _custom_applied(custom, masked)
         return text if masked == encoded else decode(mended(masked), stand_ins)
+
+    def _masked(self, text: bytes, there: Sequence[int]) -> bytes:
+        """The text without what the built-in patterns find; `there` are the triggers of the first look."""
+        if not there:
+            return text
+        across: Sequence[int] | None = [index for index in there if index < len(self._across.triggers)]
+        if there[-1] == self._structural:
+            hidden = self._secrets.mask(text)
+            if hidden != text and b"\\" in text:  # strings may have been written anew: look again
+                across = None
+            text = hidden
+        text = self._across.mask(text, b"\n" in text, _Crowd(), across)
+        masked: list[bytes] = []
+        crowd = _Crowd()
+        for chunk in _chunks(text):
+            masked.append(self._within.mask(chunk, len(chunk) < len(text), crowd))
+            if crowd.there:
+                break
+        return b"".join(masked)
 
 
 def _chunks(text: bytes) -> Iterator[bytes]:
@@ -191,19 +246,35 @@ def _group(pattern: CustomPattern, regex: Regex, part: bytes | int | str) -> byt
     )
 
 
-def _applied(rule: _Rule, text: bytes, multiline: bool) -> bytes:
+def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: _Crowd) -> bytes:
+    """The text with what one rule finds replaced: `Regex.spans` written out, since this is where the time goes."""
     pieces: list[bytes] = []
-    done = 0
-    for found in rule.regex.spans(text):
-        start, end = next((span for span in found[1:] if span[0] >= 0), found[0])
-        if rule.judge is not whole:
-            part = rule.judge(text[start:end])
+    done = at = 0
+    match, anywhere, judge, tag, stop = rule.regex.match, rule.regex.anywhere, rule.judge, rule.tag, len(text)
+    groups = range(1, rule.regex.groups + 1)
+    while at < stop:
+        found = match(anywhere, text, at, stop)
+        start, end = found[0]
+        if start < 0:
+            break
+        at = end
+        for group in groups:
+            if found[group][0] >= 0:
+                start, end = found[group]
+                break
+        if judge is not whole:
+            part = judge(text[start:end])
             if part is None:
                 continue
             start, end = start + part[0], start + part[1]
-        pieces += text[done:start], dressed(text, start, end, rule.tag, multiline)
+        pieces += text[done:start], dressed(text, start, end, tag, multiline)
         done = end
-    return b"".join((*pieces, text[done:])) if pieces else text
+        if len(pieces) > _SOME and crowd.shown(rule.regex, len(pieces) // 2, end):
+            return b"".join(pieces)
+    if not pieces:
+        return text
+    crowd.found(rule.regex, len(pieces) // 2)
+    return b"".join((*pieces, text[done:]))
 
 
 def _custom_applied(custom: _Custom, text: bytes) -> bytes:

@@ -119,6 +119,16 @@ PASSWORD = (
         rb"""://[^\s/"'@<>]*@""",
         rb"""(?i)\b[a-z][a-z0-9+.-]*://([A-Za-z0-9_\-.~%]{20,})@""",
     ),
+    Rule(
+        rb"\bmachine[ \t]+[^\s]+[ \t]+login[ \t]",
+        rb"\bmachine[ \t]+[^\s]+[ \t]+login[ \t]+[^\s]+[ \t]+password[ \t]+([^\s]+)",
+        flag,
+    ),
+    Rule(
+        rb"\$(?:2[abxy]|1|5|6|apr1|y)\$",  # hashes of crypt(3), as in htpasswd and shadow files
+        rb"\$(?:2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}|y\$[./A-Za-z0-9]+\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}"
+        rb"|(?:1|5|6|apr1)\$(?:rounds=[0-9]+\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{22,86})",
+    ),
     Rule(rb"@(?:tcp|unix)\(", rb"""[\w.-]+:([^\s/"'`<>\\]+)@(?:tcp|unix)\(""", url_password),
     Rule(rb'"auth\\*"', rb'"auth\\*"[ \t]*:[ \t]*\\*"([A-Za-z0-9+/]{4,}={0,2})\\*"', docker_auth),
     Rule(rb"\.docker(?:cfg|configjson)", rb"\.docker(?:cfg|configjson)" + _SEP + _OPEN + rb"([A-Za-z0-9+/]{8,}={0,2})"),
@@ -146,7 +156,7 @@ API_KEY = (
 TOKEN = (
     Rule(
         _near(rb"authorization"),
-        rb"""(?i)authorization""" + _SEP + rb"""[\[]?""" + _OPEN
+        rb"""(?i)authorization""" + _SEP + rb"""(?:\[\]string\{|\[)?""" + _OPEN
         + rb"""(?:bearer|basic|token|digest|negotiate|apikey|api-key|key|ntlm|oauth|splunk)[ \t]+([^\s"'`\\,;\]\[]+)""",
         credential,
     ),
@@ -159,6 +169,7 @@ TOKEN = (
     _block(rb"token"),
     *_environment(rb"(?:token|jwt)"),
     Rule(rb"\bgl[a-z]{2,7}-", rb"\bgl(?:pat|oas|dt|rt|cbt|ptt|ft|imt|agent|soat|ffct)-[A-Za-z0-9_.-]{16,}"),
+    Rule(rb"[?&]sig=", rb"[?&]sig=([A-Za-z0-9%+/_-]{40,}=?)"),
     Rule(rb"sha256~", rb"\bsha256~[A-Za-z0-9_-]{40,}"),
     Rule(
         rb"\bhv[sbr]\.|npm_|pypi-|\bhf_|dckr_pat_|dop_v1_",
@@ -169,7 +180,10 @@ TOKEN = (
 
 # A PEM block never holds five dashes; a block that was cut off is masked as far as its base64 goes.
 _PEM_BODY = rb"(?:[^-]|-{1,4}[^-])*"
-_PEM_CUT = rb"(?:(?:\s|\\+[nrt])*[A-Za-z0-9+/=]{16,})+"
+_PEM_BREAK = rb"(?:\s|\\+[nrt])"
+_PEM_CUT = (
+    rb"(?:" + _PEM_BREAK + rb"*(?:Proc-Type|DEK-Info): ?[A-Za-z0-9,-]+)*(?:" + _PEM_BREAK + rb"*[A-Za-z0-9+/=]{16,})+"
+)
 
 
 def _pem(kind: bytes) -> Rule:
@@ -177,8 +191,16 @@ def _pem(kind: bytes) -> Rule:
     return Rule(rb"-----BEGIN ", rb"(?:" + begin + _PEM_BODY + end + rb"|" + begin + _PEM_CUT + rb")", lines=True)
 
 
+# A private key whose beginning was cut off, as the last lines of a log are.
+_PEM_END = Rule(
+    rb"-----END [A-Z0-9 ]*PRIVATE KEY",
+    rb"(?:[A-Za-z0-9+/=]{16,}" + _PEM_BREAK + rb"*)+-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----",
+    lines=True,
+)
+
 CERTIFICATE = (
     _pem(rb"[A-Z0-9 ]+"),
+    _PEM_END,
     Rule(rb"LS0tLS1CRUdJTi", rb"\bLS0tLS1CRUdJTi[A-Za-z0-9+/]{20,}={0,2}"),
     Rule(rb"client-certificate-data", _named(rb"client-certificate-data", rb"([A-Za-z0-9+/]{20,}={0,2})")),
 )
@@ -197,6 +219,7 @@ CERTIFICATE_AUTHORITY_DATA = (
 
 PRIVATE_KEY = (
     _pem(rb"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?"),
+    _PEM_END,
     Rule(_near(rb"private[_-]?key"), _named(rb"private[_-]?key")),
     Rule(rb"(?i)client-key-data", _named(rb"client-key-data", rb"([A-Za-z0-9+/]{20,}={0,2})")),
     *_environment(rb"private[_-]?key"),

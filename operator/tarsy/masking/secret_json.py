@@ -18,6 +18,7 @@ _PAIR = re.compile(
     re.DOTALL,
 )
 _NOT_BRACES = bytes(byte for byte in range(256) if byte not in b"{}")
+_NOT_MARKS = bytes(byte for byte in range(256) if byte not in b'{}"\\')
 _MAX_NESTING = 64
 _COLON = ord(":")
 _OUTERMOST = 1 << 40  # of the first key; what a text begins with may close more than it opens
@@ -82,11 +83,11 @@ def _hidden(pair: re.Match[bytes]) -> bytes:
 
 def _braces(segment: bytes) -> tuple[int, int]:
     """How many mappings a piece of JSON closes that it did not open, and opens that it does not close."""
-    if b"\\" in segment or segment.count(b'"') % 2:
-        outside = _STRINGS.sub(b"", segment)
-    else:  # five times as fast
-        outside = b"".join(segment.split(b'"')[::2])
-    braces = outside.translate(None, _NOT_BRACES)
+    marks = segment.translate(None, _NOT_MARKS)
+    if b"\\" in marks or marks.count(b'"') % 2:
+        braces = _STRINGS.sub(b"", segment).translate(None, _NOT_BRACES)
+    else:  # ten times as fast
+        braces = b"".join(marks.split(b'"')[::2])
     for _ in range(_MAX_NESTING):
         if b"{}" not in braces:
             break

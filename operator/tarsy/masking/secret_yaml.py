@@ -17,6 +17,10 @@ _MARGIN = rb"[ >|+]"
 
 _ENTRY = re.compile(rb"""((?:"[^"\n]*+"|'[^'\n]*+'|[^\s:#"'][^\n:]*+)[ \t]*+:)(?:([ \t]++)([^\n]*+))?""")
 _COMMENT = re.compile(rb"[ \t]+#.*")
+# What nearly all Secrets are: lines of a key and a word of base64, replaced by operations that run in C.
+_PLAIN_ENTRY = rb"[\w.-]++:[ ][A-Za-z0-9+/]{5,}+={0,2}\r?\n"
+_PLAIN = re.compile(rb"([ ]*+)" + _PLAIN_ENTRY + rb"(?:\1" + _PLAIN_ENTRY + rb")*+")
+_PLAIN_VALUE = re.compile(rb"(?<=: )[^\r\n]++")
 _EMPTY = (b"", b'""', b"''", b"null", b"~", b"{}")
 
 
@@ -30,14 +34,15 @@ class YamlSecrets:
         self._data = Regex(rb"""(?m)^[ >|+-]*["']?(?:data|stringData)["']?:""" + end, capture=False)
         self._plain_kind = Regex(rb"(?m)^[ >|+-]*" + kind, capture=False)
         # Lines of JSON look like quoted keys, and are many: those keys are read only where one cannot be JSON.
-        quoted = rb"""(?:(?:data|stringData)["']:|""" + kind + rb")" + end
-        self._quoted_key = Regex(rb"""(?m)^[ >|+-]*["']""" + quoted, capture=False)
+        quoted = rb"""["'](?:(?:data|stringData)["']:|""" + kind + rb")" + end
+        self._quoted_key = Regex(rb"(?m)^[ >|+-]*" + quoted, capture=False)
+        self._any = Regex(rb"(?m)^[ >|+-]*(?:" + quoted + rb"|" + kind + rb")", capture=False)
         self._shallower: dict[int, Regex] = {}
         self._blocks: dict[int, Regex] = {}
 
     def mask(self, text: bytes) -> bytes:
         """The text with the values of every Secret's data replaced."""
-        if not self._data.search(text):
+        if not self._data.search(text) or not self._any.search(text):
             return text
         quoted = self._quoted_key.search(text)
         if not quoted and not self._plain_kind.search(text):
@@ -110,6 +115,9 @@ def _keys(quote: bytes) -> Regex:
 
 def _hidden(block: bytes) -> Iterator[bytes]:
     """The lines of a `data` mapping: keys stay; values, and what continues them on further lines, do not."""
+    if _PLAIN.fullmatch(block):
+        yield _PLAIN_VALUE.sub(_QUOTED_TAG, block)
+        return
     column, entry, ending, blank = -1, b"", b"", b""
     for line in block.splitlines(keepends=True):
         bare = line.lstrip(b" >|+")

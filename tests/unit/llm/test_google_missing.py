@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tarsy.llm.google_native.provider import MISSING, GoogleNativeProvider, missing, preload
+from tarsy.llm.google_native.provider import MISSING, GoogleNativeProvider, missing
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.plan.model import Backend, ObjectRef, ProviderPlan
 from tarsy.record.messages import Message, Role
@@ -27,7 +27,6 @@ def without_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_missing_package_is_an_error_with_its_remedy(without_package: None) -> None:
-    preload()
     assert missing() == MISSING
     client = GoogleNativeProvider(PLAN, "key")
     with pytest.raises(ModelError) as raised:

@@ -2,16 +2,37 @@
 
 import json
 import time
+from collections.abc import Sequence
 
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarsy.masking import CustomPattern, InvalidPattern, MaskingFailed, build_masker
+from tarsy.masking import CustomPattern, InvalidPattern, Masker, MaskingFailed, build_masker
+from unit.masking.corpus import secrets, survivors
 
 ALL = build_masker(["all"])
 SECOND = 1.0
+MEGABYTE = 1_000_000
+
+
+class _Everything:
+    """A first look that tells every rule to look for itself."""
+
+    def __init__(self, patterns: Sequence[bytes]) -> None:
+        self._all = list(range(len(patterns)))
+
+    def among(self, text: bytes) -> list[int]:
+        return self._all
+
+
+@pytest.fixture(scope="module")
+def unfiltered() -> Masker:
+    """A masker of everything without a first look."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tarsy.masking.masker.FirstLook", _Everything)
+        return build_masker(["all"])
 
 
 @given(st.text(st.characters(codec=None, categories=None), max_size=200))
@@ -26,6 +47,33 @@ def test_any_text_can_be_masked_and_masking_twice_is_masking_once(text: str) -> 
 def test_near_misses_are_masked_alike_twice(text: str) -> None:
     once = ALL.mask(text)
     assert ALL.mask(once) == once
+
+
+@given(st.text(st.sampled_from("ab1 :=-\n\"'\\{}[],@./kindSecretdatapasswordtokenkey"), max_size=120))
+@settings(max_examples=200, deadline=None)
+def test_the_first_look_misses_nothing(unfiltered: Masker, text: str) -> None:
+    assert ALL.mask(text) == unfiltered.mask(text)
+
+
+@pytest.mark.parametrize("filling", ["", "2026-05-01 INFO all is well\n" * 300], ids=["alone", "between logs"])
+def test_the_first_look_misses_nothing_of_the_corpora(unfiltered: Masker, filling: str) -> None:
+    for text in [*(case.text for case in secrets()), *survivors()]:
+        assert ALL.mask(filling + text + "\n" + filling) == unfiltered.mask(filling + text + "\n" + filling)
+
+
+@pytest.mark.parametrize("line", ["password=hunter22\n", "bob@example.com ", 'password: "a'], ids=repr)
+def test_a_text_of_nothing_but_secrets_ends_in_a_tag(line: str) -> None:
+    masked = ALL.mask(line * (MEGABYTE // len(line)) + "the end")
+    assert len(masked) < MEGABYTE // 4
+    assert masked.endswith("]")
+    assert ALL.mask(masked) == masked
+
+
+def test_a_long_list_of_secrets_keeps_all_else() -> None:
+    lines = [f"- user{number}: bob{number}@example.com, password=hunter{number}" for number in range(10_000)]
+    masked = ALL.mask("\n".join(lines)).split("\n")
+    assert len(masked) == len(lines)
+    assert masked[-1].startswith('- user9999: "[MASKED_EMAIL], ')
 
 
 @pytest.mark.parametrize("lone", ["\ud800", "\udfff", "a\udc80b", "\U000f0000\ud800\U0010ffff", "\ud83d x \ude00"])

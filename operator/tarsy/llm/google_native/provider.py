@@ -34,11 +34,6 @@ def missing() -> str | None:
         return MISSING
 
 
-def preload() -> None:
-    """Imports the SDK now, so that the first call need not; blocking, for a thread. Nothing where it is missing."""
-    _importable()
-
-
 class GoogleNativeProvider:
     """An `LLMClient` for one model of one provider with one key; it neither retries nor keeps time.
 

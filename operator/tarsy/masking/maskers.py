@@ -1,0 +1,109 @@
+"""Maskers for the settings of objects: compiled once for each distinct setting, and what is wrong with a setting.
+
+A setting is told by its shape and not by its type, because the plan's rooms and this one do not know each other. The
+number of compiled maskers is bounded: the one not used for longest goes first.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import Literal, Protocol
+
+from tarsy.masking.errors import InvalidPattern
+from tarsy.masking.masker import CustomPattern, build_masker
+
+_MOST = 64
+
+
+class OwnPattern(Protocol):
+    """A pattern of a user."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def pattern(self) -> str: ...
+    @property
+    def replacement(self) -> str: ...
+
+
+class Setting(Protocol):
+    """What an object says about masking (`tarsy.plan.model.MaskingPlan`)."""
+
+    @property
+    def enabled(self) -> bool: ...
+    @property
+    def groups(self) -> Sequence[str]: ...
+    @property
+    def patterns(self) -> Sequence[str]: ...
+    @property
+    def custom(self) -> Sequence[OwnPattern]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An entry of a setting that cannot be used, with the remedy."""
+
+    part: Literal["groups", "patterns", "custom"]
+    index: int
+    sentence: str
+
+
+class Maskers:
+    """Gives each setting its masker (may be shared by threads).
+
+    Args:
+        most: How many compiled maskers are kept.
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._kept: OrderedDict[object, Callable[[str], str]] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, setting: Setting) -> Callable[[str], str]:
+        """What masks texts as the setting says; texts stay as they are where it is not enabled.
+
+        Raises:
+            InvalidPattern: The setting names what is not there, or has a pattern that cannot be used.
+        """
+        if not setting.enabled:
+            return _as_it_is
+        custom = _custom(setting)
+        key = (tuple(setting.groups), tuple(setting.patterns), custom)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = build_masker(setting.groups, setting.patterns, custom).mask
+            self._kept.move_to_end(key)
+            if len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+            return self._kept[key]
+
+
+def faults(setting: Setting) -> list[Fault]:
+    """All entries that cannot be used, in their order."""
+    found: list[Fault] = []
+    for index, group in enumerate(setting.groups):
+        found += _tried("groups", index, partial(build_masker, [group]))
+    for index, pattern in enumerate(setting.patterns):
+        found += _tried("patterns", index, partial(build_masker, [], [pattern]))
+    for index, own in enumerate(_custom(setting)):
+        found += _tried("custom", index, partial(build_masker, [], [], [own]))
+    return found
+
+
+def _tried(part: Literal["groups", "patterns", "custom"], index: int, build: Callable[[], object]) -> list[Fault]:
+    try:
+        build()
+    except InvalidPattern as error:
+        return [Fault(part, index, error.sentence)]
+    return []
+
+
+def _custom(setting: Setting) -> tuple[CustomPattern, ...]:
+    return tuple(CustomPattern(own.name, own.pattern, own.replacement) for own in setting.custom)
+
+
+def _as_it_is(text: str) -> str:
+    return text
