@@ -3,8 +3,8 @@
 .PHONY: help setup kube-apiserver demo dev test test-real test-all test-unit lint format drift bench chaos-kill crds lock kind clean
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-# A file stays in one process, the longest come first (tests/conftest.py); many tests wait, so there are more than cores.
-IN_PARALLEL := -n 4 --dist loadgroup --no-loadscope-reorder
+# A file stays in one process, the longest come first (tests/conftest.py).
+IN_PARALLEL := --no-loadscope-reorder
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -32,13 +32,13 @@ lint: .venv/ready ## Check style, types, import contracts, generated CRDs
 	  || { echo 'crds/ is stale: run make crds'; exit 1; }
 
 test: lint ## Run all tests, on the embedded Kubernetes API
-	$(PYTEST) $(IN_PARALLEL)
+	$(PYTEST) $(IN_PARALLEL) -n 3
 
 test-real: kube-apiserver ## Run the tests that need a Kubernetes API, on a real one
-	$(PYTEST) $(IN_PARALLEL) --api real
+	$(PYTEST) $(IN_PARALLEL) -n 2 --api real
 
 test-all: lint kube-apiserver ## Run all tests, on both Kubernetes APIs: what CI runs
-	$(PYTEST) $(IN_PARALLEL) --api both
+	$(PYTEST) $(IN_PARALLEL) -n 2 --api both
 
 test-unit: .venv/ready ## Run the tests without I/O
 	$(PYTEST) -n 2 tests/unit

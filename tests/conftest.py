@@ -7,8 +7,11 @@ hides what it did not check.
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 import goldens
 from tarsy.local.apiserver.binaries import find_binaries, program_version, require_binaries
@@ -56,24 +59,38 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("api_kind", kinds, indirect=True, scope="session")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out and skips what the chosen APIs cannot show; gives each file to one worker, the longest first."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Leaves out and skips what the chosen APIs cannot show; puts the longest first when all others had their say."""
     choice = config.getoption("--api")
     tier = set(KINDS[choice]) | ({NONE} if choice != "real" else set())
     version = _real_version()
-    chosen: list[pytest.Item] = []
-    left_out: list[pytest.Item] = []
     for item in items:
         kind = _kind(item)
-        (chosen if kind in tier else left_out).append(item)
         item.user_properties.append(("api", kind))
-        item.add_marker(pytest.mark.xdist_group(_group(item, kind)))
         if reason := _why_not(item, kind, version):
             item.add_marker(pytest.mark.skip(reason=reason))
-    items[:] = sorted(chosen, key=_order)
-    if left_out:
+    yield
+    if left_out := [item for item in items if _kind(item) not in tier]:
         config.hook.pytest_deselected(items=left_out)
+    items[:] = sorted((item for item in items if _kind(item) in tier), key=_order)
+
+
+class ByFileAndApi(LoadScopeScheduling):
+    """Gives the tests of a file on one API to one worker, which has servers and a machine of its own.
+
+    xdist's own `loadgroup` cannot: it marks its groups in an attribute that pytest 9.2 has no more.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, name = nodeid.partition("::")
+        return file + next((kind for kind in KINDS["both"] if f"[{kind}" in name), "")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Tests of a file stay together."""
+    return ByFileAndApi(config, log)
 
 
 def _kind(item: pytest.Item) -> str:
@@ -84,11 +101,6 @@ def _kind(item: pytest.Item) -> str:
 
 def _folders(item: pytest.Item) -> tuple[str, ...]:
     return item.path.relative_to(item.config.rootpath).parts
-
-
-def _group(item: pytest.Item, kind: str) -> str:
-    """What stays in one worker: the tests of a file. Each worker has machines and servers of its own."""
-    return f"{item.path}-{kind}"
 
 
 def _order(item: pytest.Item) -> tuple[bool, bool, int]:
