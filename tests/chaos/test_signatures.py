@@ -48,6 +48,7 @@ async def test_killed_native_thinking_run_sends_the_same_signatures_from_another
         hanging = gemini.stream(gemini.piece(gemini.thought("Then ")), hang=True)
         final = gemini.stream(gemini.piece(gemini.text(json.loads(ANSWER))), gemini.last())
         summary = gemini.stream(gemini.last(gemini.text("The disk is full.")))
+        server.known = {"name": "models/gemini-3-pro"}
         server.answers = [first, hanging, final, summary]
         await tenant.machine.stop_operator()
         await tenant.investigate()

@@ -84,9 +84,14 @@ async def hang(request: web.Request) -> web.StreamResponse:
 
 @dataclass(slots=True)
 class StandIn:
-    """The server: `answers` are used in order, the last one for ever; the lists are what it was asked."""
+    """The server: `answers` are used in order, the last one for ever; the lists are what it was asked.
+
+    With `known`, whoever asks for a model's description (a GET: the operator, before it calls a provider Ready) gets it
+    at any time, and is in none of the lists.
+    """
 
     url: str = ""
+    known: Any = None
     answers: list[Answerer] = field(default_factory=list)
     requests: list[Any] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
@@ -102,6 +107,8 @@ class StandIn:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """One request; `left` is set when its client went away before the end."""
+        if request.method == "GET" and self.known is not None:
+            return web.json_response(self.known)
         self.bodies.append(await request.read())
         self.requests.append(json.loads(self.bodies[-1] or b"null"))
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
