@@ -5,14 +5,13 @@ is decided in `llm.refusal`; here it is only taken out of the exceptions. The SD
 whose errors have the shape of those of OpenAI, so that shape is asked for instead of its classes.
 """
 
-import socket
-import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import httpx2
 import openai
 from langchain_core.exceptions import ContextOverflowError
 
+from tarsy.llm.failures import about, causes, of_connection
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.llm.refusal import clean, of_event, of_status, remedy, retry_after, words_of, words_of_text
 
@@ -27,13 +26,7 @@ def classify(error: BaseException, *, subject: str, secret: str | None, started:
         started: whether anything of the answer was received before.
     """
     if isinstance(error, ModelError):
-        return ModelError(
-            error.code,
-            f"{subject}: {error.message}",
-            retryable=error.retryable,
-            retry_after=error.retry_after,
-            started=started or error.started,
-        )
+        return about(error, subject=subject, started=started)
     body = getattr(error, "body", None)
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
         body = body["error"]  # Anthropic's SDK leaves it wrapped
@@ -55,34 +48,20 @@ def classify(error: BaseException, *, subject: str, secret: str | None, started:
 
 
 def _of_type(error: BaseException, body: object, words: str, started: bool) -> tuple[ModelErrorCode, bool, str]:
-    causes = list(_causes(error))
-    if any(isinstance(cause, httpx2.ConnectTimeout) for cause in causes):
+    found = list(causes(error))
+    if any(isinstance(cause, httpx2.ConnectTimeout) for cause in found):
         return ModelErrorCode.CONNECTION, True, "the server did not accept the connection in time"
-    if any(isinstance(c, openai.APITimeoutError | httpx2.TimeoutException | TimeoutError) for c in causes):
+    if any(isinstance(c, openai.APITimeoutError | httpx2.TimeoutException | TimeoutError) for c in found):
         return ModelErrorCode.TIMEOUT, True, "the server sent nothing for too long"
-    if any(isinstance(cause, httpx2.UnsupportedProtocol | httpx2.InvalidURL) for cause in causes):
+    if any(isinstance(cause, httpx2.UnsupportedProtocol | httpx2.InvalidURL) for cause in found):
         return ModelErrorCode.INVALID_REQUEST, False, f"spec.baseURL is not a usable http(s) URL: {words}"
-    if any(isinstance(cause, openai.APIConnectionError | httpx2.TransportError | OSError) for cause in causes):
-        if started:
-            return ModelErrorCode.PARTIAL_STREAM, True, f"the connection broke in the middle of the answer: {words}"
-        if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
-            return ModelErrorCode.CONNECTION, False, f"the server's TLS certificate is not trusted: {words}"
-        if any(isinstance(cause, socket.gaierror) for cause in causes):
-            return ModelErrorCode.CONNECTION, True, f"the server's name cannot be resolved, check spec.baseURL: {words}"
-        return ModelErrorCode.CONNECTION, True, f"no answer from the server: {words}"
+    if any(isinstance(cause, openai.APIConnectionError | httpx2.TransportError | OSError) for cause in found):
+        return of_connection(found, words, started=started)
     if isinstance(error, openai.APIError) or isinstance(body, Mapping):
         code, retryable = of_event(body, words, overflow=isinstance(error, ContextOverflowError))
         return code, retryable, f"the server reported an error in its answer: {words}"
     code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER
     return code, True, f"the answer cannot be read ({type(error).__name__}): {words}"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _words(error: BaseException, body: object) -> str:
@@ -91,7 +70,7 @@ def _words(error: BaseException, body: object) -> str:
     if isinstance(response, httpx2.Response) and not response.is_success:
         return words_of(body) or words_of_text(response.text) or response.reason_phrase or "no words"
     if isinstance(error, openai.APIConnectionError | httpx2.TransportError | OSError):
-        innermost = list(_causes(error))[-1]
+        innermost = list(causes(error))[-1]
         return f"{type(innermost).__name__}: {innermost}"
     if isinstance(error, openai.APIError) or isinstance(body, Mapping):
         return words_of(body) or str(error)

@@ -8,9 +8,7 @@ A server that cannot be asked this way (many compatible ones have no `/models`) 
 
 import asyncio
 import re
-import socket
-import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +17,7 @@ import orjson
 from yarl import URL
 
 from tarsy.llm import extras
+from tarsy.llm.failures import causes, unreachable
 from tarsy.llm.google_native import provider as google_native
 from tarsy.llm.protocol import ModelErrorCode
 from tarsy.llm.refusal import clean, of_status, remedy, words_of, words_of_text
@@ -160,17 +159,6 @@ def _listed(body: Any) -> set[str] | None:
 
 
 def _unreachable(error: BaseException) -> str:
-    causes = list(_causes(error))
-    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
-        return "the server's TLS certificate is not trusted"
-    if any(isinstance(cause, socket.gaierror) for cause in causes):
-        return "the server's name cannot be resolved, check spec.baseURL"
-    return f"no answer from the server ({type(causes[-1]).__name__})"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
+    found = list(causes(error))
+    known = unreachable(found)
+    return known[0] if known else f"no answer from the server ({type(found[-1]).__name__})"

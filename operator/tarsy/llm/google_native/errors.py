@@ -5,14 +5,13 @@ before the status does. A quota of a day is not waited for.
 """
 
 import re
-import socket
-import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import aiohttp
 from google.genai import errors
 
+from tarsy.llm.failures import about, causes, of_connection
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.llm.refusal import clean, of_status, remedy, retry_after, words_of, words_of_text
 
@@ -31,9 +30,7 @@ def classify(error: BaseException, *, subject: str, secret: str | None, started:
         started: whether anything of the answer was received before.
     """
     if isinstance(error, ModelError):
-        started = started or error.started
-        text = f"{subject}: {error.message}"
-        return ModelError(error.code, text, retryable=error.retryable, retry_after=error.retry_after, started=started)
+        return about(error, subject=subject, started=started)
     wait: float | None = None
     if isinstance(error, errors.APIError):
         code, retryable, text, wait = _of_answer(error, secret)
@@ -68,21 +65,15 @@ def _of_answer(error: errors.APIError, secret: str | None) -> tuple[ModelErrorCo
 
 
 def _of_type(error: BaseException, secret: str | None, started: bool) -> tuple[ModelErrorCode, bool, str]:
-    causes = list(_causes(error))
-    words = clean(f"{type(causes[-1]).__name__}: {causes[-1]}", secret)
-    if any(isinstance(cause, aiohttp.InvalidURL) for cause in causes):
+    found = list(causes(error))
+    words = clean(f"{type(found[-1]).__name__}: {found[-1]}", secret)
+    if any(isinstance(cause, aiohttp.InvalidURL) for cause in found):
         return ModelErrorCode.INVALID_REQUEST, False, f"spec.baseURL is not a usable http(s) URL: {words}"
-    if any(isinstance(cause, aiohttp.ConnectionTimeoutError) for cause in causes):
+    if any(isinstance(cause, aiohttp.ConnectionTimeoutError) for cause in found):
         return ModelErrorCode.CONNECTION, True, "the server did not accept the connection in time"
-    if any(isinstance(cause, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError | OSError) for cause in causes):
-        if started:
-            return ModelErrorCode.PARTIAL_STREAM, True, f"the connection broke in the middle of the answer: {words}"
-        if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
-            return ModelErrorCode.CONNECTION, False, f"the server's TLS certificate is not trusted: {words}"
-        if any(isinstance(cause, socket.gaierror) for cause in causes):
-            return ModelErrorCode.CONNECTION, True, f"the server's name cannot be resolved, check spec.baseURL: {words}"
-        return ModelErrorCode.CONNECTION, True, f"no answer from the server: {words}"
-    if any(isinstance(cause, TimeoutError) for cause in causes):
+    if any(isinstance(cause, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError | OSError) for cause in found):
+        return of_connection(found, words, started=started)
+    if any(isinstance(cause, TimeoutError) for cause in found):
         return ModelErrorCode.TIMEOUT, True, "the server sent nothing for too long"
     code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER
     return code, True, f"the answer cannot be read ({clean(str(error).partition(chr(10))[0], secret)})"
@@ -106,11 +97,3 @@ def _delay(body: Mapping[str, Any]) -> float | None:
 def _details(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     details = body.get("details")
     return [item for item in details if isinstance(item, Mapping)] if isinstance(details, list) else []
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__

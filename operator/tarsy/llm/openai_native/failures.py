@@ -1,13 +1,11 @@
 """What aiohttp raises, and what a server answers instead of a stream, told as one `ModelError`."""
 
-import socket
-import ssl
-from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
 import orjson
 
+from tarsy.llm.failures import about, causes, of_connection
 from tarsy.llm.openai_native.reading import Unreadable, reported
 from tarsy.llm.openai_native.sse import EventTooLong
 from tarsy.llm.protocol import ModelError, ModelErrorCode
@@ -24,13 +22,7 @@ def classify(error: BaseException, *, subject: str, secret: str | None, started:
         started: whether anything of the answer was received before.
     """
     if isinstance(error, ModelError):
-        return ModelError(
-            error.code,
-            f"{subject}: {error.message}",
-            retryable=error.retryable,
-            retry_after=error.retry_after,
-            started=started or error.started,
-        )
+        return about(error, subject=subject, started=started)
     code, retryable, text = _of_type(error, started)
     return ModelError(code, f"{subject}: {clean(text, secret, 600)}", retryable=retryable, started=started)
 
@@ -59,8 +51,8 @@ def no_stream(response: aiohttp.ClientResponse, body: bytes, secret: str | None)
 
 
 def _of_type(error: BaseException, started: bool) -> tuple[ModelErrorCode, bool, str]:
-    causes = list(_causes(error))
-    said = f"{type(causes[-1]).__name__}: {causes[-1]}"
+    found = list(causes(error))
+    said = f"{type(found[-1]).__name__}: {found[-1]}"
     match error:
         case aiohttp.ConnectionTimeoutError():
             return ModelErrorCode.CONNECTION, True, "the server did not accept the connection in time"
@@ -70,26 +62,11 @@ def _of_type(error: BaseException, started: bool) -> tuple[ModelErrorCode, bool,
             return ModelErrorCode.SERVER, False, f"the answer cannot be read: {error}"
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
             return ModelErrorCode.INVALID_REQUEST, False, f"spec.baseURL is not a usable http(s) URL: {said}"
-        case aiohttp.ClientError() | OSError() if started:
-            return ModelErrorCode.PARTIAL_STREAM, True, f"the connection broke in the middle of the answer: {said}"
         case aiohttp.ClientError() | OSError():
-            if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
-                return ModelErrorCode.CONNECTION, False, f"the server's TLS certificate is not trusted: {said}"
-            if any(isinstance(cause, socket.gaierror) for cause in causes):
-                text = f"the server's name cannot be resolved, check spec.baseURL: {said}"
-                return ModelErrorCode.CONNECTION, True, text
-            return ModelErrorCode.CONNECTION, True, f"no answer from the server: {said}"
+            return of_connection(found, said, started=started)
     code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER
     what = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
     return code, True, f"the answer cannot be read: {what}"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -1,0 +1,54 @@
+"""What every client makes of an error in the same way, whatever library raised it.
+
+A client still says itself which of its library's errors is which; the words for a connection that broke, and what may
+pass by itself, are the same for all.
+"""
+
+import socket
+import ssl
+from collections.abc import Iterator, Sequence
+
+from tarsy.llm.protocol import ModelError, ModelErrorCode
+
+
+def about(error: ModelError, *, subject: str, started: bool) -> ModelError:
+    """An error that is classified already, with provider and model (`subject`) at the beginning of its message."""
+    return ModelError(
+        error.code,
+        f"{subject}: {error.message}",
+        retryable=error.retryable,
+        retry_after=error.retry_after,
+        started=started or error.started,
+    )
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and what it came from, the innermost last."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def unreachable(found: Sequence[BaseException]) -> tuple[str, bool] | None:
+    """What keeps a server from being reached, by `causes`, and whether that may pass; None where nothing special."""
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in found):
+        return "the server's TLS certificate is not trusted", False
+    if any(isinstance(cause, socket.gaierror) for cause in found):
+        return "the server's name cannot be resolved, check spec.baseURL", True
+    return None
+
+
+def of_connection(found: Sequence[BaseException], words: str, *, started: bool) -> tuple[ModelErrorCode, bool, str]:
+    """What a connection that broke, or never came to be, means: its code, whether to ask again, and a sentence.
+
+    Args:
+        found: by `causes`.
+        words: what the library says.
+        started: whether anything of the answer was received before.
+    """
+    if started:
+        return ModelErrorCode.PARTIAL_STREAM, True, f"the connection broke in the middle of the answer: {words}"
+    why, again = unreachable(found) or ("no answer from the server", True)
+    return ModelErrorCode.CONNECTION, again, f"{why}: {words}"
