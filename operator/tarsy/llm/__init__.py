@@ -1,6 +1,7 @@
 """Models: the chunk protocol, the providers behind it, retries."""
 
 from tarsy.llm.protocol import (
+    ActivityChunk,
     Chunk,
     CodeExecutionChunk,
     EndChunk,
@@ -10,16 +11,19 @@ from tarsy.llm.protocol import (
     LLMClient,
     ModelError,
     ModelErrorCode,
+    NoticeChunk,
     RetryChunk,
     Source,
     TextChunk,
     ThinkingChunk,
     ToolCallChunk,
     UsageChunk,
+    WaitChunk,
 )
 from tarsy.record.messages import ToolDefinition
 
 __all__ = [
+    "ActivityChunk",
     "Chunk",
     "CodeExecutionChunk",
     "EndChunk",
@@ -29,6 +33,7 @@ __all__ = [
     "LLMClient",
     "ModelError",
     "ModelErrorCode",
+    "NoticeChunk",
     "RetryChunk",
     "Source",
     "TextChunk",
@@ -36,4 +41,5 @@ __all__ = [
     "ToolCallChunk",
     "ToolDefinition",
     "UsageChunk",
+    "WaitChunk",
 ]

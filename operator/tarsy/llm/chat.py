@@ -17,7 +17,15 @@ from langchain_core.messages import AIMessageChunk, BaseMessage
 from langsmith.run_helpers import tracing_context
 
 from tarsy.llm.answer import Reading
-from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError, ModelErrorCode, TextChunk, ThinkingChunk
+from tarsy.llm.protocol import (
+    ActivityChunk,
+    Chunk,
+    GenerateRequest,
+    ModelError,
+    ModelErrorCode,
+    TextChunk,
+    ThinkingChunk,
+)
 from tarsy.llm.refusal import NOT_A_STREAM, not_a_stream
 from tarsy.llm.text import encodable
 from tarsy.record.usage import Usage
@@ -38,6 +46,8 @@ class Answer(Reading):
             yield ThinkingChunk(encodable(thinking))
         if text := self.text.add(text):
             yield TextChunk(text)
+        if piece.tool_call_chunks:
+            yield ActivityChunk()
         for call in piece.tool_call_chunks:
             index = call["index"]
             self.calls.add(

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from google.auth.credentials import AnonymousCredentials
 from google.genai import errors as sdk_errors
 from google.genai import types
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -36,22 +37,20 @@ _SIGNATURES = "__gemini_function_call_thought_signatures__"
 
 
 class GoogleChat:
-    """One Gemini on one server with one key.
+    """One Gemini on one server.
 
     Args:
-        provider: `base_url` is the API's address; a version at its end is used instead of v1beta.
-        key: None for servers that need none; then no key is sent.
+        provider: `base_url` is the API's address; a version at its end is used instead of the usual one.
         http: closed with this.
     """
 
-    def __init__(self, provider: ProviderPlan, key: str | None, http: Http) -> None:
+    def __init__(self, provider: ProviderPlan, http: Http) -> None:
         self._provider = provider
         self._http = http
-        self._client = sdk(provider, key, http)
+        self._client = sdk(provider, http)
         self._model = ChatGoogleGenerativeAI(
             model=provider.model,
-            api_key=key or "none",
-            vertexai=False,
+            **_server(provider),
             temperature=provider.temperature,
             max_output_tokens=provider.max_output_tokens,
             max_retries=1,
@@ -159,6 +158,14 @@ class _GeminisAnswer(Answer):
             last[kind] += block[kind]
         elif words:
             self._blocks.append(block)
+
+
+def _server(provider: ProviderPlan) -> dict[str, Any]:
+    """What LangChain wants to know of a server; it makes a client that is not used, so no credentials are true."""
+    if (vertex := provider.vertexai) is None:
+        return {"vertexai": False, "api_key": "none"}
+    credentials = AnonymousCredentials()  # type: ignore[no-untyped-call]
+    return {"vertexai": True, "project": vertex.project, "location": vertex.location, "credentials": credentials}
 
 
 def _block(found: Any) -> dict[str, Any]:

@@ -7,7 +7,13 @@ from importlib.util import find_spec
 
 from tarsy.plan.model import Backend, ProviderPlan
 
-_LANGCHAIN = {"anthropic": "langchain_anthropic", "xai": "langchain_xai", "google": "langchain_google_genai"}
+_LANGCHAIN = {
+    "anthropic": "langchain_anthropic",
+    "google": "langchain_google_genai",
+    "vertexai": "langchain_google_genai",
+    "xai": "langchain_xai",
+}
+_EXTRAS = {"vertexai": "google"}
 
 
 def missing(provider: ProviderPlan) -> str | None:
@@ -16,6 +22,5 @@ def missing(provider: ProviderPlan) -> str | None:
     if module is None or find_spec(module) is not None:
         return None
     package = module.replace("_", "-")
-    return (
-        f"the package {package} is not installed here; install it with: pip install 'tarsy-operator[{provider.type}]'"
-    )
+    extra = _EXTRAS.get(provider.type, provider.type)
+    return f"the package {package} is not installed here; install it with: pip install 'tarsy-operator[{extra}]'"

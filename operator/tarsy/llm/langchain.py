@@ -1,4 +1,5 @@
-"""Models behind LangChain: OpenAI and every server that speaks its chat completions, Claude, Grok, and Gemini.
+"""Models behind LangChain: OpenAI and every server that speaks its chat completions, Claude, Grok, and Gemini,
+by its own API or Vertex AI.
 
 Importing this is cheap: LangChain and the SDKs (a second of CPU) are imported in a thread when the first call is made,
 and those that are optional packages only for their own type. Errors leave here as `ModelError` with neither cause nor
@@ -7,17 +8,19 @@ context, because the SDKs' own texts may quote the key.
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from tarsy.llm import extras
+from tarsy.llm.google_native.access import Access
 from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError, ModelErrorCode
 from tarsy.plan.model import ProviderPlan
 
 if TYPE_CHECKING:
     from tarsy.llm.chat import Answer, Chat
 
+_GOOGLES = ("google", "vertexai")
 _IMPORTING = threading.Lock()  # packages with import cycles do not like to be imported from two threads at once
 
 
@@ -27,15 +30,23 @@ class LangChainProvider:
     Args:
         provider: the model, its server and its settings; `base_url` is taken as given.
         key: the API key, None for servers that need none. Environment variables are never asked.
+        lent_to: namespaces whose providers may use this pod's own identity with Google.
         connect_seconds: for the connection and the TLS handshake.
         read_seconds: the longest silence; a last resort behind the engine's own limits.
     """
 
     def __init__(
-        self, provider: ProviderPlan, key: str | None, *, connect_seconds: float = 10.0, read_seconds: float = 600.0
+        self,
+        provider: ProviderPlan,
+        key: str | None,
+        *,
+        lent_to: Collection[str] = (),
+        connect_seconds: float = 10.0,
+        read_seconds: float = 600.0,
     ) -> None:
         self._provider = provider
         self._key = key or None
+        self._access = Access(provider, self._key, lent_to=lent_to) if provider.type in _GOOGLES else None
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
         self._subject = f"provider {provider.ref.name} (model {provider.model})"
@@ -74,18 +85,18 @@ class LangChainProvider:
                 if self._chat is None:
                     if (missing := extras.missing(self._provider)) is not None:
                         raise ModelError(ModelErrorCode.INVALID_REQUEST, missing, retryable=False)
-                    make = self._gemini() if self._provider.type == "google" else asyncio.to_thread(self._build)
+                    make = self._gemini(self._access) if self._access else asyncio.to_thread(self._build)
                     self._chat = await make
         return self._chat
 
-    async def _gemini(self) -> "Chat":
+    async def _gemini(self, access: Access) -> "Chat":
         await asyncio.to_thread(_import_google)
         from tarsy.llm.chat_google import GoogleChat
         from tarsy.llm.google_native.client import Http
 
-        http = Http(self._key, self._connect_seconds)  # belongs to this loop
+        http = Http(access, self._connect_seconds)  # belongs to this loop
         try:
-            return await asyncio.to_thread(GoogleChat, self._provider, self._key, http)
+            return await asyncio.to_thread(GoogleChat, self._provider, http)
         except BaseException:
             await http.aclose()
             raise
@@ -104,12 +115,13 @@ class LangChainProvider:
                     return OpenAIChat(self._provider, self._key, **waits)
 
     def _classified(self, error: Exception, *, started: bool) -> ModelError:
-        if self._provider.type == "google" and not isinstance(error, ModelError):
+        if self._access is not None and not isinstance(error, ModelError):
             from tarsy.llm.chat_google import classify
         else:
             from tarsy.llm.errors import classify
 
-        return classify(error, subject=self._subject, secret=self._key, started=started)
+        secret = self._access.secret if self._access else self._key
+        return classify(error, subject=self._subject, secret=secret, started=started)
 
 
 def _import_google() -> None:

@@ -1,6 +1,7 @@
 """Asks a provider whether it knows its key and its model, without spending a token.
 
-One small GET of the model's own description, the same for every client, so no SDK is needed. Decision: what a server
+One small GET of the model's own description, the same for every client, so no SDK is needed; Vertex AI is asked to
+count the tokens of a dot, which is free and needs the right that a call needs. Decision: what a server
 says in words is handed on only from the maker's own address: whoever writes an LLMProvider chooses `baseURL`, and a
 status must not become a way to read what stands behind addresses that its author cannot reach (DESIGN section 7).
 A server that cannot be asked this way (many compatible ones have no `/models`) is taken as usable, and that is said.
@@ -8,7 +9,7 @@ A server that cannot be asked this way (many compatible ones have no `/models`) 
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,9 @@ from yarl import URL
 from tarsy.llm import extras
 from tarsy.llm.failures import causes, unreachable
 from tarsy.llm.google_native import provider as google_native
-from tarsy.llm.protocol import ModelErrorCode
+from tarsy.llm.google_native.access import Access
+from tarsy.llm.google_native.addresses import address as google_address
+from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.llm.refusal import clean, of_status, remedy, words_of, words_of_text
 from tarsy.plan.model import Backend, ProviderPlan
 
@@ -52,24 +55,34 @@ class _Answer:
 
 
 async def probe(
-    provider: ProviderPlan, key: str | None, *, seconds: float = _SECONDS, addresses: Mapping[str, str] = ADDRESSES
+    provider: ProviderPlan,
+    key: str | None,
+    *,
+    lent_to: Collection[str] = (),
+    seconds: float = _SECONDS,
+    addresses: Mapping[str, str] = ADDRESSES,
 ) -> Probed:
     """Whether the provider can be used as it stands.
 
     Args:
         provider: the model, its server and its settings.
         key: the API key, None for servers that need none.
+        lent_to: namespaces whose providers may use this pod's own identity with Google.
         seconds: for all of it.
         addresses: where the maker of each type has its API.
     """
     missing = google_native.missing() if provider.backend is Backend.GOOGLE_NATIVE else extras.missing(provider)
     if missing is not None:
         return Probed(PACKAGE_MISSING, missing)
-    if provider.type not in addresses:
+    if provider.type not in addresses and provider.vertexai is None:
         return Probed(message=f"type {provider.type} cannot be asked for a model without a call.")
     try:
         async with asyncio.timeout(seconds), _session() as session:
+            if provider.vertexai is not None:
+                return await _ask_vertex(session, provider, Access(provider, key, lent_to=lent_to))
             return await _ask(session, provider, key, addresses[provider.type])
+    except ModelError as error:
+        return Probed(error.code.value, error.message)
     except TimeoutError:
         return Probed(ModelErrorCode.CONNECTION.value, f"no answer from the server within {seconds:g} s")
     except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, ValueError):
@@ -93,6 +106,20 @@ async def _ask(session: aiohttp.ClientSession, provider: ProviderPlan, key: str 
     return _judged(found, own, key)
 
 
+async def _ask_vertex(session: aiohttp.ClientSession, provider: ProviderPlan, access: Access) -> Probed:
+    """Asks for the tokens of a dot; a model named with its publisher's or project's path is taken as it is."""
+    own, vertex = provider.base_url is None, provider.vertexai
+    if vertex is None or "/" in provider.model:
+        return Probed(message="a model with a path cannot be asked for without a call.")
+    base, version = google_address(provider)
+    place = f"projects/{vertex.project}/locations/{vertex.location}/publishers/google/models/{provider.model}"
+    url = _usable(f"{base.rstrip('/')}/{version}/{place}:countTokens")
+    found = await _get(session, url, await access.headers(), {"contents": [{"role": "user", "parts": [{"text": "."}]}]})
+    if found.status in _NO_SUCH_PATH and not own:
+        return Probed(message="the server cannot be asked for its models, so the model's name is not checked.")
+    return _judged(found, own, access.secret)
+
+
 def _judged(found: _Answer, own: bool, key: str | None) -> Probed:
     if found.status == 200:
         return Probed()
@@ -111,9 +138,7 @@ def _judged(found: _Answer, own: bool, key: str | None) -> Probed:
 
 def _where(provider: ProviderPlan, key: str | None, address: str) -> tuple[URL, dict[str, str]]:
     """Where the API lists its models, and the headers it wants."""
-    url = URL(provider.base_url or address)
-    if url.scheme not in ("http", "https") or not url.raw_host or url.raw_user or url.raw_password:
-        raise ValueError("no usable URL")
+    url = _usable(provider.base_url or address)
     path = url.raw_path.rstrip("/")
     match provider.type:
         case "google":
@@ -127,8 +152,17 @@ def _where(provider: ProviderPlan, key: str | None, address: str) -> tuple[URL, 
     return url.with_path(f"{path}/models", encoded=True, keep_query=True), headers
 
 
-async def _get(session: aiohttp.ClientSession, url: URL, headers: dict[str, str]) -> _Answer:
-    async with session.get(url, headers=headers, allow_redirects=False) as response:
+def _usable(address: str) -> URL:
+    url = URL(address)
+    if url.scheme not in ("http", "https") or not url.raw_host or url.raw_user or url.raw_password:
+        raise ValueError("no usable URL")
+    return url
+
+
+async def _get(session: aiohttp.ClientSession, url: URL, headers: dict[str, str], body: Any = None) -> _Answer:
+    """Asks, by a POST where there is a body."""
+    method = "GET" if body is None else "POST"
+    async with session.request(method, url, headers=headers, json=body, allow_redirects=False) as response:
         content = bytearray()
         async for block in response.content.iter_any():
             content += block

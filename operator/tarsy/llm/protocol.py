@@ -69,6 +69,31 @@ class GroundingChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class ActivityChunk:
+    """The provider sends something that can only be told when it is complete, such as a tool call's arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeChunk:
+    """What people should know of how a call is made, no part of its answer: a CamelCase `reason` and a sentence."""
+
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitChunk:
+    """The call waits for its turn, because its provider's `limit` (a field) of `allowed` is reached, until `over`.
+
+    Made by `llm.limits`, never by a provider. What a consumer waits for begins anew when the wait is over.
+    """
+
+    limit: str
+    allowed: int
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RetryChunk:
     """Nothing of the answer has come yet and the call is made again in `seconds`, because of `error`.
 
@@ -98,7 +123,17 @@ class EndChunk:
 
 
 Chunk = (
-    TextChunk | ThinkingChunk | ToolCallChunk | CodeExecutionChunk | GroundingChunk | RetryChunk | UsageChunk | EndChunk
+    TextChunk
+    | ThinkingChunk
+    | ToolCallChunk
+    | CodeExecutionChunk
+    | GroundingChunk
+    | ActivityChunk
+    | NoticeChunk
+    | WaitChunk
+    | RetryChunk
+    | UsageChunk
+    | EndChunk
 )
 
 
@@ -107,7 +142,7 @@ class GenerateRequest:
     """What a model is asked: the whole conversation and the tools it may call (none: it must answer in text).
 
     `native_tools` are tools of the provider that are on. `execution` identifies the agent execution to the provider's
-    logs; `agent` names the agent.
+    logs; `agent` names the agent. `tokens` is what the call is expected to use, its answer included.
     """
 
     messages: Sequence[Message]
@@ -115,6 +150,7 @@ class GenerateRequest:
     execution: str = ""
     agent: str = ""
     native_tools: tuple[str, ...] = ()
+    tokens: int = 0
 
 
 class LLMClient(Protocol):

@@ -9,12 +9,13 @@ the one nobody asks for any more leaves when room is needed.
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from tarsy.llm.google_native.provider import GoogleNativeProvider
 from tarsy.llm.langchain import LangChainProvider
+from tarsy.llm.limits import Limited, Turnstile
 from tarsy.llm.openai_native import OpenAINativeProvider
 from tarsy.llm.protocol import LLMClient, ModelError, ModelErrorCode
 from tarsy.llm.retry import OnRetry, Retrying, RetryPolicy
@@ -39,8 +40,13 @@ Build = Callable[[ProviderPlan, str | None], LLMClient]
 """Makes a client for a provider and a key; raises ModelError(INVALID_REQUEST) for what it cannot make."""
 
 
-def build_client(provider: ProviderPlan, key: str | None) -> LLMClient:
+def build_client(provider: ProviderPlan, key: str | None, *, lent_to: Collection[str] = ()) -> LLMClient:
     """The client for a provider's type and backend, without retries.
+
+    Args:
+        provider: the model, its server and its settings.
+        key: None where it needs none.
+        lent_to: namespaces whose providers may use this pod's own identity with Google.
 
     Raises:
         ModelError: INVALID_REQUEST when the type is not supported.
@@ -48,22 +54,23 @@ def build_client(provider: ProviderPlan, key: str | None) -> LLMClient:
     match provider.type, provider.backend:
         case "openai", Backend.OPENAI_NATIVE:
             return OpenAINativeProvider(provider, key)
-        case "openai" | "google" | "anthropic" | "xai", Backend.LANGCHAIN:
-            return LangChainProvider(provider, key)
-        case "google", Backend.GOOGLE_NATIVE:
-            return GoogleNativeProvider(provider, key)
-        case "openai" | "google" | "anthropic" | "xai", other:
+        case "openai" | "google" | "anthropic" | "xai" | "vertexai", Backend.LANGCHAIN:
+            return LangChainProvider(provider, key, lent_to=lent_to)
+        case "google" | "vertexai", Backend.GOOGLE_NATIVE:
+            return GoogleNativeProvider(provider, key, lent_to=lent_to)
+        case "openai" | "google" | "anthropic" | "xai" | "vertexai", other:
             problem = f"spec.type {provider.type!r} has no backend {other.value!r} here, leave spec.backend out"
         case other, _:
             problem = (
                 f"spec.type {other!r} is not supported, use 'openai' (OpenAI and every server that speaks its chat "
-                "completions, with spec.baseURL), 'google' (Gemini), 'anthropic' (Claude) or 'xai' (Grok)"
+                "completions, with spec.baseURL), 'google' or 'vertexai' (Gemini), 'anthropic' (Claude) or 'xai' (Grok)"
             )
     raise ModelError(ModelErrorCode.INVALID_REQUEST, f"provider {provider.ref.name}: {problem}", retryable=False)
 
 
 @dataclass(slots=True, eq=False)
 class _Entry:
+    bare: LLMClient
     client: LLMClient
     digest: str
     users: int = 0
@@ -99,8 +106,12 @@ class ModelRegistry:
         self._closed = False
 
     @asynccontextmanager
-    async def client(self, provider: ProviderPlan) -> AsyncIterator[LLMClient]:
+    async def client(self, provider: ProviderPlan, turnstile: Turnstile | None = None) -> AsyncIterator[LLMClient]:
         """A client with the key as it is now, for as long as the context is open.
+
+        Args:
+            provider: as in a plan.
+            turnstile: keeps the provider's limits; None: they do not count for this client.
 
         Raises:
             ModelError: CREDENTIALS_MISSING when the key cannot be had, INVALID_REQUEST for an unsupported type.
@@ -112,7 +123,7 @@ class ModelRegistry:
         entry.users += 1
         try:
             await self._close_unused()
-            yield entry.client
+            yield entry.client if turnstile is None else self._limited(entry, provider, turnstile)
         finally:
             entry.users -= 1
             await self._close_unused()
@@ -137,6 +148,8 @@ class ModelRegistry:
         except TimeoutError:
             text, again = f"it could not be read in {_SECRET_SECONDS:.0f} s", True
         else:
+            if provider.vertexai is not None and key.startswith("{"):
+                return key  # a service account's key file
             if key.isascii() and key.isprintable() and key:
                 return key
             text, again = "its value is empty or not printable ASCII: store the bare key", False
@@ -148,12 +161,14 @@ class ModelRegistry:
         )
 
     def _entry(self, provider: ProviderPlan, key: str | None) -> _Entry:
-        identity = provider.model_copy(update={"ref": provider.ref.model_copy(update={"uid": "", "generation": 0})})
+        ref = provider.ref.model_copy(update={"uid": "", "generation": 0})
+        identity = provider.model_copy(update={"ref": ref, "limits": None})
         name = identity.model_dump_json()
         digest = hashlib.sha256((key or "").encode()).hexdigest()
         entry = self._entries.get(name)
         if entry is None or entry.digest != digest:
-            fresh = _Entry(Retrying(self._build(provider, key), self._policy, on_retry=self._on_retry), digest)
+            bare = self._build(provider, key)
+            fresh = _Entry(bare, self._retrying(bare), digest)
             if entry is not None:
                 self._retire(name)
             self._entries[name] = entry = fresh
@@ -161,6 +176,12 @@ class ModelRegistry:
                 self._retire(next(iter(self._entries)))
         self._entries.move_to_end(name)
         return entry
+
+    def _limited(self, entry: _Entry, provider: ProviderPlan, turnstile: Turnstile) -> LLMClient:
+        return self._retrying(Limited(entry.bare, provider, turnstile))
+
+    def _retrying(self, client: LLMClient) -> Retrying:
+        return Retrying(client, self._policy, on_retry=self._on_retry)
 
     def _retire(self, name: str) -> None:
         self._retired.append(self._entries.pop(name))

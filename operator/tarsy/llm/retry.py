@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, ModelError, RetryChunk
+from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, ModelError, NoticeChunk, RetryChunk, WaitChunk
 
 OnRetry = Callable[[int, ModelError, float], None]
 
@@ -81,7 +81,7 @@ class Retrying:
             try:
                 async with aclosing(self._client.generate(request)) as chunks:
                     async for chunk in chunks:
-                        received = True
+                        received = received or not isinstance(chunk, NoticeChunk | WaitChunk)
                         yield chunk
                 return
             except ModelError as error:

@@ -111,8 +111,8 @@ class ScriptedClient:
 class ByAgent:
     """Answers for agents whose calls come in any order, several executions of one agent among them.
 
-    Each execution of an agent gets the agent's answers from the first on; agents that are not named share `others`,
-    in order of the calls.
+    Each execution of an agent gets the agent's answers from the first on, and so do the summaries of results that it
+    needs (`agent:summarization`); agents that are not named share `others`, in order of the calls.
 
     Args:
         answers: by the agent's name in the timeline.
@@ -122,12 +122,12 @@ class ByAgent:
     def __init__(self, answers: Mapping[str, Sequence[Answer]], others: Sequence[Answer] = ()) -> None:
         self._answers = answers
         self._others = others
-        self._calls: Counter[str] = Counter()
+        self._calls: Counter[tuple[str, str]] = Counter()
 
     def __call__(self, request: GenerateRequest) -> Answer:
         """The next answer; raises ScriptExhausted when there is none left."""
         script = self._answers.get(request.agent)
-        caller, left = ("", self._others) if script is None else (request.execution, script)
+        caller, left = (("", ""), self._others) if script is None else ((request.execution, request.agent), script)
         index = self._calls[caller]
         self._calls[caller] += 1
         if index >= len(left):

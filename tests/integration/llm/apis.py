@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tarsy.plan.model import Backend
@@ -25,6 +25,7 @@ class Api:
         broken: an error in the middle of a stream, with these words.
         thinks: whether its client hands thinking on.
         package: what its client needs beyond the operator itself, where it is an extra.
+        fields: of its plan, beyond those of all.
     """
 
     type: str
@@ -36,6 +37,7 @@ class Api:
     broken: Callable[[str], bytes]
     thinks: bool = True
     package: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.backend}/{self.type}"
@@ -69,7 +71,10 @@ _GEMINI = Api(
     package="google.genai",
 )
 
+_VERTEX = replace(_GEMINI, type="vertexai", fields={"vertexai": {"project": "shop", "location": "europe-west1"}})
+
 _GEMINI_LANGCHAIN = replace(_GEMINI, backend=Backend.LANGCHAIN, package="langchain_google_genai")
+_VERTEX_LANGCHAIN = replace(_VERTEX, backend=Backend.LANGCHAIN, package="langchain_google_genai")
 
 
 def _grok_said(answer: Said) -> Answerer:
@@ -98,6 +103,8 @@ APIS = (
     _openai(Backend.LANGCHAIN, thinks=False),
     _GEMINI,
     _GEMINI_LANGCHAIN,
+    _VERTEX,
+    _VERTEX_LANGCHAIN,
     _CLAUDE,
     _GROK,
 )

@@ -1,16 +1,36 @@
 """A stand-in server and a provider that talks to it, over real sockets and with the real SDKs."""
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import pytest
 
 from tarsy.llm.google_native.provider import GoogleNativeProvider
 from tarsy.llm.langchain import LangChainProvider
+from tarsy.llm.protocol import LLMClient
 from tarsy.plan.model import ObjectRef, ProviderPlan
 from wire.server import StandIn, standing_in
 
 KEY = "sk-0123456789abcdefSECRET"
+Client = TypeVar("Client", bound=LLMClient)
+
+
+@asynccontextmanager
+async def making(
+    provider: Callable[[ProviderPlan, str | None], Client], plan: Callable[..., ProviderPlan], **defaults: Any
+) -> AsyncIterator[Callable[..., Client]]:
+    """Makes providers, closed at the end; `defaults` are fields of their plans."""
+    made: list[Client] = []
+
+    def make(model: str | None = None, key: str | None = KEY, **fields: Any) -> Client:
+        chosen = {"model": model} if model else {}
+        made.append(provider(plan(**{**defaults, **chosen, **fields}), key))
+        return made[-1]
+
+    yield make
+    for client in made:
+        await client.aclose()
 
 
 @pytest.fixture
@@ -43,14 +63,7 @@ async def provider(server: StandIn, plan: Callable[..., ProviderPlan]) -> AsyncI
 async def gemini_client(
     server: StandIn, plan: Callable[..., ProviderPlan]
 ) -> AsyncIterator[Callable[..., GoogleNativeProvider]]:
-    """Makes providers on Gemini's own client, closed at the end."""
-    made: list[GoogleNativeProvider] = []
-
-    def build(model: str = "gemini-3-pro", key: str | None = KEY, **fields: Any) -> GoogleNativeProvider:
-        settings = {"type": "google", "backend": "google-native", "base_url": server.url, **fields}
-        made.append(GoogleNativeProvider(plan(model=model, **settings), key))
-        return made[-1]
-
-    yield build
-    for client in made:
-        await client.aclose()
+    """Makes providers on Gemini's own client."""
+    fields = {"type": "google", "backend": "google-native", "model": "gemini-3-pro", "base_url": server.url}
+    async with making(GoogleNativeProvider, plan, **fields) as make:
+        yield make

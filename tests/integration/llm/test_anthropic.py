@@ -1,18 +1,18 @@
 """What is Claude's own, on the wire: its blocks and their signatures, its rules for conversations. The SDK is real."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
 from typing import Any
 
 import pytest
 
+from extras import needs
+from integration.llm.asking import ASK, GET, QUESTION, SCHEMA, collect, failure, results, turn
+from integration.llm.conftest import KEY, making
 from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.protocol import (
     Chunk,
     EndChunk,
     GenerateRequest,
-    ModelError,
     ModelErrorCode,
     TextChunk,
     ThinkingChunk,
@@ -20,51 +20,22 @@ from tarsy.llm.protocol import (
     UsageChunk,
 )
 from tarsy.plan.model import ProviderPlan
-from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
+from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.usage import Usage
 from wire import anthropic, openai
 from wire.server import StandIn
 
-pytest.importorskip("langchain_anthropic")
+pytestmark = needs("langchain_anthropic")
 Code = ModelErrorCode
-KEY = "sk-ant-0123456789-SECRET"
-SCHEMA = {
-    "type": "object",
-    "properties": {"a": {"type": ["string", "null"]}, "b": {"$ref": "#/$defs/b"}},
-    "$defs": {"b": {"const": 1}},
-    "additionalProperties": {"type": "integer"},
-}
-GET = ToolDefinition("kubernetes.get", "Gets.", SCHEMA)
 CALLS = (ToolCall("toolu_1", GET.name, '{"a": "x"}'), ToolCall("toolu_2", GET.name, "{}"))
-QUESTION = [Message(Role.SYSTEM, "You investigate."), Message(Role.USER, "why?")]
-ASK = GenerateRequest(QUESTION, [GET], execution="e1")
 Make = Callable[..., LangChainProvider]
 
 
 @pytest.fixture
 async def make(server: StandIn, plan: Callable[..., ProviderPlan]) -> AsyncIterator[Make]:
-    made: list[LangChainProvider] = []
-
-    def build(model: str = "claude-sonnet-4-6", key: str | None = KEY, **fields: Any) -> LangChainProvider:
-        made.append(
-            LangChainProvider(plan(model=model, **{"type": "anthropic", "base_url": server.url, **fields}), key)
-        )
-        return made[-1]
-
-    yield build
-    for client in made:
-        await client.aclose()
-
-
-async def collect(client: LangChainProvider, request: GenerateRequest = ASK) -> list[Chunk]:
-    async with asyncio.timeout(60), aclosing(client.generate(request)) as chunks:
-        return [chunk async for chunk in chunks]
-
-
-async def failure(client: LangChainProvider, request: GenerateRequest = ASK) -> ModelError:
-    with pytest.raises(ModelError) as raised:
-        await collect(client, request)
-    return raised.value
+    fields = {"type": "anthropic", "model": "claude-sonnet-4-6", "base_url": server.url}
+    async with making(LangChainProvider, plan, **fields) as build:
+        yield build
 
 
 async def asked(server: StandIn, client: LangChainProvider, request: GenerateRequest = ASK) -> dict[str, Any]:
@@ -72,20 +43,6 @@ async def asked(server: StandIn, client: LangChainProvider, request: GenerateReq
     await collect(client, request)
     sent: dict[str, Any] = server.requests[-1]
     return sent
-
-
-def turn(answer: list[Chunk], **changes: Any) -> Message:
-    """The message that the engine makes of an answer."""
-    calls = tuple(chunk.call for chunk in answer if isinstance(chunk, ToolCallChunk))
-    text = "".join(chunk.text for chunk in answer if isinstance(chunk, TextChunk))
-    end = answer[-1]
-    assert isinstance(end, EndChunk)
-    made = {"content": text, "tool_calls": calls, "provider_state": end.provider_state, **changes}
-    return Message(Role.ASSISTANT, **made)
-
-
-def results(message: Message) -> list[Message]:
-    return [Message(Role.TOOL, f"found {c.id}", tool_call_id=c.id, tool_name=c.name) for c in message.tool_calls]
 
 
 async def thought(server: StandIn, client: LangChainProvider) -> list[Chunk]:

@@ -1,19 +1,20 @@
 """What is Gemini's own when spoken to through LangChain: thinking, signatures, usage, reasons. The SDK is real."""
 
-import asyncio
 import warnings
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
 from typing import Any
 
 import pytest
 
+from extras import needs
+from integration.llm.asking import GET, QUESTION, SCHEMA, collect, failure, results, turn
+from integration.llm.conftest import KEY, making
+from integration.llm.google import SIGNATURES, asked
 from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.protocol import (
     Chunk,
     EndChunk,
     GenerateRequest,
-    ModelError,
     ModelErrorCode,
     TextChunk,
     ThinkingChunk,
@@ -21,50 +22,21 @@ from tarsy.llm.protocol import (
     UsageChunk,
 )
 from tarsy.plan.model import ProviderPlan
-from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
+from tarsy.record.messages import ToolCall
 from tarsy.record.usage import Usage
 from wire import gemini
 from wire.server import StandIn
 
-pytest.importorskip("langchain_google_genai")
+pytestmark = needs("langchain_google_genai")
 Code = ModelErrorCode
-KEY = "AIza-0123456789-SECRET"
-SCHEMA = {
-    "type": "object",
-    "properties": {"a": {"type": ["string", "null"]}, "b": {"$ref": "#/$defs/b"}},
-    "$defs": {"b": {"const": 1}},
-    "additionalProperties": {"type": "integer"},
-}
-GET = ToolDefinition("kubernetes.get", "Gets.", SCHEMA)
-QUESTION = [Message(Role.SYSTEM, "You investigate."), Message(Role.USER, "why?")]
-ASK = GenerateRequest(QUESTION, [GET], execution="e1")
-SIGNATURES = [bytes(range(256)), b"\xff\xfe\xfd"]
 Make = Callable[..., LangChainProvider]
 
 
 @pytest.fixture
 async def make(server: StandIn, plan: Callable[..., ProviderPlan]) -> AsyncIterator[Make]:
-    made: list[LangChainProvider] = []
-
-    def build(model: str = "gemini-3-pro", **fields: Any) -> LangChainProvider:
-        made.append(LangChainProvider(plan(model=model, **{"type": "google", "base_url": server.url, **fields}), KEY))
-        return made[-1]
-
-    yield build
-    for client in made:
-        await client.aclose()
-
-
-async def collect(client: LangChainProvider, request: GenerateRequest = ASK) -> list[Chunk]:
-    async with asyncio.timeout(60), aclosing(client.generate(request)) as chunks:
-        return [chunk async for chunk in chunks]
-
-
-async def asked(server: StandIn, client: LangChainProvider, request: GenerateRequest = ASK) -> dict[str, Any]:
-    server.answers = [gemini.stream(gemini.last(gemini.text("ok")))]
-    await collect(client, request)
-    sent: dict[str, Any] = server.requests[-1]
-    return sent
+    fields = {"type": "google", "model": "gemini-3-pro", "base_url": server.url}
+    async with making(LangChainProvider, plan, **fields) as build:
+        yield build
 
 
 async def signed(server: StandIn, client: LangChainProvider) -> list[Chunk]:
@@ -80,20 +52,6 @@ async def signed(server: StandIn, client: LangChainProvider) -> list[Chunk]:
         )
     ]
     return await collect(client)
-
-
-def turn(answer: list[Chunk], **changes: Any) -> Message:
-    calls = tuple(chunk.call for chunk in answer if isinstance(chunk, ToolCallChunk))
-    text = "".join(chunk.text for chunk in answer if isinstance(chunk, TextChunk))
-    end = answer[-1]
-    assert isinstance(end, EndChunk)
-    return Message(
-        Role.ASSISTANT, **{"content": text, "tool_calls": calls, "provider_state": end.provider_state, **changes}
-    )
-
-
-def results(message: Message) -> list[Message]:
-    return [Message(Role.TOOL, f"found {c.id}", tool_call_id=c.id, tool_name=c.name) for c in message.tool_calls]
 
 
 async def test_everything_gemini_says_becomes_its_chunk(server: StandIn, make: Make) -> None:
@@ -166,9 +124,8 @@ async def test_an_answer_that_was_stopped_is_an_error(
     server: StandIn, make: Make, pieces: list[dict[str, Any]], code: Code, retryable: bool
 ) -> None:
     server.answers = [gemini.stream(*pieces)]
-    with pytest.raises(ModelError) as raised:
-        await collect(make())
-    assert (raised.value.code, raised.value.retryable) == (code, retryable)
+    error = await failure(make())
+    assert (error.code, error.retryable) == (code, retryable)
 
 
 async def test_a_wrong_key_and_a_context_too_long_are_told_apart(server: StandIn, make: Make) -> None:
@@ -178,9 +135,8 @@ async def test_a_wrong_key_and_a_context_too_long_are_told_apart(server: StandIn
         ("The input token count (9) exceeds the maximum number of tokens allowed (8).", [], Code.CONTEXT_TOO_LONG),
     ):
         server.answers = [gemini.fail(400, words, {}, *details)]
-        with pytest.raises(ModelError) as raised:
-            await collect(client)
-        assert (raised.value.code, raised.value.retryable) == (code, False)
+        error = await failure(client)
+        assert (error.code, error.retryable) == (code, False)
 
 
 async def test_nothing_of_the_environment_is_used(server: StandIn, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

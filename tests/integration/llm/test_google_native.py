@@ -1,12 +1,13 @@
 """What is Gemini's own, on the wire: native tools, thinking, its errors. The SDK is the real one."""
 
-import logging
 from typing import Any
 
 import pytest
 
+from extras import needs
+from integration.llm.asking import GET, QUESTION, SCHEMA, collect, failure
 from integration.llm.conftest import KEY
-from integration.llm.google import GET, QUESTION, SCHEMA, Make, asked, collect, failure
+from integration.llm.google import Make, asked
 from tarsy.llm.protocol import (
     CodeExecutionChunk,
     EndChunk,
@@ -14,6 +15,7 @@ from tarsy.llm.protocol import (
     GroundingChunk,
     GroundingKind,
     ModelErrorCode,
+    NoticeChunk,
     Source,
     TextChunk,
     ThinkingChunk,
@@ -25,7 +27,7 @@ from tarsy.record.usage import Usage
 from wire import gemini
 from wire.server import StandIn, fail
 
-pytest.importorskip("google.genai")
+pytestmark = needs("google.genai")
 Code = ModelErrorCode
 
 
@@ -105,8 +107,8 @@ async def test_thinking_is_the_models_own_unless_the_provider_says_so(
     assert config.get("thinkingConfig") == sent
 
 
-async def test_native_tools_go_beside_function_tools_where_the_model_can(
-    server: StandIn, gemini_client: Make, caplog: pytest.LogCaptureFixture
+async def test_native_tools_go_beside_function_tools_where_the_model_can_else_people_are_told(
+    server: StandIn, gemini_client: Make
 ) -> None:
     native = ("google_search", "code_execution", "url_context")
     both = GenerateRequest(QUESTION, [GET], native_tools=native)
@@ -116,10 +118,12 @@ async def test_native_tools_go_beside_function_tools_where_the_model_can(
     new = await asked(server, gemini_client(), both)
     assert new["tools"][:3] == theirs and "functionDeclarations" in new["tools"][3]
     assert new["toolConfig"] == {"includeServerSideToolInvocations": True}
-    with caplog.at_level(logging.WARNING, "tarsy"):
-        old = await asked(server, gemini_client("gemini-2.5-pro"), both)
+    told = await collect(gemini_client("gemini-2.5-pro"), both)
+    old = server.requests[-1]
     assert [list(tool) for tool in old["tools"]] == [["functionDeclarations"]] and "toolConfig" not in old
-    assert "cannot have native tools beside function tools" in caplog.text
+    text = "Model gemini-2.5-pro cannot have its native tools beside the tools of servers: they are off."
+    assert told[0] == NoticeChunk("NativeToolsOff", text)
+    assert not any(isinstance(chunk, NoticeChunk) for chunk in await collect(gemini_client(), both))
 
 
 BAD_KEY = gemini.reason("API_KEY_INVALID")

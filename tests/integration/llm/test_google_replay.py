@@ -1,34 +1,17 @@
 """Gemini's own answers, thought signatures included, as the next call sends them back: from the record alone."""
 
-from typing import Any
-
 import pytest
 
-from integration.llm.google import GET, QUESTION, Make, asked, collect
+from extras import needs
+from integration.llm.asking import GET, QUESTION, collect, results, turn
+from integration.llm.google import SIGNATURES, Make, asked
 from tarsy.llm.google_native.provider import GoogleNativeProvider
-from tarsy.llm.protocol import Chunk, EndChunk, GenerateRequest, TextChunk, ToolCallChunk
+from tarsy.llm.protocol import Chunk, GenerateRequest
 from tarsy.record.messages import Message, Role, ToolCall
 from wire import gemini
 from wire.server import StandIn
 
-pytest.importorskip("google.genai")
-
-
-def turn(answer: list[Chunk], **changes: Any) -> Message:
-    """The message that the engine makes of an answer."""
-    calls = tuple(chunk.call for chunk in answer if isinstance(chunk, ToolCallChunk))
-    text = "".join(chunk.text for chunk in answer if isinstance(chunk, TextChunk))
-    end = answer[-1]
-    assert isinstance(end, EndChunk)
-    made = {"content": text, "tool_calls": calls, "provider_state": end.provider_state, **changes}
-    return Message(Role.ASSISTANT, **made)
-
-
-def results(message: Message) -> list[Message]:
-    return [Message(Role.TOOL, f"found {c.id}", tool_call_id=c.id, tool_name=c.name) for c in message.tool_calls]
-
-
-SIGNATURES = [bytes(range(256)), b"\xff\xfe\xfd"]
+pytestmark = needs("google.genai")
 
 
 async def signed(server: StandIn, client: GoogleNativeProvider) -> list[Chunk]:

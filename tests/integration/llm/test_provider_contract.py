@@ -14,6 +14,7 @@ import pytest
 from integration.llm.apis import APIS, Api
 from integration.llm.conftest import KEY
 from tarsy.llm.protocol import (
+    ActivityChunk,
     Chunk,
     EndChunk,
     GenerateRequest,
@@ -51,16 +52,16 @@ def package(api: Api) -> None:
 
 @pytest.fixture
 async def client(api: Api, server: StandIn, plan: Plans) -> AsyncIterator[LLMClient]:
-    made = build_client(plan(type=api.type, backend=api.backend, base_url=server.base_url), KEY)
+    made = build_client(plan(type=api.type, backend=api.backend, base_url=server.base_url, **api.fields), KEY)
     yield made
     await made.aclose()
 
 
 async def collect(client: LLMClient, request: GenerateRequest = ASK) -> list[Chunk]:
-    """All chunks, with text and thinking in one piece however they were cut."""
+    """All chunks, with text and thinking in one piece however they were cut, but for signs of life."""
     chunks: list[Chunk] = []
     async with asyncio.timeout(60), aclosing(client.generate(request)) as stream:
-        parts = [chunk async for chunk in stream]
+        parts = [chunk async for chunk in stream if not isinstance(chunk, ActivityChunk)]
     for kind, group in groupby(parts, type):
         same = list(group)
         if kind in (TextChunk, ThinkingChunk):
@@ -104,6 +105,15 @@ async def test_a_conversation_gives_the_same_chunks(api: Api, server: StandIn, c
     assert all(text in sent for text in ("why?", "Looking. ", "found c1", "found c2", "Gets."))
     assert sent.index("Looking. ") < sent.index("found c1") < sent.index("found c2")
     assert KEY not in sent + str(server.paths)
+
+
+async def test_pieces_of_a_tool_call_are_signs_of_life(api: Api, server: StandIn, client: LLMClient) -> None:
+    server.answers = [api.said(Said(("Looking.",), calls=CALLS))]
+    async with asyncio.timeout(60), aclosing(client.generate(ASK)) as stream:
+        kinds = [type(chunk) async for chunk in stream]
+    assert ActivityChunk in kinds[: kinds.index(ToolCallChunk)]
+    server.answers = [api.said(Said(("ok",)))]
+    assert ActivityChunk not in [type(chunk) for chunk in [c async for c in client.generate(ASK)]]
 
 
 async def test_usage_that_is_not_reported_is_not_invented(api: Api, server: StandIn, client: LLMClient) -> None:
@@ -167,7 +177,7 @@ async def test_nobody_there_is_unreachable_and_may_be_tried_again(
     api: Api, server: StandIn, plan: Plans, unused_tcp_port: int
 ) -> None:
     made = build_client(
-        plan(type=api.type, backend=api.backend, base_url=f"http://127.0.0.1:{unused_tcp_port}/v1"), KEY
+        plan(type=api.type, backend=api.backend, base_url=f"http://127.0.0.1:{unused_tcp_port}/v1", **api.fields), KEY
     )
     error, _ = await failure(made)
     assert (error.code, error.retryable, error.started) == (ModelErrorCode.CONNECTION, True, False)

@@ -10,7 +10,13 @@ from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.plan.model import Backend, ObjectRef, ProviderPlan
 from tarsy.record.messages import Message, Role
 
-TYPES = {"anthropic": "langchain_anthropic", "xai": "langchain_xai", "google": "langchain_google_genai"}
+TYPES = {
+    "anthropic": "langchain_anthropic",
+    "xai": "langchain_xai",
+    "google": "langchain_google_genai",
+    "vertexai": "langchain_google_genai",
+}
+EXTRAS = {"vertexai": "google"}
 
 
 def plan(type: str) -> ProviderPlan:
@@ -22,7 +28,7 @@ def plan(type: str) -> ProviderPlan:
 async def test_a_missing_package_is_an_error_with_its_remedy(type: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, TYPES[type], None)
     told = missing(plan(type))
-    assert told is not None and f"pip install 'tarsy-operator[{type}]'" in told
+    assert told is not None and f"pip install 'tarsy-operator[{EXTRAS.get(type, type)}]'" in told
     client = LangChainProvider(plan(type), "key")
     with pytest.raises(ModelError) as raised:
         async for _ in client.generate(GenerateRequest([Message(Role.USER, "why?")])):

@@ -1,15 +1,17 @@
 """Clients are shared, follow their key, and are closed when nobody is left."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.openai_native import OpenAINativeProvider
-from tarsy.llm.protocol import ModelError, ModelErrorCode
+from tarsy.llm.protocol import EndChunk, GenerateRequest, ModelError, ModelErrorCode, TextChunk
 from tarsy.llm.registry import ModelRegistry, SecretProblem, build_client
-from tarsy.llm.scripted import ScriptedClient
-from tarsy.plan.model import Backend, ObjectRef, ProviderPlan, SecretKey
+from tarsy.llm.scripted import Answer, ScriptedClient
+from tarsy.plan.model import Backend, CallLimits, ObjectRef, ProviderPlan, SecretKey, Vertex
 
 CLIENTS = {Backend.OPENAI_NATIVE: OpenAINativeProvider, Backend.LANGCHAIN: LangChainProvider}
 
@@ -31,6 +33,7 @@ class World:
     def __init__(self, capacity: int = 64) -> None:
         self.key = "k1"
         self.problem: SecretProblem | None = None
+        self.answers: list[Answer] = []
         self.built: list[tuple[str, str | None, ScriptedClient]] = []
         self.registry = ModelRegistry(self.secret, build=self.build, capacity=capacity)
 
@@ -40,7 +43,7 @@ class World:
         return self.key
 
     def build(self, provider: ProviderPlan, key: str | None) -> ScriptedClient:
-        client = ScriptedClient([])
+        client = ScriptedClient(self.answers)
         self.built.append((provider.ref.name, key, client))
         return client
 
@@ -56,6 +59,41 @@ async def test_a_client_is_built_once_and_shared_across_generations() -> None:
     async with world.registry.client(plan()) as three:
         assert three is one
     assert world.closed == [False]
+
+
+async def test_a_client_that_keeps_limits_is_the_same_client_behind_a_turnstile() -> None:
+    world, passed = World(), []
+    world.answers = [Answer("a"), Answer("b")]
+
+    class Turnstile:
+        @contextmanager
+        def ticket(self, provider: ProviderPlan, tokens: int) -> Iterator[Free]:
+            passed.append((provider.limits, tokens))
+            yield Free()
+
+    limited = plan().model_copy(update={"limits": CallLimits(max_concurrent=1)})
+    async with world.registry.client(limited, Turnstile()) as one, world.registry.client(plan()) as two:
+        assert len(world.built) == 1, "limits make no other client"
+        for client in (one, two):
+            assert [type(chunk) async for chunk in client.generate(GenerateRequest((), tokens=7))] == [
+                TextChunk,
+                EndChunk,
+            ]
+    assert passed == [(CallLimits(max_concurrent=1), 7)], "only the one that was given the turnstile passes it"
+    assert world.closed == [False]
+
+
+class Free:
+    """A ticket for a turn at once."""
+
+    async def ask(self) -> None:
+        return None
+
+    async def turn(self) -> None:
+        raise AssertionError("nobody has to wait")
+
+    def used(self, tokens: int) -> None:
+        pass
 
 
 async def test_a_rotated_key_applies_to_the_next_call_and_the_old_client_closes_after_its_last_user() -> None:
@@ -86,6 +124,17 @@ async def test_a_key_that_cannot_be_one_is_said_without_quoting_it(key: str) -> 
     assert raised.value.code is ModelErrorCode.CREDENTIALS_MISSING
     assert "'apiKey' of Secret team/llm" in str(raised.value)
     assert not key.strip() or key not in str(raised.value)
+
+
+async def test_a_service_accounts_key_file_is_a_key_for_vertex_ai_only() -> None:
+    world = World()
+    world.key = '{\n  "type": "service_account"\n}\n'
+    vertex = plan(type="vertexai").model_copy(update={"vertexai": Vertex(project="p", location="global")})
+    async with world.registry.client(vertex):
+        assert world.built[0][1] == world.key.strip()
+    with pytest.raises(ModelError, match="printable"):
+        async with world.registry.client(plan(type="google")):
+            pass
 
 
 async def test_a_secret_problem_names_provider_secret_key_and_remedy() -> None:

@@ -10,6 +10,7 @@ from tarsy.llm.google_native.names import spell
 from tarsy.llm.google_native.state import Parts
 from tarsy.llm.names import ToolNames
 from tarsy.llm.protocol import (
+    ActivityChunk,
     Chunk,
     CodeExecutionChunk,
     EndChunk,
@@ -105,11 +106,13 @@ class Answer:
         if part.executable_code is not None:
             yield from self._unfinished_code()
             self._code = part.executable_code
+            yield ActivityChunk()
         if part.code_execution_result is not None:
             yield self._executed(part.code_execution_result.output or "")
         if (call := part.function_call) is not None:
             arguments = json.dumps(call.args or {}, ensure_ascii=False, separators=(",", ":"))
             self._calls.add(index=self._calls.count, id=call.id, name=call.name, arguments=arguments)
+            yield ActivityChunk()
 
     def _unfinished_code(self) -> Iterator[Chunk]:
         if self._code is not None:

@@ -1,14 +1,14 @@
 """google-genai as this project wants it: nothing from the environment, no retries, one HTTP session that is ours.
 
-Loaded at first use (`google_native.provider`), because the SDK takes a second to import. Without retry options it
-would make a failed connection again by itself after up to ten seconds, so it gets options for one attempt. It takes
-keys, addresses and proxies from the environment where it is told none, so it is told all of them, and the last word
-is a middleware of our session: only headers of a short list leave the process. Redirects are not followed, since a
-key must not travel to where nobody sent it. There is no total timeout: the engine keeps the time.
+Gemini's own API and Vertex AI, which differ in address, path and what lets a request in (`access`). Loaded at first use
+(`google_native.provider`), because the SDK takes a second to import. Without retry options it would make a failed
+connection again by itself after up to ten seconds, so it gets options for one attempt. It takes keys, addresses and
+proxies from the environment where it is told none, so it is told all of them, and the last word is a middleware of our
+session: only headers of a short list leave the process. Redirects are not followed, since a key must not travel to
+where nobody sent it. There is no total timeout: the engine keeps the time.
 """
 
 import itertools
-import re
 import ssl
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
@@ -18,15 +18,14 @@ import aiohttp
 from google import genai
 from google.genai import types
 
+from tarsy.llm.google_native.access import Access
+from tarsy.llm.google_native.addresses import address
 from tarsy.llm.google_native.conversation import config_of, contents_of
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.llm.refusal import NOT_A_STREAM, not_a_stream
 from tarsy.plan.model import ProviderPlan
 
-DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com"
-API_VERSION = "v1beta"
 _CALL = "x-tarsy-call"  # never leaves the process
-_VERSION = re.compile(r"/(v\d+(?:alpha|beta)?\d*)/*\Z")
 _HEADERS = frozenset(
     (
         "accept",
@@ -37,24 +36,22 @@ _HEADERS = frozenset(
         "host",
         "transfer-encoding",
         "user-agent",
-        "x-goog-api-key",
     )
 )
 
 
 class Gemini:
-    """One model on one server with one key.
+    """One model on one server.
 
     Args:
-        provider: `base_url` is the API's address; a version at its end is used instead of v1beta.
-        key: None for servers that need none; then no key is sent.
+        provider: `base_url` is the API's address; a version at its end is used instead of the usual one.
         http: closed by whoever made it.
     """
 
-    def __init__(self, provider: ProviderPlan, key: str | None, http: "Http") -> None:
+    def __init__(self, provider: ProviderPlan, http: "Http") -> None:
         self._provider = provider
         self._http = http
-        self._client = sdk(provider, key, http)
+        self._client = sdk(provider, http)
 
     async def stream(self, request: GenerateRequest) -> AsyncGenerator[types.GenerateContentResponse, None]:
         """Streams the SDK's responses; raises whatever it raises."""
@@ -75,22 +72,23 @@ class Gemini:
         self._client.close()
 
 
-def sdk(provider: ProviderPlan, key: str | None, http: "Http") -> genai.Client:
-    """The SDK's client for one server, on our session.
+def sdk(provider: ProviderPlan, http: "Http") -> genai.Client:
+    """The SDK's client for one server, on our session, which knows the key.
 
     Args:
-        provider: `base_url` is the API's address; a version at its end is used instead of v1beta.
-        key: None for servers that need none.
+        provider: `base_url` is the API's address; a version at its end is used instead of the usual one.
         http: closed by whoever made it.
     """
-    base_url = provider.base_url or DEFAULT_BASE_URL
-    version = _VERSION.search(base_url)
+    base_url, version = address(provider)
+    vertex = provider.vertexai
     return genai.Client(
-        vertexai=False,
-        api_key=key or "none",
+        vertexai=vertex is not None,
+        project=vertex.project if vertex else None,
+        location=vertex.location if vertex else None,
+        api_key="none",
         http_options=types.HttpOptions(
-            base_url=base_url[: version.start()] if version else base_url,
-            api_version=version[1] if version else API_VERSION,
+            base_url=base_url,
+            api_version=version,
             retry_options=types.HttpRetryOptions(attempts=1),
             aiohttp_client=http.session,
             async_client_args={"ssl": ssl.create_default_context(), "allow_redirects": False},
@@ -102,12 +100,12 @@ class Http:
     """The session that all requests of one client go through; made in the loop that uses it.
 
     Args:
-        key: None: no key is sent.
+        access: what lets requests in.
         connect_seconds: for the connection and the TLS handshake.
     """
 
-    def __init__(self, key: str | None, connect_seconds: float) -> None:
-        self._key = key
+    def __init__(self, access: Access, connect_seconds: float) -> None:
+        self._access = access
         self._numbers = itertools.count()
         self._answers: dict[str, aiohttp.ClientResponse] = {}
         self.session = aiohttp.ClientSession(
@@ -140,8 +138,7 @@ class Http:
         number = request.headers.get(_CALL, "")
         for name in {name.lower() for name in request.headers} - _HEADERS:
             del request.headers[name]
-        if self._key is None:
-            request.headers.pop("x-goog-api-key", None)
+        request.headers.update(await self._access.headers())
         response = await handler(request)
         self._answers[number] = response
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -53,7 +53,7 @@ def contents_of(messages: Sequence[Message], model: str) -> list[types.Content]:
 def config_of(request: GenerateRequest, provider: ProviderPlan) -> types.GenerateContentConfig:
     """Instructions, tools and settings of a request."""
     system = "\n\n".join(encodable(m.content) for m in request.messages if m.role is Role.SYSTEM and m.content)
-    native = native_of(request, provider.model)
+    native = native_of(request, provider)
     tools = [_NATIVE[name]() for name in native]
     if request.tools:
         tools.append(types.Tool(function_declarations=[declaration(tool) for tool in request.tools]))
@@ -69,9 +69,9 @@ def config_of(request: GenerateRequest, provider: ProviderPlan) -> types.Generat
     )
 
 
-def native_of(request: GenerateRequest, model: str) -> tuple[str, ...]:
+def native_of(request: GenerateRequest, provider: ProviderPlan) -> tuple[str, ...]:
     """The native tools that go with a request: none beside function tools where the model cannot have both."""
-    if request.tools and not gemini.combines_tools(model):
+    if request.tools and not gemini.combines_tools(provider.type, provider.model):
         return ()
     return request.native_tools
 
@@ -113,7 +113,7 @@ def _written(message: Message, model: str) -> Turn:
     for place, call in enumerate(message.tool_calls):
         name, arguments = spell(call.name), json.loads(sendable_arguments(call.arguments))
         part = types.Part(function_call=types.FunctionCall(id=call.id, name=name, args=arguments))
-        if place == 0 and gemini.combines_tools(model):
+        if place == 0 and gemini.signs_calls(model):
             part.thought_signature = _FOREIGN
         parts.append(part)
         calls[call.id] = (call.id, name)

@@ -1,4 +1,4 @@
-"""`type: google` on the backend google-native: Gemini through google-genai.
+"""`type: google` and `vertexai` on the backend google-native: Gemini through google-genai.
 
 Importing this is cheap: the SDK is an optional package (extra `google`) and takes a second of CPU, so it is imported
 in a thread when the first call is made. The adapter is stateless: thought signatures travel in the provider state of
@@ -8,13 +8,13 @@ nor context, because the SDK's own texts may quote the key.
 
 import asyncio
 import importlib.util
-import logging
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError, ModelErrorCode
+from tarsy.llm.google_native.access import Access
+from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError, ModelErrorCode, NoticeChunk
 from tarsy.plan import gemini
 from tarsy.plan.model import ProviderPlan
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 MISSING = "the package google-genai is not installed here; install it with: pip install 'tarsy-operator[google]'"
 _IMPORTING = threading.Lock()  # packages with import cycles do not like to be imported from two threads at once
-_log = logging.getLogger(__name__)
 
 
 def missing() -> str | None:
@@ -40,12 +39,20 @@ class GoogleNativeProvider:
     Args:
         provider: the model, its server and its settings.
         key: the API key, None for servers that need none. Environment variables are never asked.
+        lent_to: namespaces whose providers may use this pod's own identity with Google.
         connect_seconds: for the connection and the TLS handshake.
     """
 
-    def __init__(self, provider: ProviderPlan, key: str | None, *, connect_seconds: float = 10.0) -> None:
+    def __init__(
+        self,
+        provider: ProviderPlan,
+        key: str | None,
+        *,
+        lent_to: Collection[str] = (),
+        connect_seconds: float = 10.0,
+    ) -> None:
         self._provider = provider
-        self._key = key or None
+        self._access = Access(provider, key or None, lent_to=lent_to)
         self._connect_seconds = connect_seconds
         self._subject = f"provider {provider.ref.name} (model {provider.model})"
         self._building = asyncio.Lock()
@@ -54,10 +61,13 @@ class GoogleNativeProvider:
     async def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
         """Streams the answer: text as it comes; tool calls, usage and the end when the stream has ended properly.
 
-        Native tools are left out where the model cannot have them beside function tools (the plan tells people).
+        Native tools are left out where the model cannot have them beside function tools; a notice tells people.
         """
-        if request.native_tools and request.tools and not gemini.combines_tools(self._provider.model):
-            _log.warning("%s cannot have native tools beside function tools: they are off", self._subject)
+        both = request.native_tools and request.tools
+        if both and not gemini.combines_tools(self._provider.type, self._provider.model):
+            model = self._provider.model
+            text = f"Model {model} cannot have its native tools beside the tools of servers: they are off."
+            yield NoticeChunk("NativeToolsOff", text)
         await self._load()
         from tarsy.llm.google_native.answer import Answer
         from tarsy.llm.google_native.errors import classify
@@ -71,7 +81,7 @@ class GoogleNativeProvider:
                     for chunk in answer.read(response):
                         yield chunk
         except Exception as error:
-            failure = classify(error, subject=self._subject, secret=self._key, started=answer.started)
+            failure = classify(error, subject=self._subject, secret=self._access.secret, started=answer.started)
         if failure is not None and not answer.finish_reason:
             raise failure
         for chunk in answer.end(self._subject):
@@ -96,9 +106,9 @@ class GoogleNativeProvider:
         if self._open is None:
             async with self._building:
                 if self._open is None:
-                    http = Http(self._key, self._connect_seconds)
+                    http = Http(self._access, self._connect_seconds)
                     try:
-                        client = await asyncio.to_thread(Gemini, self._provider, self._key, http)
+                        client = await asyncio.to_thread(Gemini, self._provider, http)
                     except BaseException:
                         await http.aclose()
                         raise

@@ -3,7 +3,8 @@
 Why not an SDK: 200 streamed tokens cost the openai client 27 to 30 ms of CPU and LangChain on it 62 to 75, this one
 about one; and it hands on the reasoning of compatible servers, which they drop. Redirects are not followed, since a
 key must not travel to where nobody sent it; proxies and keys of the environment are never asked, the system's CAs
-(`SSL_CERT_FILE`) are. Nothing a server sends is kept without a limit.
+(`SSL_CERT_FILE`) are. Nothing a server sends is kept without a limit. Where many answers stream side by side, each is
+read a few tens of times a second: a step for every token of every stream costs more than all else that is done with it.
 """
 
 import asyncio
@@ -27,18 +28,20 @@ _ERROR_SECONDS = 10.0
 _IN_ONE_PIECE = 1 << 20
 _LEFTOVER_BYTES = 64 << 10
 _LEFTOVER_SECONDS = 0.25
+_FEW = 8
+_GATHER_SECONDS = 0.025
 
 
 class OpenAINativeProvider:
-    """An `LLMClient` for one model of one provider with one key; it neither retries nor keeps the engine's time.
+    """An `LLMClient` for one model of one provider with one key; it neither retries nor keeps time.
 
     Args:
         provider: the model, its server and its settings; `/chat/completions` is appended to its `base_url`, which
             therefore usually ends in `/v1`.
         key: the API key, None for servers that need none; then no Authorization header is sent.
         connect_seconds: for name, connection and TLS handshake together.
-        read_seconds: the longest silence; a last resort behind the engine's own limits.
         longest_event: bytes; the most one event may have.
+        gather_seconds: how long a stream's text is gathered where more than a few stream side by side.
     """
 
     def __init__(
@@ -47,15 +50,20 @@ class OpenAINativeProvider:
         key: str | None,
         *,
         connect_seconds: float = 10.0,
-        read_seconds: float = 600.0,
         longest_event: int = LONGEST_EVENT,
+        gather_seconds: float = _GATHER_SECONDS,
     ) -> None:
         self._provider = provider
         self._key = key or None
         self._timeout = aiohttp.ClientTimeout(
-            total=None, connect=connect_seconds, sock_connect=connect_seconds, sock_read=read_seconds
+            total=None,
+            connect=connect_seconds,
+            sock_connect=connect_seconds,
+            sock_read=None,  # whoever asks keeps the time: this would be a timer set anew with every packet
         )
         self._longest_event = longest_event
+        self._gather = gather_seconds
+        self._streams = 0
         self._subject = f"provider {provider.ref.name} (model {provider.model})"
         self._session: aiohttp.ClientSession | None = None
 
@@ -64,6 +72,7 @@ class OpenAINativeProvider:
         reading = NativeReading(self._provider, request, self._key)
         response: aiohttp.ClientResponse | None = None
         failure: ModelError | None = None
+        self._streams += 1
         try:
             try:
                 response = await self._post(body(self._provider, request))
@@ -72,6 +81,8 @@ class OpenAINativeProvider:
                 while not reading.done and (block := await response.content.readany()):
                     for chunk in reading.read(parser.feed(block)):
                         yield chunk
+                    if self._streams > _FEW and not reading.done:
+                        await asyncio.sleep(self._gather)
                 if not reading.done:
                     for chunk in reading.read(parser.end()):
                         yield chunk
@@ -79,6 +90,7 @@ class OpenAINativeProvider:
             except Exception as error:
                 failure = classify(error, subject=self._subject, secret=self._key, started=reading.started)
         finally:
+            self._streams -= 1
             if response is not None:
                 response.close()  # a connection whose answer was read to its end has gone back to the others before
         if failure is not None and not reading.finish_reason:

@@ -12,7 +12,15 @@ import orjson
 
 from tarsy.llm.answer import Reading
 from tarsy.llm.openai_native.request import REASONING_FIELDS, state
-from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError, ModelErrorCode, TextChunk, ThinkingChunk
+from tarsy.llm.protocol import (
+    ActivityChunk,
+    Chunk,
+    GenerateRequest,
+    ModelError,
+    ModelErrorCode,
+    TextChunk,
+    ThinkingChunk,
+)
 from tarsy.llm.refusal import clean, of_event, words_of
 from tarsy.llm.text import TextJoiner
 from tarsy.llm.toolcalls import MOST_CALLS
@@ -59,14 +67,23 @@ class NativeReading(Reading):
         """
         text: list[str] = []
         thinking: list[str] = []
+        busy = False
         for event in events:
             if event.strip() == b"[DONE]":
                 self.done = True
                 break
             try:
-                delta = self._delta(_parsed(event))
+                chunk = _parsed(event)
+                if words := _only_text(chunk):
+                    self.started = True
+                    if thinking:
+                        yield from self._chunks(thinking, text)
+                    text.append(words)
+                    continue
+                delta = self._delta(chunk)
                 said = self._say(delta)
                 thought = self._think(delta)
+                busy = bool(delta.get("tool_calls") or delta.get("refusal")) or busy
                 self._add_calls(delta.get("tool_calls") or ())
             except (ModelError, Unreadable):
                 yield from self._chunks(thinking, text)
@@ -79,6 +96,8 @@ class NativeReading(Reading):
             thinking += thought
             text += said
         yield from self._chunks(thinking, text)
+        if busy:
+            yield ActivityChunk()
 
     def end(self, subject: str) -> Iterator[Chunk]:
         """What follows the text; raises ModelError when the answer did not end as an answer ends."""
@@ -192,6 +211,21 @@ def _parsed(event: bytes) -> dict[str, Any]:
     if not isinstance(chunk, dict):
         raise Unreadable("an event that is no JSON object")
     return chunk
+
+
+def _only_text(chunk: dict[str, Any]) -> str:
+    """The text of what nearly all events are, a piece of text and nothing else; empty for all others."""
+    choices = chunk.get("choices")
+    if type(choices) is not list or len(choices) != 1 or chunk.get("usage") or chunk.get("error"):
+        return ""
+    choice = choices[0]
+    if type(choice) is not dict or choice.get("index") or choice.get("finish_reason") or chunk.get("object") == "error":
+        return ""
+    delta = choice.get("delta")
+    if type(delta) is not dict or len(delta) != 1:
+        return ""
+    words = delta.get("content")
+    return words if type(words) is str else ""
 
 
 def _text(part: Mapping[str, Any]) -> str:

@@ -27,6 +27,8 @@ class EventParser:
 
     def feed(self, block: bytes) -> list[bytes]:
         """The events that `block` completes; raises EventTooLong."""
+        if (whole := self._whole(block)) is not None:
+            return whole
         if self._carriage_return and block:
             # A line may end in CR, LF or CR LF, and a block between those two.
             block, self._carriage_return = block.removeprefix(b"\n"), False
@@ -46,6 +48,15 @@ class EventParser:
         self._line = bytearray(rest)
         self._check(len(rest))
         return events
+
+    def _whole(self, block: bytes) -> list[bytes] | None:
+        """The events of what nearly all packets of nearly all servers are: whole events of one data line each."""
+        if self._line or self._data or self._carriage_return or self._first or len(block) > self._limit:
+            return None
+        if not (block.startswith(b"data: ") and block.endswith(b"\n\n")) or b"\r" in block:
+            return None
+        events = block[6:-2].split(b"\n\ndata: ")
+        return events if block.count(b"\n") == 2 * len(events) else None
 
     def end(self) -> list[bytes]:
         """The last event, where a server left out the empty line after it; raises EventTooLong."""

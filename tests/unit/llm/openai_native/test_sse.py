@@ -71,3 +71,12 @@ def test_an_event_is_as_long_as_the_limit_and_no_longer(length: int, fits: bool,
 
 def test_each_event_has_the_whole_limit() -> None:
     assert len(events(*[b"data: " + b"x" * (LIMIT - 6) + b"\n\n"] * 3, limit=LIMIT)) == 3
+
+
+PARTS = [b"data: ", b"data:", b"data: {}\n\n", b"\n", b"\n\n", b"\r", b"error: x", b": ", b"a", b" ", b"\xef\xbb\xbf"]
+
+
+@given(raw=st.lists(st.sampled_from(PARTS)).map(b"".join))
+def test_a_packet_of_whole_events_is_read_as_its_bytes_one_by_one_are(raw: bytes) -> None:
+    begun = b"data: first\n\n"
+    assert events(begun, raw) == events(begun, *(raw[at : at + 1] for at in range(len(raw))))
