@@ -32,7 +32,9 @@ def _part(block: types.ContentBlock) -> str:
         case types.AudioContent():
             return f"[audio, {block.mime_type}, about {_decoded(block.data)} bytes: not shown]"
         case types.ResourceLink():
-            return f"[resource {block.name}: {block.uri}]" + (f" {block.description}" if block.description else "")
+            size = f"{block.size} bytes" if block.size is not None else None
+            told = ", ".join(part for part in (str(block.uri), block.mime_type, size) if part)
+            return f"[resource {block.name}: {told}: not read]" + (f" {block.description}" if block.description else "")
         case types.EmbeddedResource():
             resource = block.resource
             if isinstance(resource, types.TextResourceContents):

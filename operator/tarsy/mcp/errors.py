@@ -2,10 +2,18 @@
 
 The SDK reports failures as nested exception groups and bare JSON-RPC codes; callers here see one class, one reason
 code and one readable sentence. `sent` is what recovery turns on: a request that may have reached the server is made
-again only when its tool is known to be repeatable.
+again only when its tool is known to be repeatable. `ours` is the sentence without a word of the server's, for places
+where who reads need not be who may ask the server (a status, DESIGN section 7).
 """
 
 from collections.abc import Iterator
+
+import httpx2
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED
+
+_OF_THE_SDK = ("Connection closed", "SSE stream ")
+"""How the SDK begins what it says of a connection that ended; servers use the same code for errors of their own."""
 
 
 class McpError(Exception):
@@ -14,14 +22,16 @@ class McpError(Exception):
     Args:
         sentence: What happened and what to do, without secrets.
         sent: Whether the request may have reached the server.
+        ours: The sentence without what the server said, when that is another one.
     """
 
     code = "McpError"
 
-    def __init__(self, sentence: str, *, sent: bool = False) -> None:
+    def __init__(self, sentence: str, *, sent: bool = False, ours: str | None = None) -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.sent = sent
+        self.ours = sentence if ours is None else ours
 
 
 class OpenFailed(McpError):
@@ -62,7 +72,39 @@ def readable(error: BaseException) -> str:
     Args:
         error: What the SDK raised.
     """
+    first = _first(error)
+    return str(first).strip() or type(first).__name__
+
+
+def is_lost(error: MCPError) -> bool:
+    """Whether the connection failed, and not the server answered with an error.
+
+    Args:
+        error: What the SDK raised.
+    """
+    if isinstance(error.data, dict) and "sent" in error.data:  # by `tarsy.mcp.wire`
+        return error.code == CONNECTION_CLOSED
+    return error.code == CONNECTION_CLOSED and error.message.startswith(_OF_THE_SDK)
+
+
+def in_our_words(error: BaseException) -> str:
+    """The same reason without anything that a server wrote.
+
+    Args:
+        error: What the SDK raised.
+    """
+    first = _first(error)
+    if isinstance(first, McpError):
+        return first.ours
+    told_by_wire = isinstance(first, MCPError) and isinstance(first.data, dict) and "sent" in first.data
+    if isinstance(first, MCPError) and not told_by_wire and not is_lost(first):
+        return f"it answered with the JSON-RPC error {first.code}"
+    if isinstance(first, MCPError | OSError | httpx2.TransportError):
+        return readable(first)
+    return type(first).__name__
+
+
+def _first(error: BaseException) -> BaseException:
     leaves = list(_leaves(error))
     told = [leaf for leaf in leaves if isinstance(leaf, Exception)] or leaves
-    first = told[0]
-    return str(first).strip() or type(first).__name__
+    return told[0]

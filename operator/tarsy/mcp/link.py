@@ -22,6 +22,7 @@ from mcp.server import MCPServer
 
 from tarsy.mcp.child import Command, Tail, child
 from tarsy.mcp.errors import OpenFailed
+from tarsy.mcp.sse import sse
 from tarsy.mcp.wire import LARGEST_ANSWER, Wire
 from tarsy.plan.model import HttpTransport, ServerPlan, StdioTransport, Value
 
@@ -45,7 +46,7 @@ class Policy:
     """What a tool server may be.
 
     Args:
-        resolve: Gives a declared value, from its Secret where it stands in one.
+        resolve: Gives a declared value, from its Secret or ConfigMap where it stands in one.
         tls: How HTTPS servers are verified.
         allow_stdio: False in a cluster.
         url_allowed: Why a URL may not be used, or None.
@@ -98,21 +99,49 @@ async def link(server: ServerPlan, policy: Policy, on_end: Callable[[], None]) -
         case HttpTransport():
             if why := policy.url_allowed(server.transport.url):
                 raise OpenFailed(f"its URL is not allowed: {why}")
-            async with _endpoint(server, server.transport, policy) as made:
+            async with _endpoint(server, server.transport, policy, on_end) as made:
                 yield made
 
 
 @asynccontextmanager
-async def _endpoint(server: ServerPlan, transport: HttpTransport, policy: Policy) -> AsyncIterator[Link]:
-    headers, secrets = await _resolved(transport.headers, policy)
+async def _endpoint(
+    server: ServerPlan, transport: HttpTransport, policy: Policy, on_end: Callable[[], None]
+) -> AsyncIterator[Link]:
+    token = await _token(transport, policy)
+    headers, secrets = await _resolved((*transport.headers, *token), policy)
     async with httpx2.AsyncClient(
         headers={"accept-encoding": "identity"} | headers,
-        transport=Wire(policy.tls),
+        transport=Wire(await _trusted(transport, policy)),
         timeout=httpx2.Timeout(None, connect=min(10.0, server.init_seconds)),
         trust_env=False,
     ) as client:
-        way = streamable_http_client(transport.url, http_client=client, max_sse_event_size=LARGEST_ANSWER)
-        yield Link(way, secrets, str)
+        if transport.type == "sse":
+            yield Link(sse(transport.url, client, on_end), secrets, str)
+        else:
+            way = streamable_http_client(transport.url, http_client=client, max_sse_event_size=LARGEST_ANSWER)
+            yield Link(way, secrets, str)
+
+
+async def _token(transport: HttpTransport, policy: Policy) -> tuple[Value, ...]:
+    if transport.bearer_token is None:
+        return ()
+    token = await _text(transport.bearer_token, policy)
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise OpenFailed("its bearer token holds characters that a header cannot carry; check the Secret")
+    return (Value(name="Authorization", value=f"Bearer {token}"),)
+
+
+async def _trusted(transport: HttpTransport, policy: Policy) -> ssl.SSLContext:
+    """The declared authorities and no others, else those of this process."""
+    if transport.ca is None:
+        return policy.tls
+    pem = await _text(transport.ca, policy)
+    try:
+        if not pem.strip():
+            raise ValueError("no text")  # for which Python takes the system's authorities
+        return ssl.create_default_context(cadata=pem)
+    except (ssl.SSLError, ValueError):
+        raise OpenFailed("its tls.caFrom holds no usable certificates in PEM form; check what it names") from None
 
 
 @asynccontextmanager
@@ -135,12 +164,15 @@ async def _resolved(values: Sequence[Value], policy: Policy) -> tuple[dict[str, 
     resolved: dict[str, str] = {}
     secrets: set[str] = set()
     for value in values:
-        try:
-            text = await policy.resolve(value)
-        except Exception as error:
-            raise OpenFailed(f"the value of {value.name!r} could not be resolved: {error}") from error
-        resolved[value.name] = text
+        resolved[value.name] = text = await _text(value, policy)
         if value.secret is not None or _TELLING.search(value.name):
             scheme, _, credential = text.partition(" ")
             secrets |= {text, credential if scheme.lower() in _SCHEMES else text}
     return resolved, tuple(sorted((s for s in secrets if len(s) >= _SHORTEST_SECRET), key=len, reverse=True))
+
+
+async def _text(value: Value, policy: Policy) -> str:
+    try:
+        return await policy.resolve(value)
+    except Exception as error:
+        raise OpenFailed(f"the value of {value.name!r} could not be resolved: {error}") from error

@@ -1,22 +1,20 @@
-"""One tool server of one agent execution: its session now, the next one when that ends, and its allowed tools.
+"""One tool server of one agent execution: its session now, the next one when that ends, and what it offers.
 
-The tools are those of the first session: an agent's offer does not change in the middle of its run. A tool whose name
-is not one by the specification is left out: names go into prompts as they are.
+The tools are those of the first session: an agent's offer does not change in the middle of its run. One that a later
+session describes in another way is not called any more.
 """
 
 import asyncio
-import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from tarsy.mcp.errors import ConnectionLost
+from tarsy.mcp.errors import ConnectionLost, McpError
 from tarsy.mcp.link import Policy
+from tarsy.mcp.offer import Offer, digests_of, offer
 from tarsy.mcp.session import McpSession
 from tarsy.plan.model import ServerPlan
-from tarsy.record.messages import ToolDefinition
 
-_REOPEN_SECONDS = 10.0
-_NAME = re.compile(r"[\w./-]{1,128}", re.ASCII)
+REOPEN_SECONDS = 10.0
+"""How long a session that ended may take to be opened again (reference section 1.8, re-init)."""
 
 
 class ToolServer:
@@ -25,22 +23,25 @@ class ToolServer:
     Args:
         plan: The server with what of it this agent may use.
         policy: What tool servers may be.
+
+    `away` says why it does not answer now, although it was opened; None when it does, as far as is known.
     """
 
     def __init__(self, plan: ServerPlan, policy: Policy) -> None:
         self.plan = plan
         self.instructions = ""
-        self.definitions: Sequence[ToolDefinition] = ()
+        self.away: str | None = None
+        self.offer = Offer()
         self._policy = policy
-        self._names: frozenset[str] = frozenset()
+        self._digests: Mapping[str, str] = {}
         self._sessions: list[McpSession] = []
         self._opening = asyncio.Lock()
         self._opened = False
         self._closed = False
 
-    def has(self, tool: str) -> bool:
-        """Whether the server offers the tool, allowed or not."""
-        return tool in self._names
+    def has_changed(self, tool: str) -> bool:
+        """Whether the session now has the tool in another form than the first one, or not any more."""
+        return self._digests.get(tool) != self.offer.digests.get(tool)
 
     def redact(self, text: str) -> str:
         """The text without the secrets that were declared for this server."""
@@ -59,13 +60,22 @@ class ToolServer:
                 raise ConnectionLost("the agent execution it belonged to has ended")
             if self._sessions and self._sessions[-1].alive:
                 return self._sessions[-1]
-            limit = min(_REOPEN_SECONDS, self.plan.init_seconds) if self._opened else self.plan.init_seconds
+            limit = min(REOPEN_SECONDS, self.plan.init_seconds) if self._opened else self.plan.init_seconds
             session = McpSession(self.plan, self._policy)
             self._sessions = [kept for kept in self._sessions if not kept.ended] + [session]
-            await session.started(limit)
-            if not self._opened:
-                self._opened = True
-                self._learn(session)
+            try:
+                await session.started(limit)
+            except McpError as error:
+                self.away = error.sentence
+                raise
+            self.away = None
+            if self._opened:
+                self._digests = digests_of(session.tools)
+                return session
+            self._opened = True
+            self.instructions = session.redact(session.instructions)
+            self.offer = offer(self.plan, session.tools)
+            self._digests = self.offer.digests
             return session
 
     async def close(self) -> None:
@@ -74,21 +84,3 @@ class ToolServer:
         async with asyncio.TaskGroup() as group:
             for session in self._sessions:
                 group.create_task(session.close())
-
-    def _learn(self, session: McpSession) -> None:
-        tools = {tool.name: tool for tool in session.tools if _NAME.fullmatch(tool.name)}
-        self._names = frozenset(tools)
-        self.instructions = session.redact(session.instructions)
-        self.definitions = tuple(
-            ToolDefinition(f"{self.plan.name}.{name}", tools[name].description or "", _schema(tools[name].input_schema))
-            for name in sorted(tools)
-            if self._allowed(name)
-        )
-
-    def _allowed(self, tool: str) -> bool:
-        chosen = not self.plan.selected or tool in self.plan.selected
-        return chosen and (not self.plan.allow or tool in self.plan.allow) and tool not in self.plan.deny
-
-
-def _schema(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": {}} | schema

@@ -17,7 +17,7 @@ from mcp.client import Client, ClientSession
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
-from tarsy.mcp.errors import ConnectionLost, McpError, OpenFailed, Protocol, Timeout, readable
+from tarsy.mcp.errors import ConnectionLost, McpError, OpenFailed, Protocol, Timeout, in_our_words, is_lost, readable
 from tarsy.mcp.link import Link, Policy, link
 from tarsy.plan.model import ServerPlan
 
@@ -154,7 +154,7 @@ class McpSession:
             self._end.set()
 
     async def _explained(self, error: MCPError) -> McpError:
-        if error.code != types.CONNECTION_CLOSED:
+        if not is_lost(error):
             return Protocol(self._brief(f"it answered with an error: {error.message}"), sent=True)
         if self._end.is_set():
             await asyncio.wait({self._owner}, timeout=1.0)
@@ -165,6 +165,9 @@ class McpSession:
         text = " ".join(self.redact(text).split())
         return text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + "..."
 
+    def _not_opened(self, error: Exception) -> OpenFailed:
+        return OpenFailed(self._brief(readable(error)), ours=self._brief(in_our_words(error)))
+
     async def _own(self) -> None:
         with self._scope:
             try:
@@ -173,16 +176,17 @@ class McpSession:
                     try:
                         await self._live(way)
                     except Exception as error:
-                        self._failure = OpenFailed(self._brief(readable(error)))
+                        self._failure = self._not_opened(error)
                     finally:
                         self._end.set()
                         self._last_words = self._brief(way.last_words())
                     if self._failure:
-                        self._failure = OpenFailed(self._failure.sentence + _quoted(self._last_words))
+                        sentence = self._failure.sentence + _quoted(self._last_words)
+                        self._failure = OpenFailed(sentence, ours=self._failure.ours)
             except McpError as error:
                 self._failure = error
             except Exception as error:
-                self._failure = OpenFailed(self._brief(readable(error)))
+                self._failure = self._not_opened(error)
             finally:
                 self._end.set()
 

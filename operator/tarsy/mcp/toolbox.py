@@ -1,6 +1,6 @@
 """The tools of one agent execution: names, arguments, calls, recovery; every failure is an answer to the model.
 
-A call that may have reached the server is made again only when its tool is listed as repeatable; otherwise the model
+A call that may have reached the server is made again only when its tool is known to be repeatable; otherwise the model
 is told that the outcome is unknown. Everything that came from a server passes `_answer` on its way out, the one
 place where results are masked; what servers say of themselves passes `_plainly`.
 """
@@ -8,7 +8,6 @@ place where results are masked; what servers say of themselves passes `_plainly`
 import asyncio
 import logging
 import random
-import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,20 +19,20 @@ from tarsy.mcp.arguments import is_sendable, parse_arguments
 from tarsy.mcp.content import render
 from tarsy.mcp.errors import ConnectionLost, McpError
 from tarsy.mcp.link import Policy, Reach, Resolve, UrlAllowed, any_url
+from tarsy.mcp.offers import Offers, split
 from tarsy.mcp.schema import ArgumentSchema
 from tarsy.mcp.server import ToolServer
 from tarsy.plan.model import MaskingPlan, ServerPlan
-from tarsy.record.messages import ToolDefinition, ToolOutcome
+from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
 
-_LISTED = 40
 _BACKOFF = (0.25, 0.75)
 log = logging.getLogger(__name__)
 Mask = Callable[[str], str]
 MaskOf = Callable[[MaskingPlan], Mask]
 _LARGE = 65_536  # characters from which on masking would hold up the event loop
 _WITHHELD = "The answer could not be searched for secrets and is withheld. Ask for less of it, or for something else."
+_WITHHELD_ARGUMENTS = '{"withheld": "could not be searched for secrets"}'
 _WITHHELD_WORDS = "What it says could not be searched for secrets and is withheld."
-_SEPARATOR = re.compile(r"\.|__")  # the name of a server has neither
 
 
 class McpToolbox:
@@ -57,19 +56,20 @@ class McpToolbox:
         self._mask = mask
         self._masks = masks
         self._unavailable = {name: self._plainly(name, sentence) for name, sentence in unavailable.items()}
-        definitions = [definition for name in sorted(servers) for definition in servers[name].definitions]
-        self._tools = {definition.name: definition for definition in definitions}
+        self._offers = Offers({name: (server.plan, server.offer) for name, server in servers.items()})
+        self._unavailable |= self._offers.empty
         self._schemas: dict[str, ArgumentSchema] = {}
 
     @property
     def tools(self) -> Sequence[ToolDefinition]:
         """All tools that may be called, ordered by name of server, then of tool."""
-        return tuple(self._tools.values())
+        return tuple(self._offers.tools.values())
 
     @property
     def unavailable(self) -> Mapping[str, str]:
-        """Servers that could not be opened, with a sentence each."""
-        return MappingProxyType(self._unavailable)
+        """Servers that could not be opened, have nothing for this agent, or went away since, with a sentence each."""
+        away = {name: server.away for name, server in self._servers.items() if server.away is not None}
+        return {**{name: self._plainly(name, sentence) for name, sentence in away.items()}, **self._unavailable}
 
     @property
     def instructions(self) -> Mapping[str, str]:
@@ -79,13 +79,41 @@ class McpToolbox:
 
     def split(self, name: str) -> tuple[str, str]:
         """`server.tool` (or `server__tool`) taken apart; ("", name) when it is neither."""
-        found = _SEPARATOR.search(name)
-        return (name[: found.start()], name[found.end() :]) if found else ("", name)
+        return split(name)
+
+    @property
+    def digests(self) -> Mapping[str, Mapping[str, str]]:
+        """A digest of each tool of each server, whether this agent may call it or not."""
+        return self._offers.digests
+
+    def hold(self, pinned: Mapping[str, Mapping[str, str]]) -> Mapping[str, Sequence[str]]:
+        """Keeps back what is not as the run first saw it; which of this agent's tools that is, by server.
+
+        Args:
+            pinned: What `digests` was when the run first opened each server.
+        """
+        return self._offers.hold(pinned)
+
+    def access(self, name: str) -> Access:
+        """What a tool does, as far as that is known."""
+        return self._offers.access(name)
+
+    def refusal(self, name: str) -> Refusal | None:
+        """Why a tool that its server has is not called for this agent; None when it is, or when there is none such."""
+        return self._offers.refusal(name)
 
     def repeatable(self, name: str) -> bool:
         """Whether the call may be made again when its outcome is unknown."""
-        server, tool = self.split(name)
-        return server in self._servers and tool in self._servers[server].plan.repeatable
+        return self._offers.repeatable(name)
+
+    def shown(self, name: str, arguments: str) -> str:
+        """A call's arguments without secrets, as record and people see them; never raises."""
+        server, _ = self.split(name)
+        try:
+            return self._masks.get(server, self._mask)(arguments)
+        except Exception as error:
+            log.warning("the arguments of a call of tool server %s were withheld: %s", server, type(error).__name__)
+            return _WITHHELD_ARGUMENTS
 
     async def call(self, name: str, arguments: str, *, timeout: float, idempotency_key: str) -> ToolOutcome:
         """Calls a tool; whatever goes wrong is an answer, only cancellation is raised.
@@ -97,9 +125,10 @@ class McpToolbox:
             idempotency_key: The same for each attempt at this call.
         """
         server_name, tool = self.split(name)
-        definition = self._tools.get(f"{server_name}.{tool}")
+        definition = self._offers.tools.get(f"{server_name}.{tool}")
         if definition is None:
-            return ToolOutcome(self._no_such_tool(name), is_error=True)
+            refused = self.refusal(name)
+            return ToolOutcome(refused.sentence if refused else self._no_such_tool(name), is_error=True)
         parsed = parse_arguments(arguments)
         if not is_sendable(parsed):
             return ToolOutcome("The arguments hold characters or numbers that JSON cannot carry.", is_error=True)
@@ -123,11 +152,14 @@ class McpToolbox:
     async def _attempts(self, server: ToolServer, tool: str, arguments: dict[str, Any], key: str) -> ToolOutcome:
         for last in (False, True):
             session = await server.live()
+            if server.has_changed(tool):
+                return await self._failure(server, tool, "the server describes it in another way since it came back")
             try:
                 result = await session.call(tool, arguments, idempotency_key=key)
             except ConnectionLost as error:
                 session.retire()
-                if error.sent and tool not in server.plan.repeatable:
+                server.away = error.sentence
+                if error.sent and tool not in server.offer.repeatable:
                     reason = f"{error.sentence}. The outcome is unknown: the call may have taken effect or not"
                     return await self._failure(server, tool, reason)
                 if last:
@@ -165,20 +197,10 @@ class McpToolbox:
         return self._schemas[definition.name]
 
     def _no_such_tool(self, name: str) -> str:
-        server, tool = self.split(name)
+        server, _ = self.split(name)
         if server in self._unavailable:
             return f"Server {server!r} is not available: {self._unavailable[server]}"
-        if server in self._servers and self._servers[server].has(tool):
-            what = f"The tool {tool!r} of server {server!r} is not allowed for this agent."
-        elif server in self._servers:
-            what = f"Server {server!r} has no tool {tool!r}."
-        else:
-            what = f"There is no tool {name[:100]!r}."
-        near = [known for known in self._tools if known.startswith(f"{server}.")] or list(self._tools)
-        if not near:
-            return f"{what} No tools are available."
-        more = f" and {len(near) - _LISTED} more" if len(near) > _LISTED else ""
-        return f"{what} Available: {', '.join(near[:_LISTED])}{more}."
+        return self._offers.no_such_tool(name)
 
 
 class McpToolboxes:

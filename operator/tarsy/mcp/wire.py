@@ -64,6 +64,31 @@ class Wire(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
+def refusal(status: int) -> str:
+    """What a refusing HTTP status says, with what to look at.
+
+    Args:
+        status: The status code.
+    """
+    phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
+    text = f"HTTP {status} {phrase}".strip()
+    return text + " (check the headers and Secrets of this server)" if status in {401, 403} else text
+
+
+def failure_of(response: httpx2.Response) -> dict[str, Any] | None:
+    """The JSON-RPC error that stands for a POST that failed; None when the server took it.
+
+    Args:
+        response: The answer, through `Wire`.
+    """
+    if response.is_success:
+        return None
+    if response.headers.get("content-type", "").lower().startswith("application/json"):
+        error: dict[str, Any] = response.json()["error"]
+        return error
+    return {"code": CONNECTION_CLOSED, "message": refusal(response.status_code), "data": {"sent": False}}
+
+
 class _TooLarge(Exception):
     pass
 
@@ -92,12 +117,8 @@ def _is_json_rpc_error(body: bytes) -> bool:
 
 
 def _refused(status: int) -> httpx2.Response:
-    phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
-    text = f"HTTP {status} {phrase}".strip()
-    if status in {401, 403}:
-        text += " (check the headers and Secrets of this server)"
     lost = status in _REFUSED_BEFORE_DOING | _ON_THE_WAY
-    return _failed(text, sent=status not in _REFUSED_BEFORE_DOING, lost=lost, status=max(status, 400))
+    return _failed(refusal(status), sent=status not in _REFUSED_BEFORE_DOING, lost=lost, status=max(status, 400))
 
 
 def _failed(text: str, *, sent: bool, lost: bool = True, status: int = 502) -> httpx2.Response:

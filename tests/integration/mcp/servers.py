@@ -4,13 +4,14 @@ import asyncio
 import json
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import uvicorn
+from mcp.server import MCPServer
 
 from integration.mcp.tool_server import make_server
 from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan, StdioTransport, Value
@@ -31,8 +32,10 @@ def stdio(
     return plan(name, transport, **rest)
 
 
-def http(url: str, *, headers: tuple[Value, ...] = (), name: str = "web", **rest: Any) -> ServerPlan:
-    return plan(name, HttpTransport(url=url, headers=headers), **rest)
+def http(url: str, *, name: str = "web", transport: Mapping[str, Any] | None = None, **rest: Any) -> ServerPlan:
+    """A server by HTTP; `transport` and `headers` are of its transport, what follows is of its plan."""
+    fields = {"headers": rest.pop("headers", ()), **(transport or {})}
+    return plan(name, HttpTransport(url=url, **fields), **rest)
 
 
 def plan(name: str, transport: Any, **rest: Any) -> ServerPlan:
@@ -46,6 +49,7 @@ class Web:
     """A tool server under uvicorn, and the gate in front of it."""
 
     url: str
+    server: MCPServer
     refuse: int | None = None
     refuse_calls: list[int] = field(default_factory=list)
     accepted: str | None = None
@@ -55,12 +59,21 @@ class Web:
 
 
 @asynccontextmanager
-async def served(port: int = 0) -> AsyncIterator[Web]:
-    web = Web("")
-    inner = make_server().streamable_http_app()
+async def served(port: int = 0, *, sse: bool = False, tls: tuple[Path, Path] | None = None) -> AsyncIterator[Web]:
+    """`tls` are the files of certificate and key."""
+    web = Web("", make_server())
+    inner = web.server.sse_app() if sse else web.server.streamable_http_app()
 
     async def gate(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST":
+        if scope["type"] != "http":
+            await inner(scope, receive, send)
+            return
+        if scope["method"] != "POST":
+            opening = {name.decode(): value.decode() for name, value in scope["headers"]}
+            if sse and (refused := _status(web, "", opening)) is not None:
+                await send({"type": "http.response.start", "status": refused, "headers": []})
+                await send({"type": "http.response.body", "body": f"page that quotes {SECRET}".encode()})
+                return
             await inner(scope, receive, send)
             return
         body = await _body(receive)
@@ -85,8 +98,10 @@ async def served(port: int = 0) -> AsyncIterator[Web]:
         await inner(scope, replay, send)
 
     listening = socket.create_server(("127.0.0.1", port))
-    web.url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
-    server = uvicorn.Server(uvicorn.Config(gate, log_level="error", timeout_graceful_shutdown=1))
+    scheme, path = "https" if tls else "http", "sse" if sse else "mcp"
+    web.url = f"{scheme}://127.0.0.1:{listening.getsockname()[1]}/{path}"
+    files = {"ssl_certfile": str(tls[0]), "ssl_keyfile": str(tls[1])} if tls else {}
+    server = uvicorn.Server(uvicorn.Config(gate, log_level="error", timeout_graceful_shutdown=1, **files))
     task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         yield web

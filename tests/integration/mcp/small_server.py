@@ -80,6 +80,12 @@ def content(name: str, arguments: dict[str, Any], params: dict[str, Any]) -> dic
     return {"content": [{"type": "text", "text": text}]}
 
 
+def describe(name: str) -> str:
+    """What `echo` does is what the file in DESCRIPTION_FILE says, if there is one: it can change between two starts."""
+    path = Path(os.environ.get("DESCRIPTION_FILE", ""))
+    return path.read_text(encoding="utf-8") if name == "echo" and path.is_file() else f"Does {name}."
+
+
 def call(request: dict[str, Any]) -> None:
     params = request["params"]
     if params["name"] == "rpc_error":
@@ -99,7 +105,7 @@ def answer(request: dict[str, Any]) -> None:
         case "tools/list":
             names = sorted(TOOLS, reverse=True)
             start = int((request.get("params") or {}).get("cursor") or 0)
-            page = [{"name": n, "description": f"Does {n}.", "inputSchema": TOOLS[n]} for n in names[start : start + 5]]
+            page = [{"name": n, "description": describe(n), "inputSchema": TOOLS[n]} for n in names[start : start + 5]]
             more = {"nextCursor": str(start + 5)} if start + 5 < len(names) else {}
             send({"id": request["id"], "result": {"tools": page, **more}})
         case "tools/call":

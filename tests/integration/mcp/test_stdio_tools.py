@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -298,33 +297,11 @@ async def test_a_toolbox_may_be_used_and_closed_by_different_tasks(toolboxes: Mc
     assert await gone(int(outcome.content))
 
 
-async def test_fifty_executions_leave_no_process_thread_or_descriptor(toolboxes: McpToolboxes) -> None:
-    async with toolboxes.open([stdio()]):
-        pass
-    before = (children(), threading.active_count(), descriptors())
-    for _ in range(10):
-        async with asyncio.TaskGroup() as group:
-            for _ in range(5):
-                group.create_task(one_execution(toolboxes))
-    await asyncio.sleep(0.1)
-    after = (children(), threading.active_count(), descriptors())
-    assert after[0] <= before[0] and after[1] <= before[1] and after[2] <= before[2]
-
-
-async def one_execution(toolboxes: McpToolboxes) -> None:
-    async with toolboxes.open([stdio()]) as box:
-        assert not (await call(box, "small.pid")).is_error
-
-
 def children() -> set[int]:
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
         found |= {int(pid) for pid in (task / "children").read_text().split()}
     return found
-
-
-def descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def is_empty_and_private(home: Path) -> bool:

@@ -3,6 +3,7 @@
 import pytest
 
 from tarsy.masking import Maskers, MaskingFailed, default_masker
+from tarsy.mcp.offer import Offer
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
 from tarsy.plan.model import HttpTransport, MaskingPlan, ObjectRef, ServerPlan, Value
 
@@ -61,8 +62,13 @@ def _broken(text: str) -> str:
 
 def test_why_a_server_is_missing_and_what_servers_say_of_themselves_is_masked() -> None:
     class Told(Server):
+        class plan:
+            name = "kubernetes"
+            selected = ()
+
         instructions = "log in with password: hunter22"
-        definitions = ()
+        offer = Offer()
+        away = None
 
     servers, missing = {"kubernetes": Told()}, {"wiki": "refused https://bob:hunter22@wiki.example"}
     box = McpToolbox(servers, missing, default_masker().mask)  # type: ignore[arg-type]
@@ -71,3 +77,13 @@ def test_why_a_server_is_missing_and_what_servers_say_of_themselves_is_masked() 
     withheld = McpToolbox(servers, missing, _broken)  # type: ignore[arg-type]
     assert "hunter22" not in f"{withheld.instructions}{withheld.unavailable}"
     assert "withheld" in withheld.instructions["kubernetes"] and "withheld" in withheld.unavailable["wiki"]
+
+
+def test_arguments_are_shown_as_the_masking_of_their_server_says() -> None:
+    masks = {"kubernetes": Maskers().of(MaskingPlan(enabled=False)), "vault": _broken}
+    box = McpToolbox({}, {}, default_masker().mask, masks)
+    arguments = '{"password": "hunter22"}'
+    assert box.shown("wiki.find", arguments) == '{"password": "[MASKED_PASSWORD]"}'
+    assert box.shown("nosuch", arguments) == '{"password": "[MASKED_PASSWORD]"}'
+    assert box.shown("kubernetes.get", arguments) == box.shown("kubernetes__get", arguments) == arguments
+    assert "withheld" in box.shown("vault.read", arguments) and "hunter22" not in box.shown("vault.read", arguments)
