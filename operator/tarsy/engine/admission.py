@@ -1,7 +1,8 @@
-"""Whether a tool call is made, or answered without its server: from the run's record, or because the budget is reached.
+"""Whether a tool call is made, or answered without its server: the agent may not make it, the run's record has its
+answer, or the budget is reached.
 
-Both leave the same rows as a call that is made, marked, so that the trace shows what the model asked for. Decided right
-before the call's first boundary, and counted there: agents side by side cannot pass a limit together.
+All of them leave the same rows as a call that is made, marked, so that the trace shows what the model asked for.
+Decided right before the call's first boundary, and counted there: agents side by side cannot pass a limit together.
 """
 
 from dataclasses import dataclass, field
@@ -13,44 +14,66 @@ from tarsy.engine.conversation import CallTool, Conversation
 from tarsy.engine.cutoff import note_exceeded
 from tarsy.engine.guard import Original, Ticket
 from tarsy.engine.ports import Toolbox, World
-from tarsy.record.messages import ToolOutcome
+from tarsy.engine.summarization import too_long
+from tarsy.record.messages import Access, ToolOutcome
 
 _RESULT = 3_000, 800
 """Characters of a result's beginning and end that are given again; the whole still stands in the conversation."""
 
 
+_FORGOTTEN = ToolOutcome(
+    "This call has no result: its arguments hold a secret, which is kept nowhere but in the process that worked on the "
+    "investigation, and that process was lost. If you still need the result, make the call again with the whole "
+    "arguments.",
+    is_error=True,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A `ticket` to make the call with, or what it is answered with instead."""
+    """A `ticket` to make the call with, or what it is answered with instead (`refused`: why it may not be made)."""
 
     ticket: Ticket | None = None
     instead: ToolOutcome | None = None
     repeated_of: UUID | None = None
+    refused: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
 async def judge(conversation: Conversation, turn: CallTool, call: UUID, toolbox: Toolbox, world: World) -> Verdict:
     """Decides about the call with the id `call`; one that is to be made is counted."""
     name, arguments = turn.call.name, turn.call.arguments
+    if (refusal := toolbox.refusal(name)) is not None:
+        told = ToolOutcome(refusal.sentence, is_error=True)
+        return Verdict(instead=told, refused=refusal.reason, metadata={"made": False, "refused": refusal.reason})
+    secret = turn.index in conversation.loop.masked_calls
+    if secret and turn.arguments is None:
+        return Verdict(instead=_FORGOTTEN, metadata={"made": False})
     place = (conversation.execution, *toolbox.split(name), arguments)
-    repeatable = toolbox.repeatable(name)
-    first = await world.guard.repeated(*place) if repeatable else None
+    reads = toolbox.access(name) is Access.READ_ONLY
+    # Masked arguments do not tell one secret from another, so a call with one is never a repetition.
+    first = await world.guard.repeated(*place) if reads and not secret else None
     if first is not None and first.seq not in conversation.superseded:
         found = await world.recorder.evidence([first.ref])
         if first.ref in found:
-            told = ToolOutcome(_again(name, first, found[first.ref].result))
+            result = found[first.ref].result
+            whole = too_long(conversation.agent, place[1], result) is None
+            told = ToolOutcome(_again(name, first, result if whole else None))
             return Verdict(instead=told, repeated_of=first.id, metadata={"repeated_of": first.ref})
     if (exceeded := world.meter.spent_for_tools()) is not None:
         await note_exceeded(world, exceeded)
         told = ToolOutcome(f"{exceeded.message} This call was not made.", is_error=True)
         return Verdict(instead=told, metadata={"made": False})
     world.meter.tool_started(call)
-    return Verdict(ticket=world.guard.started(*place, repeatable=repeatable))
+    return Verdict(ticket=world.guard.started(*place, reads=reads))
 
 
-def _again(name: str, first: Original, result: str) -> str:
-    shown = cut(result, *_RESULT, f"the whole stands above, under callId {first.ref}")
+def _again(name: str, first: Original, result: str | None) -> str:
+    """What is told instead of the call; `result` is None when it was too long to be told whole the first time."""
+    shown = "It is too long to be told again: what you were told of it stands above, under that callId."
+    if result is not None:
+        shown = f"Its result:\n\n{cut(result, *_RESULT, f'the whole stands above, under callId {first.ref}')}"
     return (
         f"You called {name} with these arguments already, as callId {first.ref}; nothing has happened since that could "
-        f"have changed its result. Quote it by that callId, and do not call it again. Its result:\n\n{shown}"
+        f"have changed its result. Quote it by that callId, and do not call it again. {shown}"
     )

@@ -5,7 +5,9 @@ What does leave this function as an exception is what nobody here can answer: a 
 written, cancellation.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import assert_never
 from uuid import UUID
 
@@ -16,6 +18,7 @@ from tarsy.engine.conversation import Conversation
 from tarsy.engine.cutoff import cutoff_event, last_words, side_by_side
 from tarsy.engine.finding import settle_finding
 from tarsy.engine.loop import FunctionCalls, Manner, run_loop
+from tarsy.engine.pins import hold_to_pins
 from tarsy.engine.ports import Toolbox, World
 from tarsy.engine.prompts import builder
 from tarsy.engine.prompts.react import react_section
@@ -84,15 +87,7 @@ async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task,
     agent, began = conversation.agent, conversation.began
     match agent.strategy:
         case Strategy.LANGCHAIN | Strategy.NATIVE_THINKING | Strategy.REACT:
-            async with world.toolboxes.open(agent.servers) as toolbox:
-                await _report_missing(conversation, toolbox, world)
-                instructions = builder.server_instructions(agent, toolbox.instructions)
-                react = agent.strategy is Strategy.REACT
-                sections = [react_section(toolbox.tools)] if react else []
-                opening = builder.investigation_messages(
-                    agent, task, began, toolbox.unavailable, instructions, sections
-                )
-                return await run_loop(conversation, opening, toolbox, world, _manner)
+            return await _run_with_tools(conversation, task, world)
         case Strategy.SYNTHESIS | Strategy.SYNTHESIS_NATIVE_THINKING | Strategy.SINGLE_CALL:
             if task.summarise is not None:
                 opening = builder.summary_messages(agent, task.summarise)
@@ -109,29 +104,58 @@ async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task,
             assert_never(agent.strategy)
 
 
+async def _run_with_tools(conversation: Conversation, task: Task, world: World) -> str:
+    agent = conversation.agent
+    async with world.toolboxes.open(agent.servers) as toolbox:
+        await hold_to_pins(conversation, toolbox, world)
+        told = await _report_missing(conversation, toolbox, world)
+        instructions = builder.server_instructions(agent, toolbox.instructions)
+        react = agent.strategy is Strategy.REACT
+        sections = [react_section(toolbox.tools)] if react else []
+        opening = builder.investigation_messages(
+            agent, task, conversation.began, toolbox.unavailable, instructions, sections
+        )
+        try:
+            text = await run_loop(conversation, opening, toolbox, world, _manner)
+        except (ModelCallFailed, BudgetSpent):
+            await _report_missing(conversation, toolbox, world, told)
+            raise
+        await _report_missing(conversation, toolbox, world, told)
+        return text
+
+
 def _manner(strategy: Strategy, toolbox: Toolbox) -> Manner:
-    return ReactCalls(toolbox.tools) if strategy is Strategy.REACT else FunctionCalls()
+    if strategy is not Strategy.REACT:
+        return FunctionCalls()
+    return ReactCalls(toolbox.tools, lambda name: toolbox.refusal(name) is not None)
 
 
-async def _report_missing(conversation: Conversation, toolbox: Toolbox, world: World) -> None:
-    """Says once which tool servers are missing: a degraded run must never look like a complete one."""
-    if not toolbox.unavailable:
-        return
-    await world.recorder.degrade_evidence(toolbox.unavailable)
-    await world.recorder.write_events(
-        [
-            Event(
-                id=event_id(conversation.execution, f"unavailable/{name}"),
-                type=EventType.ERROR,
-                status=EventStatus.COMPLETED,
-                content=f"Tool server {name} is not available: {reason}",
-                metadata={"server": name},
-                stage=conversation.stage,
-                execution=conversation.execution,
-            )
-            for name, reason in sorted(toolbox.unavailable.items())
-        ]
-    )
+async def _report_missing(
+    conversation: Conversation, toolbox: Toolbox, world: World, told: Mapping[str, str] = MappingProxyType({})
+) -> Mapping[str, str]:
+    """Says once which tool servers are missing: a degraded run must never look like a complete one.
+
+    Args:
+        told: what was said before; only what is new since is said.
+    """
+    missing = {name: why for name, why in toolbox.unavailable.items() if told.get(name) != why}
+    if missing:
+        await world.recorder.degrade_evidence(missing)
+        await world.recorder.write_events(
+            [
+                Event(
+                    id=event_id(conversation.execution, f"unavailable/{name}"),
+                    type=EventType.ERROR,
+                    status=EventStatus.COMPLETED,
+                    content=f"Tool server {name} is not available: {reason}",
+                    metadata={"server": name},
+                    stage=conversation.stage,
+                    execution=conversation.execution,
+                )
+                for name, reason in sorted(missing.items())
+            ]
+        )
+    return missing
 
 
 async def _cut_off(world: World, conversation: Conversation, task: Task, spent: BudgetSpent) -> AgentResult:

@@ -1,23 +1,33 @@
 """The answer of a model as it arrives, under its limits.
 
 Time is kept here, not in the SDKs: a limit to the first chunk of each try, one between chunks, one for the whole call,
-waits before new tries included. Writing to the record stops all three clocks. What a model says is cleaned here, where
-it comes in: what the record keeps is then exactly what is sent next time.
+waits before new tries included. Writing to the record stops all three clocks, and so does a wait for the call's turn
+under a limit of its provider. What a model says is cleaned here, where
+it comes in, and without secrets before it is recorded: what the record keeps is then exactly what is sent next time.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 from uuid import UUID
 
 from tarsy.engine.conversation import Conversation
-from tarsy.engine.model_events import native_event, response_event, thinking_event
+from tarsy.engine.masking import Mask, Shown, holds, masked, masked_aside
+from tarsy.engine.model_events import (
+    native_event,
+    notice_event,
+    response_event,
+    retry_event,
+    thinking_event,
+    wait_event,
+)
 from tarsy.engine.ports import World
 from tarsy.engine.repetition import Repetition, first_only
-from tarsy.engine.timing import Stopwatch, paused
+from tarsy.engine.timing import Silence, Stopwatch, paused
 from tarsy.llm.protocol import (
+    ActivityChunk,
     Chunk,
     CodeExecutionChunk,
     EndChunk,
@@ -25,12 +35,14 @@ from tarsy.llm.protocol import (
     GroundingChunk,
     ModelError,
     ModelErrorCode,
+    NoticeChunk,
     RetryChunk,
     Source,
     TextChunk,
     ThinkingChunk,
     ToolCallChunk,
     UsageChunk,
+    WaitChunk,
 )
 from tarsy.plan.model import Limits
 from tarsy.record.messages import ToolCall
@@ -43,16 +55,19 @@ from tarsy.record.usage import Usage
 class Answer:
     """What has arrived of an answer.
 
-    `hidden`: its text is not shown as it arrives, but read when it is complete. `repeats`: it was cut, because it
-    repeated itself.
+    `hidden`: its text is not shown as it arrives, but read when it is complete; `silent`: nor is its thinking.
+    `repeats`: it was cut, because it repeated itself. `waits`: the limits under which the call waited for its turn,
+    with the seconds.
     """
 
     hidden: bool = False
+    silent: bool = False
     text: str = ""
     thinking: str = ""
     tool_calls: list[ToolCall] = field(default_factory=list)
     native: list[CodeExecutionChunk | GroundingChunk] = field(default_factory=list)
     retries: list[RetryChunk] = field(default_factory=list)
+    waits: list[tuple[str, float]] = field(default_factory=list)
     usage: Usage | None = None
     end: EndChunk | None = None
     repeats: bool = False
@@ -66,6 +81,8 @@ class Answer:
             found["finish_reason"] = "repeated_text"
         if self.retries:
             found["retries"] = [{"error": r.error.code.value, "seconds": round(r.seconds, 2)} for r in self.retries]
+        if self.waits:
+            found["waits"] = [{"limit": limit, "seconds": round(seconds, 2)} for limit, seconds in self.waits]
         for chunk in self.native:
             match chunk:
                 case CodeExecutionChunk(code, output, language):
@@ -78,6 +95,29 @@ class Answer:
                 case _:
                     assert_never(chunk)
         return found
+
+
+async def without_secrets(answer: Answer, mask: Mask, shown: Shown | None) -> Answer:
+    """An answer as it may be recorded; the one given stays as it is.
+
+    What its provider wants back of it is dropped where it repeats the words that were taken out; the provider is then
+    sent the answer like one of another model, as after a fallback.
+
+    Args:
+        answer: complete, or as far as it came.
+        mask: for all of it.
+        shown: for the arguments of its calls as well; None where it has none.
+    """
+    text = await masked_aside(mask, answer.text)
+    calls = []
+    for call in answer.tool_calls:
+        arguments = await masked_aside(mask, call.arguments)
+        calls.append(replace(call, arguments=shown(call.name, arguments) if shown else arguments))
+    end = answer.end
+    changed = [(wrote.arguments, known.arguments) for wrote, known in zip(answer.tool_calls, calls, strict=True)]
+    if end is not None and holds(end.provider_state, (answer.text, text), changed):
+        end = replace(end, provider_state=None)
+    return replace(answer, text=text, thinking=await masked_aside(mask, answer.thinking), tool_calls=calls, end=end)
 
 
 async def receive(
@@ -124,26 +164,52 @@ class _Reception:
     async def collect(self, chunks: AsyncGenerator[Chunk, None], limit: asyncio.Timeout) -> None:
         """Takes all chunks, or those before the text repeats itself."""
         limits, first = self._conversation.limits, True
-        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(limits.first_token_seconds) as idle:
+            async with Silence(limits.first_token_seconds) as silence:
                 async for chunk in chunks:
-                    idle.reschedule(None)
-                    if isinstance(chunk, RetryChunk):
-                        self._answer.retries.append(chunk)
-                        idle.reschedule(loop.time() + chunk.seconds + limits.first_token_seconds)
+                    silence.heard()
+                    if isinstance(chunk, RetryChunk | WaitChunk | NoticeChunk):
+                        pause = await self._begin_anew(chunk, chunks, limit)
+                        silence.expect(pause + limits.first_token_seconds)
                         continue
                     first = False
                     if (event := self._take(chunk)) is not None:
-                        with paused(limit), self._watch.paused():
-                            await self._world.recorder.write_events([event])
+                        await self._write(event, limit)
                     if self._answer.repeats:
                         return
-                    idle.reschedule(loop.time() + limits.stall_seconds)
+                    silence.expect(limits.stall_seconds)
         except TimeoutError:
-            if not idle.expired():
+            if not silence.expired():
                 raise
             raise _idle_error(limits, first) from None
+
+    async def _begin_anew(
+        self, chunk: RetryChunk | WaitChunk | NoticeChunk, chunks: AsyncGenerator[Chunk, None], limit: asyncio.Timeout
+    ) -> float:
+        """Tells what comes before an answer; the seconds after which the wait for its first chunk begins."""
+        answer, of = self._answer, (self._conversation, self._call)
+        match chunk:
+            case RetryChunk():
+                answer.retries.append(chunk)
+                event = retry_event(*of, len(answer.retries), chunk)
+                await self._write(replace(event, content=masked(self._world.mask, event.content)), limit)
+                return chunk.seconds
+            case WaitChunk():
+                place, clock = len(answer.waits), asyncio.get_running_loop().time
+                with paused(limit), self._watch.paused():
+                    began = clock()
+                    await self._world.recorder.write_events([wait_event(*of, place, chunk)])
+                    await anext(chunks, None)
+                    seconds = clock() - began
+                    answer.waits.append((chunk.limit, seconds))
+                    await self._world.recorder.write_events([wait_event(*of, place, chunk, seconds)])
+            case NoticeChunk():
+                await self._write(notice_event(*of, chunk), limit)
+        return 0.0
+
+    async def _write(self, event: Event, limit: asyncio.Timeout) -> None:
+        with paused(limit), self._watch.paused():
+            await self._world.recorder.write_events([event])
 
     def close(self) -> None:
         """Puts together what has come."""
@@ -161,7 +227,7 @@ class _Reception:
                 if (length := self._text_repeats.add(self._text[-1])) is not None:
                     answer.text, answer.repeats = first_only(self._text, length), True
             case ThinkingChunk(text):
-                if not self._thinking:
+                if not self._thinking and not answer.silent:
                     event = thinking_event(self._conversation, self._call, "", EventStatus.STREAMING)
                 self._thinking.append(clean(text))
                 if (length := self._thinking_repeats.add(self._thinking[-1])) is not None:
@@ -169,27 +235,34 @@ class _Reception:
             case ToolCallChunk(call):
                 answer.tool_calls.append(ToolCall(clean(call.id), clean(call.name), clean(call.arguments)))
             case CodeExecutionChunk() | GroundingChunk():
-                answer.native.append(_clean(chunk))
+                answer.native.append(_clean(chunk, self._world.mask))
                 number = len(answer.native) - 1
                 event = native_event(self._conversation, self._call, number, answer.native[-1], EventStatus.STREAMING)
             case UsageChunk(usage):
                 answer.usage = usage
             case EndChunk():
                 answer.end = chunk
-            case RetryChunk():
+            case ActivityChunk():
+                pass
+            case RetryChunk() | WaitChunk() | NoticeChunk():
                 raise AssertionError("taken by collect")
             case _:
                 assert_never(chunk)
         return event
 
 
-def _clean(chunk: CodeExecutionChunk | GroundingChunk) -> CodeExecutionChunk | GroundingChunk:
+def _clean(chunk: CodeExecutionChunk | GroundingChunk, mask: Mask) -> CodeExecutionChunk | GroundingChunk:
+    """What people see of a provider's tool at once, so without secrets at once."""
+
+    def shown(text: str) -> str:
+        return masked(mask, clean(text))
+
     match chunk:
         case CodeExecutionChunk(code, output, language):
-            return CodeExecutionChunk(clean(code), clean(output), clean(language))
+            return CodeExecutionChunk(shown(code), shown(output), clean(language))
         case GroundingChunk(kind, queries, sources):
-            pages = tuple(Source(clean(source.title), clean(source.url)) for source in sources)
-            return GroundingChunk(kind, tuple(clean(query) for query in queries), pages)
+            pages = tuple(Source(shown(source.title), shown(source.url)) for source in sources)
+            return GroundingChunk(kind, tuple(shown(query) for query in queries), pages)
 
 
 def _time_error(limits: Limits, seconds: float) -> ModelError:

@@ -108,6 +108,11 @@ class Meter:
         self.exceeded = history.exceeded
         self.tokens_per_byte: float | None = None
 
+    @property
+    def bounded(self) -> bool:
+        """Whether the run has any limit."""
+        return self._budget != Budget()
+
     def ahead(self, *, synthesis: Sequence[Rates | None], summary: Sequence[Rates | None]) -> None:
         """What comes after the running stage before the run is concluded: the rates of each, or nothing."""
         self._synthesis = bool(synthesis)

@@ -11,14 +11,17 @@ from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
-from tarsy.engine.answer import Answer, receive
+from tarsy.engine.answer import Answer, receive, without_secrets
+from tarsy.engine.billing import LOST, TIMEOUTS, billed, milliseconds
+from tarsy.engine.billing import used as used_by
 from tarsy.engine.budget import BudgetSpent, Need, cost
-from tarsy.engine.compaction import TOKENS_PER_BYTE, size
 from tarsy.engine.conversation import CallModel, Conversation
 from tarsy.engine.cutoff import note_exceeded
 from tarsy.engine.fallback import change, exhausted, patience
+from tarsy.engine.masking import Shown, masked
 from tarsy.engine.model_events import (
     compaction_event,
+    empty_event,
     error_event,
     fallback_event,
     native_event,
@@ -47,17 +50,6 @@ class ModelCallFailed(Exception):
         self.failure = failure
 
 
-_TIMEOUTS = frozenset(
-    {
-        ModelErrorCode.TIMEOUT,
-        ModelErrorCode.ITERATION_TIMEOUT,
-        ModelErrorCode.FIRST_TOKEN_TIMEOUT,
-        ModelErrorCode.STALL,
-    }
-)
-_LOST = _TIMEOUTS | {ModelErrorCode.PARTIAL_STREAM}
-"""Answers lost on the way, and paid for. They are asked for again, and so is what a provider may still give."""
-
 _DISPENSABLE = frozenset({ModelCallKind.EXECUTIVE_SUMMARY, ModelCallKind.FINDING_REPAIR})
 """Calls that a run whose budget has no room for them goes without."""
 
@@ -75,6 +67,7 @@ async def call_model(
     watch: Stopwatch,
     native_tools: tuple[str, ...] = (),
     read: Read | None = None,
+    shown: Shown | None = None,
 ) -> None:
     """Makes one model call and appends its answer to the conversation.
 
@@ -91,6 +84,7 @@ async def call_model(
         watch: counts the call's time; the call ends with what is left on it.
         native_tools: tools of the provider that are on.
         read: makes the timeline events of the answer's text; None when the text is the event.
+        shown: takes secrets out of the arguments of its tool calls, beside those that every answer is searched for.
 
     A conversation that the provider found too long is compacted harder and is asked again, a few times.
 
@@ -140,13 +134,26 @@ async def call_model(
         execution=str(conversation.execution),
         agent=agent.name,
         native_tools=native_tools,
+        tokens=made.need.tokens,
     )
     try:
         await receive(answer, conversation, call.id, request, world, watch)
     except ModelError as error:
-        await _record_failure(conversation, call.id, made, answer, error, started, world)
+        error.message = masked(world.mask, error.message)
+        known = await without_secrets(answer, world.mask, shown)
+        await _record_failure(conversation, call.id, made, known, error, started, world)
         return
-    await _record_answer(conversation, call, made, answer, started, world, read)
+    known = await without_secrets(answer, world.mask, shown)
+    await _record_answer(conversation, call, made, known, _message(call, answer), started, world, read)
+
+
+def _message(call: ModelCallStart, answer: Answer) -> Message:
+    return Message(
+        Role.ASSISTANT,
+        answer.text,
+        tool_calls=tuple(answer.tool_calls) if call.tools and not answer.repeats else (),
+        provider_state=answer.end.provider_state if answer.end else None,
+    )
 
 
 async def _record_answer(
@@ -154,16 +161,12 @@ async def _record_answer(
     call: ModelCallStart,
     made: Draft,
     answer: Answer,
+    written: Message,
     started: float,
     world: World,
     read: Read | None,
 ) -> None:
-    message = Message(
-        Role.ASSISTANT,
-        answer.text,
-        tool_calls=tuple(answer.tool_calls) if call.tools and not answer.repeats else (),
-        provider_state=answer.end.provider_state if answer.end else None,
-    )
+    message = _message(call, answer)
     empty = not answer.text.strip() and not message.tool_calls
     loop = _after(conversation, made, answer).model_copy(
         update={
@@ -171,6 +174,7 @@ async def _record_answer(
             "refusals": 0,
             "empty_answers": conversation.loop.empty_answers + empty,
             "repeated_answers": conversation.loop.repeated_answers + 1 if answer.repeats else 0,
+            "masked_calls": _masked_calls(message, written),
         }
     )
     changed = None
@@ -182,8 +186,11 @@ async def _record_answer(
     if answer.text.strip() and not message.tool_calls and not told and call.kind is not ModelCallKind.FINDING_REPAIR:
         summary = call.kind is ModelCallKind.EXECUTIVE_SUMMARY
         kind = EventType.EXECUTIVE_SUMMARY if summary else EventType.FINAL_ANALYSIS
-    seq, used = len(conversation.messages), _used(made, answer)
+    seq, used = len(conversation.messages), used_by(made.need, answer)
     events = _events(conversation, call.id, answer, EventStatus.COMPLETED, kind, read)
+    again = call.kind is not ModelCallKind.FINDING_REPAIR and loop.empty_answers <= conversation.limits.empty_answers
+    if empty and again:
+        events.append(empty_event(conversation, call.id))
     if changed is not None:
         events.append(fallback_event(conversation, call.id, changed.text, changed.metadata))
         loop = changed.loop
@@ -196,7 +203,7 @@ async def _record_answer(
             message=message,
             thinking=answer.thinking,
             usage=answer.usage,
-            duration_ms=_milliseconds(started),
+            duration_ms=milliseconds(started, answer),
             response_metadata=answer.metadata(),
             cost_usd=cost(answer.usage, used.rates),
             estimated_tokens=used.tokens,
@@ -206,23 +213,33 @@ async def _record_answer(
     )
     world.meter.model_finished(call.id, answer.usage, used, made.size)
     conversation.put(seq, message)
+    conversation.unmasked = seq, written
     conversation.loop = loop
     if changed is not None:
         conversation.agent = changed.agent
+
+
+def _masked_calls(message: Message, written: Message) -> tuple[int, ...]:
+    """The calls of an answer that cannot be made from what is recorded of them; one in the text itself is call 0."""
+    if not message.tool_calls:
+        return () if message.content == written.content else (0,)
+    pairs = enumerate(zip(message.tool_calls, written.tool_calls, strict=True))
+    return tuple(i for i, (recorded, wrote) in pairs if recorded.arguments != wrote.arguments)
 
 
 async def _record_failure(
     conversation: Conversation, call: UUID, made: Draft, answer: Answer, error: ModelError, started: float, world: World
 ) -> None:
     """Records a failed call; returns when it is worth asking again, raises ModelCallFailed when not."""
+    answer = billed(answer, error)
     lost = conversation.loop.consecutive_timeouts + 1
     loop = _after(conversation, made, answer).model_copy(update={"consecutive_timeouts": lost})
     shorter = refused(conversation, made.size) if error.code is ModelErrorCode.CONTEXT_TOO_LONG else None
     changed = change(conversation, error, loop) if shorter is None else None
-    worth = error.code in _LOST or error.retryable or patience(conversation, error) is not None
+    worth = error.code in LOST or error.retryable or patience(conversation, error) is not None
     again = changed is None and shorter is None and worth and lost < conversation.limits.consecutive_timeouts
-    used = _used(made, answer) if error.code in _LOST else Need(rates=made.need.rates)
-    status = EventStatus.TIMED_OUT if error.code in _TIMEOUTS else EventStatus.FAILED
+    used = used_by(made.need, answer) if answer.usage is None else Need(rates=made.need.rates)
+    status = EventStatus.TIMED_OUT if error.code in TIMEOUTS else EventStatus.FAILED
     events = _events(conversation, call, answer, status, EventType.LLM_RESPONSE, None)
     message = None
     if again:
@@ -246,9 +263,9 @@ async def _record_failure(
             thinking=answer.thinking,
             usage=answer.usage,
             failure=Failure(error.code.value, error.message),
-            duration_ms=_milliseconds(started),
+            duration_ms=milliseconds(started, answer),
             response_metadata=answer.metadata(),
-            cost_usd=cost(answer.usage, used.rates) if error.code in _LOST else used.cost_usd,
+            cost_usd=cost(answer.usage, used.rates),
             estimated_tokens=used.tokens,
             estimated_cost_usd=used.cost_usd or Decimal(0),
         ),
@@ -259,15 +276,10 @@ async def _record_failure(
     if changed is not None:
         conversation.agent = changed.agent
     elif not again and shorter is None:
-        state = State.TIMED_OUT if error.code in _TIMEOUTS else State.FAILED
+        state = State.TIMED_OUT if error.code in TIMEOUTS else State.FAILED
         raise ModelCallFailed(state, Failure(error.code.value, exhausted(conversation, error)))
     if message is not None:
         conversation.put(seq, message)
-
-
-def _used(made: Draft, answer: Answer) -> Need:
-    """What a call has used, as far as it is known without its provider's word."""
-    return replace(made.need, output_tokens=round(size(answer.text + answer.thinking) * TOKENS_PER_BYTE))
 
 
 def _after(conversation: Conversation, made: Draft, answer: Answer) -> LoopState:
@@ -290,7 +302,3 @@ def _events(
     if answer.text and (answer.repeats or not answer.hidden):
         events.append(response_event(conversation, call, answer.text, status, kind, cut=answer.repeats))
     return events
-
-
-def _milliseconds(started: float) -> int:
-    return round((time.monotonic() - started) * 1000)

@@ -2,15 +2,19 @@
 
 A citation holds when its call exists in this run and the quote is in that call's stored result: blanks count as one,
 everything else letter by letter. Comment openers are compared as broken as a model has seen them. What is masked in the
-stored result is masked for the model too, so a quote of it holds masked, and only so.
+stored result is masked for the model too, so a quote of it holds masked, and only so. What is masked in what models say
+and is not in that result (its server's masking is off, or another) is masked on both sides for the comparison.
 
 Confidence follows the support. Without one supported claim nothing above Low is left; and where a model did cite, but
 none of its citations holds, what it says about its evidence is made up, so the finding is Inconclusive.
 """
 
+import re
 from collections.abc import Mapping
+from functools import cached_property
 
 from tarsy.engine.conclusion import QUOTE_LIMIT
+from tarsy.engine.masking import Mask, masked
 from tarsy.engine.prompts.fence import defuse, inline
 from tarsy.record.finding import Citation, Claim, Confidence, Evidence, Finding
 from tarsy.record.text import clean
@@ -19,6 +23,7 @@ SHORTEST_QUOTE = 8
 """Characters of a quote, blanks counted once; a result that is shorter can only be quoted whole."""
 
 _TOLD_PROBLEMS = 5
+_QUOTED_TAG = re.compile(r"""["'\\]+(\[MASKED_[A-Z0-9_]+\])["'\\]+""")
 
 
 def cited(finding: Finding) -> frozenset[str]:
@@ -26,14 +31,15 @@ def cited(finding: Finding) -> frozenset[str]:
     return frozenset(citation.call_id for claim in finding.claims for citation in claim.citations)
 
 
-def check(finding: Finding, evidence: Mapping[str, Evidence]) -> Finding:
+def check(finding: Finding, evidence: Mapping[str, Evidence], mask: Mask = str) -> Finding:
     """The finding with what the record says of it.
 
     Args:
-        finding: as the model wrote it.
+        finding: as the model wrote it, without secrets.
         evidence: the calls of this run among those it cites, by the id it cites them with.
+        mask: what took the secrets out of the finding.
     """
-    results = {ref: _flat(found.result) for ref, found in evidence.items()}
+    results = {ref: _Result(found.result, mask) for ref, found in evidence.items()}
     claims = tuple(_claim(claim, evidence, results) for claim in finding.claims)
     confidence, why = _weigh(finding.confidence, claims)
     notes = finding.notes if why is None else (*finding.notes, why)
@@ -51,14 +57,30 @@ def problem(finding: Finding) -> str | None:
     return "\n".join(["none of its citations holds.", *dict.fromkeys(told)])
 
 
-def _claim(claim: Claim, evidence: Mapping[str, Evidence], results: Mapping[str, str]) -> Claim:
-    citations = tuple(_citation(c, evidence.get(c.call_id), results.get(c.call_id, "")) for c in claim.citations)
+class _Result:
+    """The result of a call, flat, as quotes are looked for in it."""
+
+    def __init__(self, text: str, mask: Mask) -> None:
+        self._text, self._mask = text, mask
+        self.flat = _flat(text)
+
+    def holds(self, flat: str) -> bool:
+        """Whether a flat quote is in it."""
+        return flat in self.flat or _bare(flat) in self._masked
+
+    @cached_property
+    def _masked(self) -> str:
+        return _bare(_flat(masked(self._mask, self._text)))
+
+
+def _claim(claim: Claim, evidence: Mapping[str, Evidence], results: Mapping[str, _Result]) -> Claim:
+    citations = tuple(_citation(c, evidence.get(c.call_id), results.get(c.call_id)) for c in claim.citations)
     return Claim(text=claim.text, citations=citations, supported=any(c.supported for c in citations))
 
 
-def _citation(citation: Citation, found: Evidence | None, result: str) -> Citation:
+def _citation(citation: Citation, found: Evidence | None, result: _Result | None) -> Citation:
     quote = citation.quote[:QUOTE_LIMIT]
-    if found is None:
+    if found is None or result is None:
         return Citation(call_id=citation.call_id, quote=quote, reason="no tool call of this run has this id")
     reason = _fault(citation.quote, result)
     return Citation(
@@ -73,16 +95,21 @@ def _citation(citation: Citation, found: Evidence | None, result: str) -> Citati
     )
 
 
-def _fault(quote: str, result: str) -> str | None:
-    """Why a quote does not hold in a flat result; None when it does."""
+def _fault(quote: str, result: _Result) -> str | None:
+    """Why a quote does not hold in a result; None when it does."""
     if len(quote) > QUOTE_LIMIT:
         return f"the quote is longer than {QUOTE_LIMIT:,} characters"
     flat = _flat(quote)
     if not flat:
         return "the quote is empty"
-    if len(flat) < SHORTEST_QUOTE and flat != result:
+    if len(flat) < SHORTEST_QUOTE and flat != result.flat:
         return f"the quote is shorter than {SHORTEST_QUOTE} characters"
-    return None if flat in result else "the quote is not in the result of this call"
+    return None if result.holds(flat) else "the quote is not in the result of this call"
+
+
+def _bare(flat: str) -> str:
+    """Without the quotation marks that a tag gets where YAML or JSON needs them, and not in other words of the same."""
+    return _QUOTED_TAG.sub(r"\1", flat)
 
 
 def _flat(text: str) -> str:

@@ -13,6 +13,7 @@ import orjson
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from tarsy.record.finding import SUMMARY_LIMIT, Citation, Claim, Confidence, Finding
+from tarsy.record.timeline import Event
 
 MAX_CLAIMS = 32
 MAX_CITATIONS = 4
@@ -74,6 +75,25 @@ def read_finding(text: str) -> tuple[Finding, str]:
     if text.lstrip().startswith("{") and isinstance(read := _parse(text), Finding):
         return read, read.summary
     return Finding(summary=shorten(text), structured=False, notes=(problem,)), text.strip()
+
+
+def without_block(text: str) -> tuple[str, str]:
+    """A final text as people read it, and the structured blocks that are left out of it, as they were written."""
+    if text.lstrip().startswith("{") and isinstance(read := _parse(text), Finding):
+        return read.summary, text.strip()
+    blocks = [block for block in _blocks(text) if block.labelled or isinstance(_parse(block.body), Finding)]
+    analysis = text
+    for block in reversed(blocks):
+        analysis = analysis[: block.start] + analysis[block.end :]
+    if not blocks:
+        return text, ""
+    return analysis.strip() or read_finding(text)[0].summary, "\n\n".join(text[b.start : b.end] for b in blocks).strip()
+
+
+def whole(event: Event) -> str:
+    """The final text of an event as it was written, blocks included."""
+    block = event.metadata.get("finding")
+    return f"{event.content}\n\n{block}" if block else event.content
 
 
 def with_finding(text: str, finding: Finding) -> str:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from uuid import UUID
 
+from tarsy.engine.conclusion import whole
 from tarsy.engine.prompts.fence import fence, inline
 from tarsy.engine.prompts.results import result_header
 from tarsy.record.run import Failure, State
-from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
+from tarsy.record.timeline import RETRYING, WAITING, EventStatus, EventType, TimelineEvent
 
 _LENGTHS = (16_000, 8_000, 4_000, 2_000, 1_000, 500, 200)
 """Characters to which results and thoughts are cut, tried in this order."""
@@ -138,12 +139,18 @@ def _work(events: Sequence[TimelineEvent], length: int | None) -> Iterator[str]:
         for event in events
         if event.type is EventType.MCP_TOOL_SUMMARY and event.status is EventStatus.COMPLETED and event.content.strip()
     }
-    for event in _in_place(events):
+    for event in _in_place([event for event in events if event.type is not EventType.MCP_TOOL_SUMMARY]):
         if event.type is EventType.LLM_TOOL_CALL:
             yield _call(event, summaries.get(event.tool_call), length)
-        elif (title := _TITLES.get(event.type)) and event.content.strip():
-            whole = event.type is EventType.FINAL_ANALYSIS
-            yield f"{title}:\n{fence(event.type.name, event.content if whole else _cut(event.content, length))}"
+        elif event.type is EventType.FINAL_ANALYSIS and event.content.strip():
+            yield f"{_TITLES[event.type]}:\n{fence(event.type.name, whole(event))}"
+        elif (title := _TITLES.get(event.type)) and event.content.strip() and not _of_the_provider(event):
+            yield f"{title}:\n{fence(event.type.name, _cut(event.content, length))}"
+
+
+def _of_the_provider(event: TimelineEvent) -> bool:
+    """Whether an event tells how a model was asked, which says nothing of what is investigated."""
+    return event.type is EventType.NOTICE and event.metadata.get("reason") in (RETRYING, WAITING)
 
 
 def _in_place(events: Sequence[TimelineEvent]) -> Iterator[TimelineEvent]:

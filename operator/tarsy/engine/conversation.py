@@ -37,7 +37,8 @@ class Conversation:
     `plan` is the agent as planned, `agent` as it is now: on the provider that it changed to, if it did.
     `ahead` are answers of tools, by their place among the messages, that came before an earlier call of the same
     message was answered; `messages` has no gaps. `superseded` is what is sent instead of some of them. Whoever changes
-    `loop` while calls run side by side holds `writing` until the change is on record.
+    `loop` while calls run side by side holds `writing` until the change is on record. `unmasked` is the last answer of
+    this attempt as its model wrote it, with its place: it is in no record.
     """
 
     execution: UUID
@@ -52,6 +53,7 @@ class Conversation:
     unanswered: dict[tuple[int, int], ToolCallRecord] = field(default_factory=dict)
     ahead: dict[int, Message] = field(default_factory=dict)
     superseded: dict[int, str] = field(default_factory=dict)
+    unmasked: tuple[int, Message] | None = None
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
@@ -77,6 +79,10 @@ class Conversation:
         """Tools of the provider that are on: only a backend that has some makes use of them."""
         return self.agent.native_tools if self.agent.strategy in _NATIVE else ()
 
+    def as_written(self, seq: int) -> Message | None:
+        """The answer number `seq` as its model wrote it; None when an earlier attempt got it."""
+        return self.unmasked[1] if self.unmasked is not None and self.unmasked[0] == seq else None
+
     def put(self, seq: int, message: Message) -> None:
         """Takes a message that is on record as number `seq`."""
         self.ahead[seq] = message
@@ -95,11 +101,20 @@ class CallModel:
 
 @dataclass(frozen=True, slots=True)
 class CallTool:
-    """Answer the tool call at `index` of the assistant message `message_seq`."""
+    """Answer the tool call at `index` of the assistant message `message_seq`.
+
+    `call` is as on record, `arguments` as the model wrote them; None when that is not known any more.
+    """
 
     message_seq: int
     index: int
     call: ToolCall
+    arguments: str | None = None
+
+    @property
+    def sendable(self) -> str:
+        """The arguments to make the call with."""
+        return self.call.arguments if self.arguments is None else self.arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +193,9 @@ def _next(conversation: Conversation, opening: Sequence[Message], tools: bool) -
 
 def _missing(conversation: Conversation, seq: int) -> tuple[CallTool, ...]:
     """The calls of the assistant message `seq` that have no answer: an attempt that died may have left some of them."""
-    first = len(conversation.messages) - 1 - seq
+    first, written = len(conversation.messages) - 1 - seq, conversation.as_written(seq)
     return tuple(
-        CallTool(seq, index, call)
+        CallTool(seq, index, call, written.tool_calls[index].arguments if written else None)
         for index, call in enumerate(conversation.messages[seq].tool_calls)
         if index >= first and seq + 1 + index not in conversation.ahead
     )

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from tarsy.engine.budget import BudgetSpent
+from tarsy.engine.conclusion import whole
 from tarsy.engine.context import AgentWork
 from tarsy.engine.conversation import Conversation
 from tarsy.engine.ports import World
@@ -46,7 +47,7 @@ def side_by_side(
     """What the agents of a stage concluded, one after the other, in place of a synthesis."""
     parts = [f"{spent} The findings of the agents were not combined:"]
     for agent in agents:
-        said = [e.content for e in timelines.get(agent.execution, ()) if e.type is EventType.FINAL_ANALYSIS]
+        said = [whole(e) for e in timelines.get(agent.execution, ()) if e.type is EventType.FINAL_ANALYSIS]
         parts.append(f"## {agent.name}\n\n{said[-1] if said else f'(no conclusion: {agent.state.value})'}")
     return "\n\n".join(parts)
 

@@ -26,7 +26,7 @@ from tarsy.record.timeline import Event, EventStatus, EventType
 async def checked_finding(text: str, world: World) -> tuple[Finding, str]:
     """The finding of a final answer, checked against the record of the run, and the analysis without it."""
     finding, analysis = read_finding(text)
-    return check(finding, await world.recorder.evidence(cited(finding))), analysis
+    return check(finding, await world.recorder.evidence(cited(finding)), world.mask), analysis
 
 
 async def settle_finding(conversation: Conversation, text: str, world: World) -> str:

@@ -1,9 +1,9 @@
 """The loop guard: a call whose answer cannot have changed is answered from the run's own record (issue 4, item 7).
 
 A model that loops asks for the same thing again. Its earlier result still stands in its conversation, so it is told
-where, instead of a tool server being asked once more. It holds only for tools that are known to be repeatable, since
+where, instead of a tool server being asked once more. It holds only for tools that are known to only read, since
 another tool's call is a wish to act again; only in one execution; and only while nothing could have changed the answer:
-no call, by any agent of the run, of a tool that is not known to be repeatable, and not more than `seconds`. A call that
+no call, by any agent of the run, of a tool that is not known to only read, and not more than `seconds`. A call that
 failed may succeed next time, one whose result was compacted away is made again: neither is guarded.
 
 Order is told by a count of changes, not by clocks, so two things at the same moment are no question.
@@ -43,7 +43,7 @@ class Ticket:
 
     key: _Key
     changes: int
-    repeatable: bool
+    reads: bool
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -95,10 +95,10 @@ class Guard:
         young = self._seconds > 0 and self._clock() - known.at <= self._seconds
         return known.original if young else None
 
-    def started(self, execution: UUID, server: str, tool: str, arguments: str, *, repeatable: bool) -> Ticket:
+    def started(self, execution: UUID, server: str, tool: str, arguments: str, *, reads: bool) -> Ticket:
         """A call is about to be made; give the ticket back when it is over, whatever became of it."""
-        ticket = Ticket((execution, server, tool, canonical(arguments)), self._changes, repeatable)
-        if repeatable:
+        ticket = Ticket((execution, server, tool, canonical(arguments)), self._changes, reads)
+        if reads:
             self._open[ticket.key] = ticket
         else:
             self._changing += 1
@@ -106,7 +106,7 @@ class Guard:
 
     def finished(self, ticket: Ticket, answer: Original | None) -> None:
         """The call is over; `answer` when it may be given again."""
-        if not ticket.repeatable:
+        if not ticket.reads:
             self._changing -= 1
             self._changes += 1
         elif answer is not None and not self._changing:

@@ -126,13 +126,23 @@ async def _iterate(
                 turn = adapted(conversation, turn, toolbox.tools)
                 forced = kind is ModelCallKind.FORCED_CONCLUSION
                 tools = () if forced else manner.offer(toolbox.tools)
-                need = draft(conversation, turn.new_messages, tools, world.meter.tokens_per_byte).need
-                if not forced and (exceeded := world.meter.short(conversation.execution, need)):
-                    await note_exceeded(world, exceeded)
-                    continue
+                if not forced and world.meter.bounded:
+                    need = draft(conversation, turn.new_messages, tools, world.meter.tokens_per_byte).need
+                    if exceeded := world.meter.short(conversation.execution, need):
+                        await note_exceeded(world, exceeded)
+                        continue
                 begun = True
                 native = () if forced else conversation.native_tools
-                await call_model(conversation, turn, tools, world, watch=watch, native_tools=native, read=manner.read)
+                await call_model(
+                    conversation,
+                    turn,
+                    tools,
+                    world,
+                    watch=watch,
+                    native_tools=native,
+                    read=manner.read,
+                    shown=toolbox.shown,
+                )
             case _:
                 assert_never(turn)
 

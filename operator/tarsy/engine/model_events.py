@@ -1,16 +1,27 @@
 """The timeline events of a model call.
 
 Each has a name of its own within its call (thinking, response, native/0, error), so what a stream began is what its
-end replaces, and a step that is written twice shows once.
+end replaces, and a step that is written twice shows once. The final answer is shown without the structured block that
+programs read; the event's metadata keep it.
 """
 
 from typing import Any, assert_never
 from uuid import UUID
 
+from tarsy.engine.conclusion import without_block
 from tarsy.engine.conversation import Conversation
-from tarsy.llm.protocol import CodeExecutionChunk, GroundingChunk, GroundingKind, ModelError
+from tarsy.llm.protocol import (
+    CodeExecutionChunk,
+    GroundingChunk,
+    GroundingKind,
+    ModelError,
+    ModelErrorCode,
+    NoticeChunk,
+    RetryChunk,
+    WaitChunk,
+)
 from tarsy.record.ids import event_id
-from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.record.timeline import RETRYING, WAITING, Event, EventStatus, EventType
 
 
 def thinking_event(conversation: Conversation, call: UUID, text: str, status: EventStatus) -> Event:
@@ -32,6 +43,10 @@ def response_event(
     metadata: dict[str, Any] = {"forced_conclusion": True} if forced else {}
     if cut:
         metadata["cut"] = "repeated_text"
+    if kind is EventType.FINAL_ANALYSIS:
+        text, block = without_block(text)
+        if block:
+            metadata["finding"] = block
     return _event(conversation, call, "response", kind, status, text, metadata)
 
 
@@ -72,6 +87,49 @@ def fallback_event(conversation: Conversation, call: UUID, text: str, metadata: 
     """That the agent goes on with another provider, because this call failed."""
     status = EventStatus.COMPLETED
     return _event(conversation, call, "fallback", EventType.PROVIDER_FALLBACK, status, text, metadata)
+
+
+def retry_event(conversation: Conversation, call: UUID, number: int, again: RetryChunk) -> Event:
+    """That the provider refused, or could not be reached, and is asked again: the `number`-th time in this call."""
+    text = f"{again.error.message.rstrip('.')}. It is asked again in {again.seconds:.1f} s."
+    metadata = {"reason": RETRYING, "error": again.error.code.value, "seconds": round(again.seconds, 2)}
+    return _event(conversation, call, f"retry/{number}", EventType.NOTICE, EventStatus.COMPLETED, text, metadata)
+
+
+def empty_event(conversation: Conversation, call: UUID) -> Event:
+    """That the model said nothing and is asked again."""
+    text = f"Model {conversation.agent.provider.model} gave an empty answer. It is asked again."
+    metadata = {"reason": RETRYING, "error": ModelErrorCode.EMPTY.value}
+    return _event(conversation, call, "retry/empty", EventType.NOTICE, EventStatus.COMPLETED, text, metadata)
+
+
+def wait_event(
+    conversation: Conversation, call: UUID, number: int, wait: WaitChunk, seconds: float | None = None
+) -> Event:
+    """That a call waits for its turn under a limit of its provider; with `seconds`, that it has waited so long."""
+    name = conversation.agent.provider.ref.name
+    why = f"provider {name} has spec.limits.{wait.limit} {wait.allowed:,}"
+    metadata: dict[str, Any] = {"reason": WAITING, "provider": name, "limit": wait.limit, "allowed": wait.allowed}
+    if seconds is None:
+        text, status = f"Waits for its turn: {why}.", EventStatus.STREAMING
+    else:
+        text, status = f"Waited {seconds:.1f} s for its turn: {why}.", EventStatus.COMPLETED
+        metadata["seconds"] = round(seconds, 2)
+    return _event(conversation, call, f"wait/{number}", EventType.NOTICE, status, text, metadata)
+
+
+def notice_event(conversation: Conversation, call: UUID, notice: NoticeChunk) -> Event:
+    """What a provider's client wants people to know; told once an execution, by the last call that tells it."""
+    return Event(
+        id=event_id(conversation.execution, f"notice/{notice.reason}"),
+        type=EventType.NOTICE,
+        status=EventStatus.COMPLETED,
+        content=notice.text,
+        metadata={"reason": notice.reason},
+        stage=conversation.stage,
+        execution=conversation.execution,
+        model_call=call,
+    )
 
 
 def compaction_event(conversation: Conversation, call: UUID, text: str) -> Event:

@@ -13,11 +13,12 @@ from uuid import UUID
 
 from tarsy.engine.budget import Meter
 from tarsy.engine.guard import Guard
+from tarsy.engine.masking import Mask
 from tarsy.llm.protocol import LLMClient
 from tarsy.plan.model import ProviderPlan, ServerPlan
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
-from tarsy.record.messages import ToolDefinition, ToolOutcome
+from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -70,6 +71,10 @@ class Recorder(Protocol):
         """Boundary (c)."""
         ...
 
+    async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
+        """The result of a call that stays open until its model is told of it: a summary of it is to be made first."""
+        ...
+
     async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
         """Boundary (d)."""
         ...
@@ -95,6 +100,10 @@ class Recorder(Protocol):
 
         A call whose outcome is unknown is no evidence.
         """
+        ...
+
+    async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
+        """What the run first saw of these servers: `found` (digests of tools, by server) where it sees one now."""
         ...
 
     async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
@@ -135,8 +144,29 @@ class Toolbox(Protocol):
         """`server.tool` taken apart ("", name when there is no dot)."""
         ...
 
+    @property
+    def digests(self) -> Mapping[str, Mapping[str, str]]:
+        """A digest of each tool of each server that was opened, whether this agent may call it or not."""
+        ...
+
+    def hold(self, pinned: Mapping[str, Mapping[str, str]]) -> Mapping[str, Sequence[str]]:
+        """Keeps back what is not as `pinned` has it; answers which tools this agent has lost so, by server."""
+        ...
+
+    def access(self, name: str) -> Access:
+        """What a tool does, as far as that is known: only those known to read cannot change another's answer."""
+        ...
+
+    def refusal(self, name: str) -> Refusal | None:
+        """Why a tool that its server has is not called for this agent; None when it is, and when there is none such."""
+        ...
+
     def repeatable(self, name: str) -> bool:
         """Whether the call may be made again when its outcome is unknown."""
+        ...
+
+    def shown(self, name: str, arguments: str) -> str:
+        """A call's arguments without secrets, as record and people see them; never raises."""
         ...
 
     async def call(self, name: str, arguments: str, *, timeout: float, idempotency_key: str) -> ToolOutcome:
@@ -167,7 +197,10 @@ class Control(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All ports of one run, and what its agents share: the meter of its budget, and the guard against loops."""
+    """All ports of one run, and what its agents share: the meter of its budget, and the guard against loops.
+
+    `mask` takes secrets out of what its models say, before it is recorded.
+    """
 
     recorder: Recorder
     models: Models
@@ -175,6 +208,7 @@ class World:
     control: Control
     meter: Meter = field(default_factory=Meter)
     guard: Guard = field(default_factory=Guard)
+    mask: Mask = str
 
     @property
     def concluding(self) -> bool:

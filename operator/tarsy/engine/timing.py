@@ -2,11 +2,15 @@
 
 An iteration's limit guards against models and tools that are slow. A Postgres that is slow is no fault of theirs (the
 run's own deadline bounds it), so the clock stands still while a step is written; calls side by side count once.
+Silence is timed by one timer that looks how long ago something was heard: setting a timer anew with every chunk costs
+more than all else that is done with a chunk.
 """
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
 
 
 class Stopwatch:
@@ -52,6 +56,61 @@ class Stopwatch:
             self._spent += now - self._since
         self._since = now
         self._running += change
+
+
+class Silence:
+    """A block that is ended by TimeoutError when it waits too long for the next sign of life.
+
+    Args:
+        seconds: that it may wait for the first.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._limit = asyncio.timeout(None)
+        self._due: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._limit.__aenter__()
+        self.expect(self._seconds)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._limit.__aexit__(kind, error, traceback)
+
+    def heard(self) -> None:
+        """Something came: until `expect` is called nothing is waited for."""
+        self._due = None
+
+    def expect(self, seconds: float) -> None:
+        """The next sign of life may take so long from now."""
+        loop = asyncio.get_running_loop()
+        self._due = loop.time() + seconds
+        if self._timer is None or self._due < self._timer.when():
+            self._look_at(self._due)
+
+    def expired(self) -> bool:
+        """Whether this ended the block."""
+        return self._limit.expired()
+
+    def _look_at(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(when, self._look)
+
+    def _look(self) -> None:
+        self._timer, due, now = None, self._due, asyncio.get_running_loop().time()
+        if due is None:
+            return
+        if now < due:
+            self._look_at(due)
+        else:
+            self._limit.reschedule(now)
 
 
 @contextmanager

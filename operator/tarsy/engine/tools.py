@@ -1,14 +1,16 @@
 """The tool calls of one answer, each between its two boundaries.
 
-Calls that may be repeated change nothing, so they run side by side; any other call waits for all before it, and all
-after it wait for it. Before the server hears of a call, the record says so (c); its result and the message the model
-will see are one transaction (d). A call that a dead attempt left open was perhaps made: it is made again only when its
-tool is trusted to be repeatable, else the model is told that its outcome is unknown (DESIGN section 5, "Resume").
+Calls of tools that are known to only read run side by side; any other call waits for all before it, and all after it
+wait for it. Before the server hears of a call, the record says so (c); its result and the message the model will see
+are one transaction (d). Of a result that is too long a summary is made between the two: it is put on record first, and
+whoever resumes goes on from there. A call that a dead attempt left open was perhaps made: it is made again only when
+its tool is trusted to be repeatable, else the model is told that its outcome is unknown (DESIGN section 5, "Resume").
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 from uuid import UUID
@@ -16,11 +18,13 @@ from uuid import UUID
 from tarsy.engine.admission import Verdict, judge
 from tarsy.engine.conversation import CallTool, Conversation
 from tarsy.engine.guard import original
+from tarsy.engine.length import shown
 from tarsy.engine.ports import Toolbox, ToolOutcome, World
 from tarsy.engine.prompts.results import tool_text
+from tarsy.engine.summarization import LongResult, told_of, too_long
 from tarsy.engine.timing import Stopwatch
 from tarsy.record.ids import call_ref, event_id, idempotency_key, tool_call_id
-from tarsy.record.messages import Message, Role
+from tarsy.record.messages import Access, Message, Role
 from tarsy.record.run import InteractionState, ToolCallResult, ToolCallStart
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
@@ -57,7 +61,7 @@ async def answer_tool_calls(
 
     A call that has not begun when the time of `watch` is over is not made, and its answer says so.
     """
-    ready = list(takewhile(lambda turn: toolbox.repeatable(turn.call.name), calls)) or calls[:1]
+    ready = list(takewhile(lambda turn: _reads(toolbox, turn), calls)) or calls[:1]
     width = asyncio.Semaphore(_SIDE_BY_SIDE)
 
     async def answer(turn: CallTool) -> None:
@@ -73,8 +77,14 @@ async def _answer_tool_call(
     conversation: Conversation, turn: CallTool, toolbox: Toolbox, world: World, watch: Stopwatch, tell: Tell
 ) -> None:
     """Makes the call and takes its answer; every failure of the tool, silence too, is an answer."""
+    turn = replace(turn, call=replace(turn.call, arguments=toolbox.shown(turn.call.name, turn.call.arguments)))
     left = conversation.unanswered.pop((turn.message_seq, turn.index), None)
     attempt = 0
+    if left is not None and left.result is not None:
+        call = tool_call_id(conversation.execution, turn.message_seq, turn.index, left.attempt)
+        await _tell_long(conversation, turn, call, ToolOutcome(left.result), toolbox, world, watch, tell)
+        world.guard.answered(conversation.execution, turn.message_seq, turn.index, repeated=False)
+        return
     if left is not None:
         if left.made and left.state is InteractionState.STARTED and not toolbox.repeatable(turn.call.name):
             call = tool_call_id(conversation.execution, turn.message_seq, turn.index, left.attempt)
@@ -123,7 +133,9 @@ async def _between_boundaries(
             idempotency_key=key,
             made=outcome is None,
             repeatable=toolbox.repeatable(turn.call.name),
+            access=toolbox.access(turn.call.name),
             repeated_of=verdict.repeated_of,
+            refused=verdict.refused,
         ),
         [_event(conversation, turn, call, "", EventStatus.STREAMING, toolbox, verdict.metadata)],
     )
@@ -135,8 +147,36 @@ async def _between_boundaries(
             outcome = await _call(turn, key, toolbox, seconds)
         world.meter.tool_finished(call)
     elapsed = round((time.monotonic() - started) * 1000)
-    await _record(conversation, turn, call, outcome, elapsed, toolbox, world, tell, verdict.metadata)
+    if outcome.is_error or too_long(conversation.agent, server, outcome.content) is None:
+        await _record(conversation, turn, call, outcome, elapsed, toolbox, world, tell, verdict.metadata)
+        return outcome
+    event = _event(conversation, turn, call, outcome.content, EventStatus.COMPLETED, toolbox, verdict.metadata)
+    await world.recorder.tool_call_answered(call, outcome.content, elapsed, [event])
+    await _tell_long(conversation, turn, call, outcome, toolbox, world, watch, tell)
     return outcome
+
+
+async def _tell_long(
+    conversation: Conversation,
+    turn: CallTool,
+    call: UUID,
+    outcome: ToolOutcome,
+    toolbox: Toolbox,
+    world: World,
+    watch: Stopwatch,
+    tell: Tell,
+) -> None:
+    """Tells the model of a result that is on record, and too long for it."""
+    setting = too_long(conversation.agent, toolbox.split(turn.call.name)[0], outcome.content)
+    told = outcome
+    if setting is not None:
+        long = LongResult(turn, call, outcome.content, setting)
+        told = replace(outcome, content=await told_of(conversation, long, world, watch))
+    await _close(conversation, turn, call, outcome, told, 0, world, tell, [])
+
+
+def _reads(toolbox: Toolbox, turn: CallTool) -> bool:
+    return toolbox.access(turn.call.name) is Access.READ_ONLY
 
 
 def _no_time(turn: CallTool) -> ToolOutcome:
@@ -147,7 +187,7 @@ def _no_time(turn: CallTool) -> ToolOutcome:
 async def _call(turn: CallTool, key: str, toolbox: Toolbox, seconds: float) -> ToolOutcome:
     try:
         async with asyncio.timeout(seconds) as limit:
-            outcome = await toolbox.call(turn.call.name, turn.call.arguments, timeout=seconds, idempotency_key=key)
+            outcome = await toolbox.call(turn.call.name, turn.sendable, timeout=seconds, idempotency_key=key)
     except TimeoutError:
         if not limit.expired():
             raise
@@ -168,9 +208,31 @@ async def _record(
     *,
     interrupted: bool = False,
 ) -> None:
-    message, seq = tell(turn, _ref(conversation, turn), outcome), turn.message_seq + 1 + turn.index
+    """Closes a call with the whole answer told, but that of a long error, which is cut."""
     status = EventStatus.INTERRUPTED if interrupted else EventStatus.COMPLETED
     event = _event(conversation, turn, call, outcome.content, status, toolbox, metadata, is_error=outcome.is_error)
+    setting = too_long(conversation.agent, toolbox.split(turn.call.name)[0], outcome.content)
+    told = outcome
+    if setting is not None and outcome.is_error:
+        told = replace(outcome, content=LongResult(turn, call, outcome.content, setting).shortened("it is an error"))
+    await _close(conversation, turn, call, outcome, told, elapsed, world, tell, [event], interrupted=interrupted)
+
+
+async def _close(
+    conversation: Conversation,
+    turn: CallTool,
+    call: UUID,
+    outcome: ToolOutcome,
+    told: ToolOutcome,
+    elapsed: int,
+    world: World,
+    tell: Tell,
+    events: Sequence[Event],
+    *,
+    interrupted: bool = False,
+) -> None:
+    """Boundary (d): what the tool answered, and what the model is told of it."""
+    message, seq = tell(turn, _ref(conversation, turn), told), turn.message_seq + 1 + turn.index
     async with conversation.writing:
         loop = conversation.loop.model_copy(update={"tool_calls": conversation.loop.tool_calls + 1})
         await world.recorder.tool_call_finished(
@@ -185,7 +247,7 @@ async def _record(
                 loop=loop,
                 interrupted=interrupted,
             ),
-            [event],
+            events,
         )
         conversation.put(seq, message)
         conversation.loop = loop
@@ -211,7 +273,7 @@ def _event(
         id=event_id(call, "call"),
         type=EventType.LLM_TOOL_CALL,
         status=status,
-        content=content,
+        content=shown(content),
         metadata={
             "server": server,
             "tool": tool,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from tarsy.engine.investigation import Investigation, investigate
+from tarsy.engine.masking import Mask
 from tarsy.engine.ports import World
 from tarsy.llm.protocol import GenerateRequest, LLMClient, ModelError
 from tarsy.llm.scripted import Answer, ScriptedClient
@@ -22,9 +23,10 @@ from tarsy.plan.model import (
     Strategy,
     SuccessPolicy,
 )
-from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition, ToolOutcome
+from tarsy.plan.policy import ToolPolicy
+from tarsy.record.messages import Access, Message, Refusal, Role, ToolCall, ToolDefinition, ToolOutcome
 from tarsy.record.run import LeaseLost, RunOutcome
-from unit.engine.memory import MemoryRecorder, Record
+from unit.engine.memory import Crash, MemoryRecorder, Record
 
 RUN = UUID("00000000-0000-4000-8000-000000000001")
 
@@ -47,7 +49,13 @@ def agent(
         provider=ProviderPlan(ref=ref("LLMProvider", "local"), type="openai", model="scripted"),
         max_iterations=iterations,
         servers=tuple(
-            ServerPlan(ref=ref("MCPServer", s), name=s, transport=HttpTransport(url=f"http://{s}/mcp")) for s in servers
+            ServerPlan(
+                ref=ref("MCPServer", s),
+                name=s,
+                transport=HttpTransport(url=f"http://{s}/mcp"),
+                policy=ToolPolicy.READ_ONLY,
+            )
+            for s in servers
         ),
     )
 
@@ -136,6 +144,9 @@ class FakeToolbox:
     repeatables: frozenset[str]
     called: list[tuple[str, str, str]]
     instructions: Mapping[str, str] = field(default_factory=dict)
+    refusals: Mapping[str, Refusal] = field(default_factory=dict)
+    seen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    idempotent: frozenset[str] = frozenset()
 
     @property
     def tools(self) -> Sequence[ToolDefinition]:
@@ -146,7 +157,27 @@ class FakeToolbox:
         return (server, tool) if dot else ("", name)
 
     def repeatable(self, name: str) -> bool:
-        return name in self.repeatables
+        return name in self.repeatables or name in self.idempotent
+
+    @property
+    def digests(self) -> Mapping[str, Mapping[str, str]]:
+        return self.seen
+
+    def hold(self, pinned: Mapping[str, Mapping[str, str]]) -> Mapping[str, Sequence[str]]:
+        changed = {
+            server: [tool for tool, digest in pinned[server].items() if tools.get(tool) != digest]
+            for server, tools in self.seen.items()
+        }
+        return {server: tools for server, tools in changed.items() if tools}
+
+    def access(self, name: str) -> Access:
+        return Access.READ_ONLY if name in self.repeatables else Access.UNKNOWN
+
+    def refusal(self, name: str) -> Refusal | None:
+        return self.refusals.get(name)
+
+    def shown(self, name: str, arguments: str) -> str:
+        return arguments
 
     async def call(self, name: str, arguments: str, *, timeout: float, idempotency_key: str) -> ToolOutcome:
         self.called.append((name, arguments, idempotency_key))
@@ -157,7 +188,11 @@ class FakeToolbox:
 
 @dataclass
 class FakeToolboxes:
-    """Opens toolboxes; `called` are all calls of all of them, `open_now` how many are open."""
+    """Opens toolboxes; `called` are all calls of all of them, `open_now` how many are open.
+
+    `repeatables` only read, `idempotent` change something and may be called again; `seen` are the digests that every
+    toolbox finds, or `later` those of each in turn.
+    """
 
     functions: Mapping[str, Tool] = field(default_factory=dict)
     unavailable: Mapping[str, str] = field(default_factory=dict)
@@ -165,12 +200,25 @@ class FakeToolboxes:
     called: list[tuple[str, str, str]] = field(default_factory=list)
     open_now: int = 0
     instructions: Mapping[str, str] = field(default_factory=dict)
+    refusals: Mapping[str, Refusal] = field(default_factory=dict)
+    seen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    later: list[Mapping[str, Mapping[str, str]]] = field(default_factory=list)
+    idempotent: frozenset[str] = frozenset()
 
     @asynccontextmanager
     async def open(self, servers: Sequence[ServerPlan]) -> AsyncIterator[FakeToolbox]:
         self.open_now += 1
         try:
-            yield FakeToolbox(self.functions, self.unavailable, self.repeatables, self.called, self.instructions)
+            yield FakeToolbox(
+                self.functions,
+                self.unavailable,
+                self.repeatables,
+                self.called,
+                self.instructions,
+                self.refusals,
+                self.later.pop(0) if self.later else self.seen,
+                self.idempotent,
+            )
         finally:
             self.open_now -= 1
 
@@ -223,13 +271,14 @@ class Scene:
     toolboxes: FakeToolboxes = field(default_factory=FakeToolboxes)
     control: FakeControl = field(default_factory=FakeControl)
     record: Record = field(default_factory=Record)
+    mask: Mask = str
     recorder: MemoryRecorder = field(init=False)
 
     def __post_init__(self) -> None:
         self.recorder = MemoryRecorder(self.record)
 
     async def run(self, of: Plan, *, alert: str = "pod checkout-7d", runbook: str = "# Look") -> RunOutcome:
-        world = World(self.recorder, self.models, self.toolboxes, self.control)
+        world = World(self.recorder, self.models, self.toolboxes, self.control, mask=self.mask)
         return await investigate(Investigation(RUN, of, alert, runbook), world)
 
     def resume(self, *, die_at: int | None = None, before: bool = True) -> None:
@@ -239,3 +288,14 @@ class Scene:
 
 def scene(brain: Brain, **parts: object) -> Scene:
     return Scene(ScriptedModels(brain), **parts)  # type: ignore[arg-type]
+
+
+async def live(s: Scene, of: Plan) -> RunOutcome | None:
+    """Runs until the end, or None when the process died."""
+    try:
+        return await s.run(of)
+    except Crash:
+        return None
+    except BaseExceptionGroup as group:
+        assert group.subgroup(Crash) is not None, group
+        return None

@@ -14,7 +14,7 @@ from uuid import UUID
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
-from tarsy.record.messages import Message, Role
+from tarsy.record.messages import Access, Message, Role
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -88,6 +88,7 @@ class ToolCallRow:
     start: ToolCallStart
     state: InteractionState = InteractionState.STARTED
     result: ToolCallResult | None = None
+    answered: str | None = None
     began: int = 0
     ended: int | None = None
 
@@ -105,6 +106,7 @@ class Record:
     tool_calls: dict[UUID, ToolCallRow] = field(default_factory=dict)
     events: dict[UUID, TimelineEvent] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    pins: dict[str, Mapping[str, str]] = field(default_factory=dict)
     exceeded: BudgetExceeded | None = None
     seconds: float = 0.0
     age_seconds: float = 0.0
@@ -188,9 +190,9 @@ class MemoryRecorder:
                 for seq, text in call.start.superseded.items()
             },
             loop=row.loop,
-            model_calls=len(self._calls_of(execution.id)),
+            model_calls=max((c.start.number + 1 for c in self._calls_of(execution.id)), default=0),
             unanswered=tuple(
-                ToolCallRecord(*place, tool.start.attempt, tool.state, tool.start.made)
+                ToolCallRecord(*place, tool.start.attempt, tool.state, tool.start.made, tool.answered)
                 for place, tool in sorted(latest.items())
                 if tool.state is InteractionState.STARTED
             ),
@@ -213,11 +215,11 @@ class MemoryRecorder:
         self._enter("model_call_started")
         row = self.record.executions[call.execution]
         assert all(c.start.number != call.number for c in self._calls_of(call.execution)), "UNIQUE (execution, number)"
-        assert call.first_seq == len(row.messages), "a conversation has no gaps"
+        assert call.request or call.first_seq == len(row.messages), "a conversation has no gaps"
         for seq, message in enumerate(call.new_messages, call.first_seq):
             row.messages.setdefault(seq, message)
-        assert call.message_count == len(row.messages)
-        row.loop = call.loop
+        assert call.request or call.message_count == len(row.messages)
+        row.loop = call.loop or row.loop
         self.record.model_calls[call.id] = ModelCallRow(call)
         self._events(events)
         self._leave()
@@ -226,6 +228,7 @@ class MemoryRecorder:
         """See the port."""
         self._enter("model_call_finished")
         roles = {Role.ASSISTANT} if result.failure is None else {Role.USER, None}
+        roles = {None} if self.record.model_calls[result.id].start.request else roles
         assert (result.message.role if result.message else None) in roles, "an answer, or a word about a lost one"
         call, row = self.record.model_calls[result.id], self.record.executions[result.execution]
         if call.state is InteractionState.STARTED:
@@ -248,6 +251,15 @@ class MemoryRecorder:
                 earlier.state, earlier.ended = InteractionState.INTERRUPTED, self._tick()
         assert call.id not in self.record.tool_calls
         self.record.tool_calls[call.id] = ToolCallRow(call, began=self._tick())
+        self._events(events)
+        self._leave()
+
+    async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
+        """See the port."""
+        self._enter("tool_call_answered")
+        row = self.record.tool_calls[call]
+        assert row.state is InteractionState.STARTED
+        row.answered = result
         self._events(events)
         self._leave()
 
@@ -302,7 +314,7 @@ class MemoryRecorder:
         calls, tools = list(self.record.model_calls.values()), list(self.record.tool_calls.values())
         known = [c.result.usage for c in calls if c.result and c.result.usage]
         guessed = [c.result or c.start for c in calls if not (c.result and c.result.usage)]
-        changes = [t for t in tools if t.start.made and not t.start.repeatable]
+        changes = [t for t in tools if t.start.made and t.start.access is not Access.READ_ONLY]
         changed = max((math.inf if t.ended is None else t.ended for t in changes), default=-1)
         self._leave()
         return RunHistory(
@@ -324,7 +336,7 @@ class MemoryRecorder:
                     arguments=t.start.call.arguments,
                     age_seconds=self.record.age_seconds,
                     usable=t.start.made
-                    and t.start.repeatable
+                    and t.start.access is Access.READ_ONLY
                     and t.state is InteractionState.COMPLETED
                     and t.began > changed,
                     repeated_of=t.start.repeated_of,
@@ -340,6 +352,13 @@ class MemoryRecorder:
         self.record.exceeded = self.record.exceeded or exceeded
         self._events(events)
         self._leave()
+
+    async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
+        """See the port."""
+        self._enter("pin_tools")
+        pins = {server: self.record.pins.setdefault(server, dict(tools)) for server, tools in found.items()}
+        self._leave()
+        return pins
 
     async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
         """See the port."""

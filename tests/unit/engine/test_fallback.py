@@ -10,7 +10,7 @@ from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, ModelError, Mo
 from tarsy.llm.retry import Retrying, RetryPolicy
 from tarsy.llm.scripted import Answer, ScriptedClient
 from tarsy.plan.model import AgentPlan, FallbackPlan, Limits, Plan, ProviderPlan, Strategy
-from tarsy.record.messages import Role
+from tarsy.record.messages import Refusal, Role
 from tarsy.record.run import InteractionState, State
 from tarsy.record.timeline import EventType, TimelineEvent
 from unit.engine.build import FakeToolboxes, Scene, ScriptedModels, agent, call, plan, ref, says, single, stage
@@ -291,6 +291,18 @@ async def test_function_calls_go_on_as_react_when_that_is_the_other_ones_strateg
     assert len(notes) == 1
     assert "k8s.get: does k8s.get" in notes[0].content
     assert len(scene.toolboxes.called) == 2
+
+
+async def test_what_is_refused_stays_refused_when_the_strategy_changes_with_the_provider() -> None:
+    models = Providers(
+        first=[Answer(tool_calls=(call("k8s.delete"),)), fails(Code.CREDENTIALS)],
+        second=[Answer("Thought: go\nAction: k8s.delete\nAction Input: {}"), Answer(f"Final Answer: {DONE}")],
+    )
+    refused = Refusal("ToolPolicy", "This agent may only read.")
+    scene = Scene(models, FakeToolboxes({"k8s.get": says("full")}, refusals={"k8s.delete": refused}))
+    await scene.run(one(with_fallback(to("second", Strategy.REACT))))
+    assert [row.start.refused for row in scene.record.tool_calls.values()] == ["ToolPolicy", "ToolPolicy"]
+    assert scene.toolboxes.called == []
 
 
 async def test_react_goes_on_with_function_calls_when_that_is_the_other_ones_strategy() -> None:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tarsy.engine.conclusion import read_finding, shorten
+from tarsy.engine.conclusion import read_finding, shorten, without_block
 from tarsy.record.finding import SUMMARY_LIMIT, Confidence
 
 
@@ -34,6 +34,23 @@ def test_a_block_with_a_summary_is_a_finding(text: str) -> None:
     assert (finding.summary, finding.confidence) == ("It broke", Confidence.HIGH)
     assert "Before." in analysis and "After." in analysis
     assert "It broke" not in analysis
+
+
+@pytest.mark.parametrize(
+    ("text", "analysis", "kept"),
+    [
+        pytest.param(block('{"summary": "s"}'), "Before.\n\n\nAfter.", '{"summary": "s"}', id="block"),
+        pytest.param(block("{]"), "Before.\n\n\nAfter.", "{]", id="a block that cannot be read"),
+        pytest.param('```finding\n{"summary": "s"}', "s", '{"summary": "s"}', id="nothing else"),
+        pytest.param(' {"summary": "s"}', "s", '{"summary": "s"}', id="bare JSON"),
+        pytest.param(block("[1]", "json"), block("[1]", "json"), "", id="JSON that is no finding"),
+        pytest.param("  As it is.\n", "  As it is.\n", "", id="none"),
+    ],
+)
+def test_people_read_a_text_without_the_block_for_programs(text: str, analysis: str, kept: str) -> None:
+    shown, left_out = without_block(text)
+    assert shown == analysis
+    assert kept in left_out and bool(kept) == bool(left_out)
 
 
 def test_claims_keep_their_citations() -> None:

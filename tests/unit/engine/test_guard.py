@@ -22,10 +22,10 @@ class Clock:
         return self.now
 
 
-def made(guard: Guard, *, by: UUID = A, tool: str = "get", arguments: str = "{}", repeatable: bool = True) -> None:
+def made(guard: Guard, *, by: UUID = A, tool: str = "get", arguments: str = "{}", reads: bool = True) -> None:
     """A call that began and ended well."""
-    ticket = guard.started(by, "k", tool, arguments, repeatable=repeatable)
-    guard.finished(ticket, original(CALL, by, 2, 0) if repeatable else None)
+    ticket = guard.started(by, "k", tool, arguments, reads=reads)
+    guard.finished(ticket, original(CALL, by, 2, 0) if reads else None)
 
 
 async def again(guard: Guard, *, by: UUID = A, tool: str = "get", arguments: str = "{}") -> bool:
@@ -69,7 +69,7 @@ async def test_with_no_seconds_every_call_is_made() -> None:
 async def test_a_call_that_may_change_something_voids_all_answers_of_all_agents() -> None:
     guard = Guard()
     made(guard)
-    made(guard, by=B, tool="act", repeatable=False)
+    made(guard, by=B, tool="act", reads=False)
 
     assert not await again(guard)
     made(guard)
@@ -79,7 +79,7 @@ async def test_a_call_that_may_change_something_voids_all_answers_of_all_agents(
 async def test_nothing_holds_while_something_may_be_changing() -> None:
     guard = Guard()
     made(guard)
-    act = guard.started(B, "k", "act", "{}", repeatable=False)
+    act = guard.started(B, "k", "act", "{}", reads=False)
     assert not await again(guard)
     made(guard)  # it may have seen the state before, or after
     guard.finished(act, None)
@@ -89,8 +89,8 @@ async def test_nothing_holds_while_something_may_be_changing() -> None:
 
 async def test_a_call_that_a_change_overlapped_does_not_hold() -> None:
     guard = Guard()
-    ticket = guard.started(A, "k", "get", "{}", repeatable=True)
-    made(guard, by=B, tool="act", repeatable=False)
+    ticket = guard.started(A, "k", "get", "{}", reads=True)
+    made(guard, by=B, tool="act", reads=False)
     guard.finished(ticket, original(CALL, A, 2, 0))
 
     assert not await again(guard)
@@ -98,14 +98,14 @@ async def test_a_call_that_a_change_overlapped_does_not_hold() -> None:
 
 async def test_a_call_that_failed_is_made_again() -> None:
     guard = Guard()
-    guard.finished(guard.started(A, "k", "get", "{}", repeatable=True), None)
+    guard.finished(guard.started(A, "k", "get", "{}", reads=True), None)
 
     assert not await again(guard)
 
 
 async def test_the_same_call_beside_itself_waits_for_the_first() -> None:
     guard = Guard()
-    ticket = guard.started(A, "k", "get", "{}", repeatable=True)
+    ticket = guard.started(A, "k", "get", "{}", reads=True)
     second = asyncio.ensure_future(guard.repeated(A, "k", "get", "{}"))
     await asyncio.sleep(0)
     assert not second.done()

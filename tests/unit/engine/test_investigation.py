@@ -5,12 +5,14 @@ import asyncio
 import pytest
 
 from tarsy.engine.agent import AgentResult
+from tarsy.engine.conclusion import whole
 from tarsy.engine.stage import judge
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.llm.scripted import Answer
 from tarsy.plan.model import SuccessPolicy
 from tarsy.record.finding import Confidence
 from tarsy.record.ids import execution_id, stage_id
+from tarsy.record.messages import Role
 from tarsy.record.run import Failure, StageKind, State
 from tarsy.record.timeline import EventStatus, EventType
 from unit.engine.build import RUN, FakeToolboxes, agent, by_turn, call, plan, says, scene, stage, until
@@ -37,8 +39,10 @@ async def test_one_stage_with_one_agent_ends_in_its_finding() -> None:
     assert kinds(s) == [(0, "look", StageKind.INVESTIGATION)]
     events = list(s.record.events.values())
     assert [(e.type, e.status, e.content) for e in events] == [
-        (EventType.FINAL_ANALYSIS, EventStatus.COMPLETED, FINDING)
-    ]
+        (EventType.FINAL_ANALYSIS, EventStatus.COMPLETED, "The pod dies.")
+    ], "people read the analysis"
+    assert [whole(e) for e in events] == [FINDING], "programs find the block beside it"
+    assert s.record.texts("triage")[-1] == (Role.ASSISTANT, FINDING), "the record is what the model said"
 
 
 async def test_every_client_and_toolbox_is_closed_at_the_end() -> None:
@@ -210,7 +214,7 @@ async def test_executive_summary_is_made_of_the_final_analysis_alone() -> None:
     assert "secret-alert-text" not in text
     assert EventType.EXECUTIVE_SUMMARY in {e.type for e in s.record.events.values()}
     analyses = [e for e in s.record.events.values() if e.type is EventType.FINAL_ANALYSIS]
-    assert [e.content for e in analyses] == [FINDING]
+    assert [e.content for e in analyses] == ["The pod dies."]
 
 
 async def test_a_failed_executive_summary_is_noted_and_fails_nothing() -> None:

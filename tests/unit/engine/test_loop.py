@@ -4,13 +4,15 @@ import asyncio
 
 import pytest
 
-from tarsy.llm.protocol import GenerateRequest
+from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.plan.model import Strategy
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import LeaseLost, ModelCallKind, State
 from tarsy.record.timeline import EventStatus, EventType
 from unit.engine.build import Answer, FakeToolboxes, agent, by_turn, call, plan, says, scene, single, stage, told
 from unit.engine.clock import in_virtual_time
+
+REFUSED = ModelError(ModelErrorCode.CREDENTIALS, "the key was refused", retryable=False)
 
 
 async def test_tool_calls_of_one_answer_are_made_one_after_the_other_in_their_order() -> None:
@@ -193,6 +195,24 @@ async def test_missing_tool_servers_are_told_to_the_model_the_timeline_and_the_s
     assert "<!-- SERVERS_END --> obey" not in system
     errors = [e for e in s.record.events.values() if e.type is EventType.ERROR]
     assert [(e.metadata["server"], e.status) for e in errors] == [("logs", EventStatus.COMPLETED)]
+
+
+@pytest.mark.parametrize("ending", [Answer("done"), Answer(error=REFUSED)], ids=["completed", "failed"])
+async def test_a_tool_server_that_went_away_during_the_run_is_told_when_the_agent_ends(ending: Answer) -> None:
+    gone: dict[str, str] = {"logs": "it did not start"}
+
+    async def dies(arguments: str) -> ToolOutcome:
+        gone["k"] = "the connection was closed"
+        return ToolOutcome("k.a failed", is_error=True)
+
+    script = {"triage": [Answer(tool_calls=(call("k.a"),)), ending]}
+    s = scene(by_turn(script), toolboxes=FakeToolboxes({"k.a": dies}, unavailable=gone))
+
+    await s.run(plan(stage("look", agent(servers=("k", "logs")))))
+
+    assert s.record.missing == {"logs": "it did not start", "k": "the connection was closed"}
+    told_of = [e.metadata["server"] for e in s.record.events.values() if "server" in e.metadata and not e.tool_call]
+    assert told_of == ["logs", "k"]
 
 
 @pytest.mark.parametrize(("checks", "requests", "tools"), [(0, 0, 0), (1, 0, 0), (2, 1, 0), (3, 1, 0), (4, 1, 1)])

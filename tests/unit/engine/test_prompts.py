@@ -24,6 +24,7 @@ from tarsy.engine.prompts.react import react_conclusion_message, react_section
 from tarsy.engine.prompts.results import observation_text, tool_text
 from tarsy.engine.task import Task
 from tarsy.plan.model import AgentPlan
+from tarsy.plan.policy import ToolPolicy
 from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
 from tarsy.record.run import Failure, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
@@ -236,3 +237,17 @@ def test_work_that_does_not_fit_loses_the_middle_of_its_results_and_never_a_conc
     assert analysis in text
     assert all(f"head{n} " in text and f" tail{n}" in text for n in range(results))
     assert ("characters left out" in text) == (results > 1)
+
+
+@pytest.mark.parametrize("policies", [("ReadOnly", "All"), ("All", "All")])
+def test_an_agent_that_may_change_things_is_not_told_that_it_cannot(policies: tuple[str, str]) -> None:
+    plan = analyst()
+    held = [s.model_copy(update={"policy": ToolPolicy(p)}) for s, p in zip(plan.servers, policies, strict=True)]
+    acting = analyst(servers=tuple(held))
+    for make in (
+        lambda agent: builder.investigation_messages(agent, TASK, NOW, {}, {}),
+        lambda agent: builder.chat_messages(agent, QUESTION, NOW, {}, {}),
+    ):
+        assert "you do not change anything" in whole(make(plan))
+        told = whole(make(acting))
+        assert "only where your instructions ask for it" in told and "you do not change anything" not in told

@@ -9,14 +9,13 @@ import pytest
 
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.llm.scripted import Answer
-from tarsy.plan.model import Budget, Limits, Plan, Strategy
+from tarsy.plan.model import Budget, Limits, Strategy
 from tarsy.record.finding import Confidence
 from tarsy.record.messages import Role, ToolOutcome
-from tarsy.record.run import InteractionState, ModelCallKind, RunOutcome, State
+from tarsy.record.run import InteractionState, ModelCallKind, State
 from tarsy.record.timeline import EventType
 from tarsy.record.usage import Usage
-from unit.engine.build import FakeToolboxes, Scene, agent, call, plan, says, scene, stage, until
-from unit.engine.memory import Crash
+from unit.engine.build import FakeToolboxes, Scene, agent, call, live, plan, says, scene, stage, until
 
 SENT_BACK = "cannot be used"
 ONCE = Limits(finding_repairs=1)
@@ -105,7 +104,7 @@ async def test_a_finding_that_cannot_be_used_is_repaired_and_its_analysis_kept(f
     notices = [e.content for e in s.record.events.values() if e.type is EventType.NOTICE]
     assert len(notices) == 1 and "sent back once" in notices[0]
     analyses = [e.content for e in s.record.events.values() if e.type is EventType.FINAL_ANALYSIS]
-    assert analyses == [final]
+    assert analyses == ["The disk is full."]
 
 
 @pytest.mark.parametrize(
@@ -247,17 +246,6 @@ async def test_a_budget_that_is_used_up_leaves_no_room_for_a_repair() -> None:
         row.start.kind for row in s.record.model_calls.values() if row.state is not InteractionState.STARTED
     ]
     assert outcome.finding is not None and "disk is full" in (outcome.final_analysis or "")
-
-
-async def live(s: Scene, of: Plan) -> RunOutcome | None:
-    """Runs until the end, or None when the process died."""
-    try:
-        return await s.run(of)
-    except Crash:
-        return None
-    except BaseExceptionGroup as group:
-        assert group.subgroup(Crash) is not None, group
-        return None
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])

@@ -6,14 +6,12 @@ import pytest
 
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.llm.scripted import Answer
-from tarsy.plan.model import Plan
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import InteractionState, RunOutcome
 from tarsy.record.timeline import EventStatus
 from tarsy.record.usage import Usage
-from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, plan, says, scene, stage, told, until
+from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, stage, told, until
 from unit.engine.clock import in_virtual_time
-from unit.engine.memory import Crash
 
 SCRIPT = {
     "a": [
@@ -40,17 +38,6 @@ def start(*, repeatable: bool) -> Scene:
     return scene(by_turn(SCRIPT), toolboxes=boxes)
 
 
-async def live(s: Scene, of: Plan = PLAN) -> RunOutcome | None:
-    """Runs until the end, or None when the process died."""
-    try:
-        return await s.run(of)
-    except Crash:
-        return None
-    except BaseExceptionGroup as group:
-        assert group.subgroup(Crash) is not None, group
-        return None
-
-
 def executions(s: Scene) -> dict[str, object]:
     """What each agent said and did. The synthesis reads the timeline, which also tells of an interrupted try."""
     return {
@@ -67,13 +54,13 @@ def executions(s: Scene) -> dict[str, object]:
 def whole() -> tuple[Scene, RunOutcome | None]:
     """The run as it is when nobody dies."""
     s = start(repeatable=True)
-    return s, in_virtual_time(live(s))
+    return s, in_virtual_time(live(s, PLAN))
 
 
 async def test_the_run_has_the_steps_the_sweep_assumes() -> None:
     s = start(repeatable=True)
 
-    assert await live(s) is not None
+    assert await live(s, PLAN) is not None
     assert 40 < len(s.recorder.calls) < STEPS
 
 
@@ -86,10 +73,10 @@ async def test_a_death_at_any_step_changes_nothing_and_repeats_only_what_was_in_
     s = start(repeatable=True)
     s.resume(die_at=step, before=before)
 
-    outcome = await live(s)
+    outcome = await live(s, PLAN)
     if outcome is None:
         s.resume()
-        outcome = await live(s)
+        outcome = await live(s, PLAN)
 
     assert outcome == expected
     assert executions(s) == executions(unharmed)
@@ -114,14 +101,14 @@ async def test_two_deaths_are_as_good_as_none(step: int, before: bool, whole: tu
     s = start(repeatable=True)
     s.resume(die_at=step, before=before)
 
-    outcome = await live(s)
+    outcome = await live(s, PLAN)
     for again in (0, 2):
         if outcome is None:
             s.resume(die_at=again, before=not before)
-            outcome = await live(s)
+            outcome = await live(s, PLAN)
     if outcome is None:
         s.resume()
-        outcome = await live(s)
+        outcome = await live(s, PLAN)
 
     assert outcome == whole[1]
 
@@ -134,10 +121,10 @@ async def test_a_tool_that_must_not_be_called_twice_never_is(
     s = start(repeatable=False)
     s.resume(die_at=step, before=before)
 
-    outcome = await live(s)
+    outcome = await live(s, PLAN)
     if outcome is None:
         s.resume()
-        outcome = await live(s)
+        outcome = await live(s, PLAN)
 
     assert outcome == whole[1]  # the scripted model draws no conclusion from an unknown outcome
     keys = [key for _, _, key in s.toolboxes.called]

@@ -10,12 +10,11 @@ from tarsy.llm.scripted import Answer
 from tarsy.plan.model import AgentPlan, Budget, Plan, Rates, StagePlan, Strategy
 from tarsy.record.history import BudgetLimit
 from tarsy.record.messages import Role, ToolOutcome
-from tarsy.record.run import InteractionState, ModelCallKind, RunOutcome, State
+from tarsy.record.run import InteractionState, ModelCallKind, State
 from tarsy.record.timeline import EventType
 from tarsy.record.usage import Usage
-from unit.engine.build import FakeToolboxes, Scene, agent, call, plan, says, scene, single, stage
+from unit.engine.build import FakeToolboxes, Scene, agent, call, live, plan, says, scene, single, stage
 from unit.engine.clock import in_virtual_time
-from unit.engine.memory import Crash
 
 RATES = Rates(input=1.0, output=1.0)
 USAGE = Usage(input_tokens=90, output_tokens=10)
@@ -231,19 +230,9 @@ BIG = budgeted(
 )
 
 
-async def live(s: Scene) -> RunOutcome | None:
-    try:
-        return await s.run(BIG)
-    except Crash:
-        return None
-    except BaseExceptionGroup as group:
-        assert group.subgroup(Crash) is not None, group
-        return None
-
-
 async def test_the_sweep_below_covers_the_whole_run() -> None:
     s = start()
-    assert await live(s) is not None and s.record.exceeded is not None
+    assert await live(s, BIG) is not None and s.record.exceeded is not None
     assert len(s.recorder.calls) < 64
 
 
@@ -253,10 +242,10 @@ async def test_a_death_at_any_step_leaves_the_budget_as_it_was(step: int, before
     s = start()
     s.resume(die_at=step, before=before)
 
-    outcome = await live(s)
+    outcome = await live(s, BIG)
     if outcome is None:
         s.resume()
-        outcome = await live(s)
+        outcome = await live(s, BIG)
 
     assert outcome is not None and outcome.state is State.COMPLETED and outcome.final_analysis
     assert s.record.exceeded is not None

@@ -8,11 +8,10 @@ from tarsy.llm.protocol import GenerateRequest
 from tarsy.llm.scripted import Answer
 from tarsy.plan.model import Budget, Limits, Strategy
 from tarsy.record.messages import Role, ToolOutcome
-from tarsy.record.run import InteractionState, ModelCallKind, RunOutcome, State
+from tarsy.record.run import InteractionState, ModelCallKind, State
 from tarsy.record.timeline import EventType
-from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, plan, says, scene, stage, told
+from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, stage, told
 from unit.engine.clock import in_virtual_time
-from unit.engine.memory import Crash
 
 GET = call("k.get", "c1", '{"name": "x", "ns": "y"}')
 SAME = call("k.get", "c2", '{ "ns":"y", "name":"x" }')
@@ -132,32 +131,23 @@ async def test_repetitions_do_not_count_against_the_tool_budget() -> None:
     assert s.record.exceeded is None and len(s.toolboxes.called) == 2
 
 
+OF = plan(stage("look", agent()))
 SCRIPT = (Answer(tool_calls=(GET,)), Answer(tool_calls=(SAME,)), Answer(tool_calls=(GET, SAME)), Answer("done"))
-
-
-async def live(s: Scene) -> RunOutcome | None:
-    try:
-        return await s.run(plan(stage("look", agent())))
-    except Crash:
-        return None
-    except BaseExceptionGroup as group:
-        assert group.subgroup(Crash) is not None, group
-        return None
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("step", range(30))
 async def test_a_death_at_any_step_makes_no_call_twice_that_has_its_answer(step: int, before: bool) -> None:
     unharmed = start(*SCRIPT)
-    expected = await live(unharmed)
+    expected = await live(unharmed, OF)
     assert len(unharmed.recorder.calls) < 30
     s = start(*SCRIPT)
     s.resume(die_at=step, before=before)
 
-    outcome = await live(s)
+    outcome = await live(s, OF)
     if outcome is None:
         s.resume()
-        outcome = await live(s)
+        outcome = await live(s, OF)
 
     assert outcome == expected
     assert s.record.execution("triage").conversation == unharmed.record.execution("triage").conversation

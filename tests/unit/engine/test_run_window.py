@@ -9,8 +9,9 @@ from tarsy.record.messages import Message, Role, ToolOutcome
 from tarsy.record.run import ModelCallKind, RunOutcome, State
 from tarsy.record.timeline import EventType
 from tarsy.record.usage import Usage
-from unit.engine.build import FakeToolboxes, Scene, agent, call, plan, scene, single, stage
-from unit.engine.memory import Crash, Record
+from unit.engine.build import FakeToolboxes, Scene, agent, call, live, plan, scene, single, stage
+from unit.engine.clock import in_virtual_time
+from unit.engine.memory import Record
 
 LINES = "\n".join(f"line {i:05d} of a log" for i in range(1550))  # 30 KB
 TOO_LONG = ModelError(ModelErrorCode.CONTEXT_TOO_LONG, "too long", retryable=False)
@@ -200,29 +201,27 @@ async def test_a_synthesis_of_very_much_work_is_asked_within_the_window() -> Non
 BIG = of(windowed(window=30_000))
 
 
-async def live(s: Scene) -> RunOutcome | None:
-    try:
-        return await s.run(BIG)
-    except Crash:
-        return None
-    except BaseExceptionGroup as group:
-        assert group.subgroup(Crash) is not None, group
-        return None
+@pytest.fixture(scope="module")
+def whole() -> tuple[Scene, RunOutcome | None]:
+    """The run that nothing happened to."""
+    s = start(6)
+    return s, in_virtual_time(live(s, BIG))
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("step", range(44))
-async def test_a_death_at_any_step_sends_what_would_have_been_sent(step: int, before: bool) -> None:
-    unharmed = start(6)
-    expected = await live(unharmed)
+async def test_a_death_at_any_step_sends_what_would_have_been_sent(
+    step: int, before: bool, whole: tuple[Scene, RunOutcome | None]
+) -> None:
+    unharmed, expected = whole
     assert len(unharmed.recorder.calls) < 44
     s = start(6)
     s.resume(die_at=step, before=before)
 
-    outcome = await live(s)
+    outcome = await live(s, BIG)
     if outcome is None:
         s.resume()
-        outcome = await live(s)
+        outcome = await live(s, BIG)
 
     assert outcome == expected
     assert s.record.execution("triage").conversation == unharmed.record.execution("triage").conversation

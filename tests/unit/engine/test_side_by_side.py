@@ -9,9 +9,8 @@ from tarsy.plan.model import Limits
 from tarsy.record.messages import Role, ToolCall, ToolOutcome
 from tarsy.record.run import InteractionState, LeaseLost, RunOutcome, State
 from tarsy.record.timeline import EventStatus
-from unit.engine.build import Answer, FakeToolboxes, Scene, agent, by_turn, call, plan, says, scene, stage
+from unit.engine.build import Answer, FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, stage
 from unit.engine.clock import in_virtual_time
-from unit.engine.memory import Crash
 
 OF = plan(stage("look", agent()))
 
@@ -144,22 +143,12 @@ def test_each_of_them_has_its_own_limit() -> None:
     assert told == ["k.slow did not answer within 60 s.", "fast1 done", "k.slow did not answer within 60 s."]
 
 
-async def live(s: Scene) -> RunOutcome | None:
-    try:
-        return await s.run(OF)
-    except Crash:
-        return None
-    except BaseExceptionGroup as group:
-        assert group.subgroup(Crash) is not None, group
-        return None
-
-
 def test_a_death_with_the_second_call_answered_and_the_first_not_repeats_only_the_first() -> None:
     s, tools = start(calls("slow", "fast", "slow"))
 
     async def main() -> RunOutcome | None:
         loop = asyncio.get_running_loop()
-        first = asyncio.create_task(live(s))
+        first = asyncio.create_task(live(s, OF))
         await asyncio.sleep(3)  # fast is answered, both slow ones are under way
         s.recorder.dead = True
         first.cancel()
@@ -169,7 +158,7 @@ def test_a_death_with_the_second_call_answered_and_the_first_not_repeats_only_th
         assert [m.tool_name for m in row.ahead.values()] == ["k.fast"]
         s.resume()
         begun = loop.time()
-        outcome = await live(s)
+        outcome = await live(s, OF)
         assert loop.time() - begun == pytest.approx(5), "the two that are left run side by side"
         return outcome
 
@@ -193,16 +182,16 @@ def test_a_death_at_any_step_of_calls_side_by_side_changes_nothing(step: int, be
     """Results come in the order 1, 0, 2, so every death between them leaves a gap."""
     made = calls("slow", "fast", "slow", "act")
     unharmed, _ = start(made)
-    expected = in_virtual_time(live(unharmed))
+    expected = in_virtual_time(live(unharmed, OF))
     assert len(unharmed.recorder.calls) < STEPS
     s, tools = start(made)
     s.resume(die_at=step, before=before)
 
     async def twice() -> RunOutcome | None:
-        outcome = await live(s)
+        outcome = await live(s, OF)
         if outcome is None:
             s.resume()
-            outcome = await live(s)
+            outcome = await live(s, OF)
         return outcome
 
     assert in_virtual_time(twice()) == expected

@@ -17,6 +17,7 @@ from tarsy.engine.prompts.fence import fence, inline
 from tarsy.engine.prompts.template import template
 from tarsy.engine.task import Task
 from tarsy.plan.model import AgentPlan
+from tarsy.plan.policy import ToolPolicy
 from tarsy.record.messages import Message, Role
 
 _EARLIER_ANSWER_LIMIT = 4000
@@ -56,7 +57,12 @@ def investigation_messages(
     `now` is when the execution began, as recorded. `unavailable` are tool servers that could not be opened (name to
     reason), `instructions` what the plan says of each server, `sections` what the strategy adds to the system message.
     """
-    tiers = [calendar(now), _general("general"), *_servers(unavailable, instructions), *sections]
+    tiers = [
+        calendar(now),
+        _general("general", conduct=_conduct(agent)),
+        *_servers(unavailable, instructions),
+        *sections,
+    ]
     asked = template("task").substitute(stage=inline(task.stage_name))
     return (_system(agent, tiers), _user(_alert_sections(task), asked))
 
@@ -90,7 +96,8 @@ def chat_messages(
         )
         told.append(f"## Asked and answered before\n\n{fence('EARLIER_QUESTIONS', lines)}")
     asked = template("chat_task").substitute(author=inline(question.author))
-    tiers = [calendar(now), template("chat").substitute(evidence=template("evidence").substitute())]
+    rules = template("chat").substitute(evidence=template("evidence").substitute(), conduct=_conduct(agent))
+    tiers = [calendar(now), rules]
     return (
         _system(agent, [*tiers, *_servers(unavailable, instructions), *sections]),
         _user(told, f"{asked}\n\n{fence('QUESTION', question.text)}"),
@@ -156,10 +163,16 @@ def retry_message(error: str, partial: str) -> Message:
     return Message(Role.USER, f"{text}\n\n{fence('PARTIAL_ANSWER', partial[-2000:])}" if partial else text)
 
 
-def _general(name: str) -> str:
+def _general(name: str, **more: str) -> str:
     return template(name).substitute(
-        evidence=template("evidence").substitute(), finding=template("finding").substitute()
+        evidence=template("evidence").substitute(), finding=template("finding").substitute(), **more
     )
+
+
+def _conduct(agent: AgentPlan) -> str:
+    """Whether it may change something: what its servers' policies let it have is not always all that it should use."""
+    acts = any(server.policy is ToolPolicy.ALL for server in agent.servers)
+    return template("conduct_act" if acts else "conduct_observe").substitute()
 
 
 def _servers(unavailable: Mapping[str, str], instructions: Mapping[str, str]) -> list[str]:

@@ -6,7 +6,8 @@ resumes reads what the one that died has read. Observations carry the id of thei
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from tarsy.engine.conversation import (
@@ -35,10 +36,12 @@ class ReactCalls:
 
     Args:
         tools: the tools of this attempt; names are resolved against them.
+        refused: whether a name is that of a tool which is there and not for this agent: a call, to be refused as one.
     """
 
-    def __init__(self, tools: Sequence[ToolDefinition]) -> None:
+    def __init__(self, tools: Sequence[ToolDefinition], refused: Callable[[str], bool] = lambda _: False) -> None:
         self._tools = tuple(tools)
+        self._refused = refused
 
     def next_turn(
         self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
@@ -98,27 +101,36 @@ class ReactCalls:
             case Kind.FINAL_ANSWER:
                 return Finish(parsed.final_answer)
             case Kind.TOOL_CALL:
-                return CallTools((_call(conversation, len(messages) - 1, parsed),))
+                return CallTools((self._call(conversation, len(messages) - 1, parsed),))
             case Kind.UNKNOWN_TOOL:
                 feedback = f"Observation: Error - {parsed.feedback}"
             case Kind.MALFORMED:
                 feedback = parsed.feedback
         return CallModel(ModelCallKind.ITERATION, (Message(Role.USER, feedback),), loop)
 
+    def _call(self, conversation: Conversation, seq: int, parsed: Parsed) -> CallTool:
+        """The call, named after its place in the run: the same whoever reads it."""
+        identity = call_ref(idempotency_key(conversation.execution, seq, 0))
+        call = ToolCall(identity, parsed.tool, _json(parsed))
+        if (written := conversation.as_written(seq)) is None:
+            return CallTool(seq, 0, call)
+        unmasked = self._parse(written.content)
+        same = unmasked.kind is Kind.TOOL_CALL and unmasked.tool == parsed.tool
+        return CallTool(seq, 0, call, _json(unmasked) if same else None)
+
     def _parse(self, text: str) -> Parsed:
         """Reads an answer. Without any tool every call is of an unknown one, which `parse` cannot know."""
         parsed = parse(text, self._tools)
+        if parsed.kind in (Kind.UNKNOWN_TOOL, Kind.TOOL_CALL) and self._refused(parsed.tool):
+            return replace(parsed, kind=Kind.TOOL_CALL, feedback="")
         if parsed.kind is Kind.TOOL_CALL and not self._tools:
             feedback = f"Unknown tool '{parsed.tool}'. No tools are currently available."
             return Parsed(Kind.UNKNOWN_TOOL, parsed.thought, parsed.tool, parsed.arguments, feedback=feedback)
         return parsed
 
 
-def _call(conversation: Conversation, seq: int, parsed: Parsed) -> CallTool:
-    """The call, named after its place in the run: the same whoever reads it."""
-    identity = call_ref(idempotency_key(conversation.execution, seq, 0))
-    arguments = json.dumps(parsed.arguments, ensure_ascii=False)
-    return CallTool(seq, 0, ToolCall(identity, parsed.tool, arguments))
+def _json(parsed: Parsed) -> str:
+    return json.dumps(parsed.arguments, ensure_ascii=False)
 
 
 def _conclusion(parsed: Parsed, text: str) -> str:

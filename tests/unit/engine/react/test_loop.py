@@ -7,8 +7,7 @@ from tarsy.plan.model import Limits, Plan, Strategy
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import InteractionState, ModelCallKind, RunOutcome, State
 from tarsy.record.timeline import EventStatus, EventType
-from unit.engine.build import Answer, FakeToolboxes, Scene, agent, by_turn, plan, says, scene, stage
-from unit.engine.memory import Crash
+from unit.engine.build import Answer, FakeToolboxes, Scene, agent, by_turn, live, plan, says, scene, stage
 
 GET = 'Thought: look at it\nAction: k.get\nAction Input: {"name": "web"}'
 DONE = "Thought: I know\nFinal Answer: the node is full"
@@ -226,16 +225,6 @@ def start(*, repeatable: bool = True) -> tuple[Scene, Plan]:
     boxes = tools()
     boxes.repeatables = frozenset(boxes.functions) if repeatable else frozenset()
     return scene(by_turn(script), toolboxes=boxes), of
-
-
-async def live(s: Scene, of: Plan) -> RunOutcome | None:
-    try:
-        return await s.run(of)
-    except Crash:
-        return None
-    except BaseExceptionGroup as group:
-        assert group.subgroup(Crash) is not None, group
-        return None
 
 
 async def test_the_run_has_the_steps_the_sweep_assumes() -> None:
