@@ -19,7 +19,8 @@ from tarsy.record.run import DesiredState, Failure, RunOutcome, State
 from tarsy.record.text import clean
 from tarsy.store.closing import close_run
 from tarsy.store.database import call
-from tarsy.store.errors import WorkerLost
+from tarsy.store.errors import SchemaMismatch, WorkerLost
+from tarsy.store.migrate import newest
 from tarsy.store.queries import load
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, Notify, silent
 
@@ -33,6 +34,7 @@ _UNREADABLE = RunOutcome(
         "The stored plan is not one that this version of the operator can read. "
         "Run the version that accepted it, or create the investigation again.",
     ),
+    cut=True,
 )
 
 
@@ -116,19 +118,35 @@ def _place(candidate: Candidate) -> tuple[int, datetime, UUID]:
 class Claims:
     """The workers' side of the queue."""
 
-    def __init__(self, pool: asyncpg.Pool, notify: Notify = silent) -> None:
+    def __init__(self, pool: asyncpg.Pool, notify: Notify = silent, *, knows: int | None = None) -> None:
+        """
+        Args:
+            pool: from `open_pool`.
+            notify: told of each change, after its commit.
+            knows: the schema version that the code knows; that of the shipped migrations when None.
+        """
         self._pool = pool
         self._notify = notify
+        self._knows = newest() if knows is None else knows
         self._sql = load("claims")
         self._close = load("runs")["close"]
 
     async def register(self, worker: UUID, host: str, ttl_seconds: float) -> None:
-        """Makes `worker` one that may claim, for `ttl_seconds` from now; leases of its earlier life are void."""
+        """Makes `worker` one that may claim, for `ttl_seconds` from now; leases of its earlier life are void.
 
-        async def insert(connection: asyncpg.Connection) -> None:
-            await connection.execute(self._sql["register"], worker, clean(host), ttl_seconds)
+        Raises:
+            SchemaMismatch: a newer version has changed the schema so that this one's code cannot work with it.
+            StoreError: Postgres is away or refused.
+        """
 
-        await call(self._pool, f"register worker {worker}", insert)
+        async def insert(connection: asyncpg.Connection) -> object:
+            return await connection.fetchval(self._sql["register"], worker, clean(host), ttl_seconds, self._knows)
+
+        if await call(self._pool, f"register worker {worker}", insert) is None:
+            raise SchemaMismatch(
+                f"A newer version has changed the database's schema so that this worker, which knows it up to version "
+                f"{self._knows}, cannot work any more. Run the newer version."
+            )
 
     async def heartbeat(self, worker: UUID, ttl_seconds: float) -> Mapping[UUID, tuple[int, DesiredState]]:
         """Prolongs the worker's leases, and returns those it still holds: attempt and desired state of each run.

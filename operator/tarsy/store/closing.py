@@ -1,13 +1,14 @@
 """The end of a run, in one statement, whoever ends it: its worker, the sweep, or a claim that cannot read its plan.
 
-What the run left open is closed with it. The lease is removed in the same transaction; the caller holds it, or the
-claim lock, so that no step is written between.
+What the run left open is closed with it, and the timeline tells why where the run did not end by itself. The lease is
+removed in the same transaction; the caller holds it, or the claim lock, so that no step is written between.
 """
 
 from uuid import UUID
 
 import asyncpg
 
+from tarsy.record.ids import event_id
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.text import clean
 from tarsy.store.text import clean_or_none
@@ -38,5 +39,6 @@ async def close_run(connection: asyncpg.Connection, statement: str, run: UUID, o
         clean_or_none(outcome.executive_summary_error),
         None if failure is None else failure.reason,
         None if failure is None else clean(failure.message),
+        event_id(run, "end") if outcome.cut else None,
     )
     return closed is not None

@@ -40,6 +40,11 @@ def tool_calls(message: Message) -> list[dict[str, str]] | None:
     return [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]
 
 
+def request(messages: Sequence[Message]) -> list[dict[str, str]] | None:
+    """Messages of a request of its own as JSON: they hold nothing but roles and texts."""
+    return [{"role": message.role.value, "content": clean(message.content)} for message in messages] or None
+
+
 def tool_set(tools: Sequence[ToolDefinition]) -> tuple[list[dict[str, Any]], str]:
     """Tool definitions as JSON, and its SHA-256 as hex."""
     definitions = [

@@ -7,6 +7,7 @@ step): no session state is ever set on them, and asyncpg itself rolls back what 
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -15,6 +16,7 @@ import asyncpg
 import orjson
 
 from tarsy.store.errors import StoreError, StoreUnavailable
+from tarsy.store.pressure import Pressure
 from tarsy.store.text import dump_json
 
 T = TypeVar("T")
@@ -24,6 +26,8 @@ _CONNECT_SECONDS = 10.0
 _COMMAND_SECONDS = 60.0
 _STATEMENT_MILLISECONDS = 30_000
 _IDLE_IN_TRANSACTION_MILLISECONDS = 15_000
+_IDLE_SECONDS = 300.0
+_QUERIES_A_CONNECTION = 50_000
 _FIRST_DELAY = 0.05
 _LONGEST_DELAY = 2.0
 
@@ -43,7 +47,20 @@ _PASSING = (
 )
 
 
-async def open_pool(dsn: str, *, min_size: int = 1, max_size: int = 10, application: str = "tarsy") -> asyncpg.Pool:
+class Pool(asyncpg.Pool):  # type: ignore[misc]  # asyncpg has no types
+    """A pool that knows whether it holds its users up."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.pressure = Pressure()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every connection that it may have is in use."""
+        return not self.get_idle_size() and self.get_size() >= self.get_max_size()
+
+
+async def open_pool(dsn: str, *, min_size: int = 1, max_size: int = 10, application: str = "tarsy") -> Pool:
     """Opens the pool; every connection works in the schema `tarsy` and reads jsonb as Python values.
 
     Args:
@@ -58,10 +75,15 @@ async def open_pool(dsn: str, *, min_size: int = 1, max_size: int = 10, applicat
     """
     where = describe(dsn)
     try:
-        return await asyncpg.create_pool(
+        pool = Pool(
             dsn,
             min_size=min_size,
             max_size=max_size,
+            max_queries=_QUERIES_A_CONNECTION,
+            max_inactive_connection_lifetime=_IDLE_SECONDS,
+            loop=None,
+            connection_class=asyncpg.Connection,
+            record_class=asyncpg.Record,
             timeout=_CONNECT_SECONDS,
             command_timeout=_COMMAND_SECONDS,
             init=_init,
@@ -73,6 +95,8 @@ async def open_pool(dsn: str, *, min_size: int = 1, max_size: int = 10, applicat
                 "idle_in_transaction_session_timeout": str(_IDLE_IN_TRANSACTION_MILLISECONDS),
             },
         )
+        await pool
+        return pool
     except ValueError:
         raise StoreError(
             "The database address is malformed. Give it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE."
@@ -129,11 +153,20 @@ async def call(
         StoreError: Postgres refused.
     """
     delay = _FIRST_DELAY
+    pressure = pool.pressure if isinstance(pool, Pool) else None
     while True:
         try:
             async with asyncio.timeout(None if remaining is None else max(0.0, remaining())):
-                async with pool.acquire(timeout=_CONNECT_SECONDS) as connection:
+                asked = time.monotonic()
+                connection = await _acquire(pool)
+                began = time.monotonic()
+                try:
                     return await action(connection)
+                finally:
+                    if pressure is not None:
+                        pressure.took(what, time.monotonic() - began)
+                        pressure.waited(what, began - asked, pool.get_size())
+                    await pool.release(connection, timeout=_CONNECT_SECONDS)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
             if not passing(error) or pool.is_closing():
                 raise StoreError(f"Cannot {what}: {reason(error)}") from error
@@ -141,9 +174,19 @@ async def call(
                 await pool.expire_connections()  # a new connection may find the new primary
             pause = delay * random.uniform(0.5, 1.0)
             if remaining is None or remaining() <= pause:
-                raise StoreUnavailable(f"Cannot {what}: Postgres is away or too slow ({reason(error)}).") from error
+                if isinstance(error, TimeoutError) and isinstance(pool, Pool) and pool.exhausted:
+                    why = f"all {pool.get_size()} connections to Postgres are in use"
+                else:
+                    why = f"Postgres is away or too slow ({reason(error)})"
+                raise StoreUnavailable(f"Cannot {what}: {why}.") from error
         await asyncio.sleep(pause)
         delay = min(delay * 2, _LONGEST_DELAY)
+
+
+async def _acquire(pool: asyncpg.Pool) -> asyncpg.pool.PoolConnectionProxy:
+    """A connection, within its time; the pool's own way to say so costs a task at every statement."""
+    async with asyncio.timeout(_CONNECT_SECONDS):
+        return await pool.acquire()
 
 
 async def _init(connection: asyncpg.Connection) -> None:

@@ -13,5 +13,9 @@ class SchemaMismatch(StoreError):
     """The database's schema is not one that this version can work with."""
 
 
+class OlderWorkers(StoreUnavailable):
+    """The schema cannot be brought up to date while workers run that the new one has nothing for."""
+
+
 class WorkerLost(Exception):
     """This worker's registration expired or is gone: its runs are, or will be, another's; stop them, register anew."""

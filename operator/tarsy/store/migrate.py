@@ -2,21 +2,28 @@
 
 All of it is one transaction under one advisory lock: it holds through transaction poolers and leaves nothing half
 done. A migration that was applied is never edited; its checksum is compared at every start.
+
+A rolling upgrade has the old version beside the new one, and a rollback starts the old one again, so each migration
+says in its file (`-- oldest reader: N`) from which version on code may go on beside it. What only adds is written so
+that the version before needs not know; what takes away comes a version after the last code that needs it, and waits
+until no worker older than that is alive. A file that says nothing is for its own version only.
 """
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 import asyncpg
 
 from tarsy.store.database import SCHEMA, call
-from tarsy.store.errors import SchemaMismatch
+from tarsy.store.errors import OlderWorkers, SchemaMismatch
 
 _LOCK = 7_261_979_001
 _FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
+_READER = re.compile(r"^-- oldest reader: (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,20 @@ class Migration:
         """SHA-256 of the statement text, as hex."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
+    @property
+    def oldest_reader(self) -> int:
+        """Code that knows at least this version may work with the schema after this step."""
+        said = _READER.search(self.sql)
+        return int(said[1]) if said else self.version
 
+
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    checksum: str
+    min_reader: int
+
+
+@cache
 def migrations() -> tuple[Migration, ...]:
     """The migrations this version ships, in order."""
     found = []
@@ -40,6 +60,11 @@ def migrations() -> tuple[Migration, ...]:
         if match := _FILE.match(file.name):
             found.append(Migration(int(match[1]), match[2], file.read_text(encoding="utf-8")))
     return tuple(sorted(found, key=lambda migration: migration.version))
+
+
+def newest(steps: Sequence[Migration] | None = None) -> int:
+    """The version of the last of the steps, by default of those this version ships."""
+    return max((step.version for step in (migrations() if steps is None else steps)), default=0)
 
 
 async def migrate(pool: asyncpg.Pool, steps: Sequence[Migration] | None = None) -> tuple[int, ...]:
@@ -50,7 +75,8 @@ async def migrate(pool: asyncpg.Pool, steps: Sequence[Migration] | None = None) 
         steps: the migrations to bring the database to; those shipped when None.
 
     Raises:
-        SchemaMismatch: the database is newer than this version, or an applied migration has changed.
+        SchemaMismatch: the database is too new for this version, or an applied migration has changed.
+        OlderWorkers: what is missing takes away what a living worker still uses.
         StoreError: a statement was refused (`StoreUnavailable` when Postgres is away).
     """
     wanted = migrations() if steps is None else tuple(steps)
@@ -59,20 +85,44 @@ async def migrate(pool: asyncpg.Pool, steps: Sequence[Migration] | None = None) 
         async with connection.transaction():
             await connection.execute("SET LOCAL statement_timeout = 0")
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK, timeout=600)
+            # A table that is in use is waited for but seconds, for all others wait behind: better try again later.
+            await connection.execute("SET LOCAL lock_timeout = '3s'")
             await _prepare(connection)
-            applied = await connection.fetch("SELECT version, name, checksum FROM schema_migrations ORDER BY version")
-            missing = _missing(wanted, {row["version"]: (row["name"], row["checksum"]) for row in applied})
+            missing = _missing(wanted, await _applied(connection))
             for step in missing:
                 await connection.execute(step.sql, timeout=600)
                 await connection.execute(
-                    "INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)",
+                    "INSERT INTO schema_migrations (version, name, checksum, min_reader) VALUES ($1, $2, $3, $4)",
                     step.version,
                     step.name,
                     step.checksum,
+                    step.oldest_reader,
                 )
+            if missing and await _has_column(connection, "worker", "schema_version"):
+                await _refuse_older_workers(connection, max(step.oldest_reader for step in missing))
             return tuple(step.version for step in missing)
 
     return await call(pool, "bring the schema up to date", apply)
+
+
+async def require_current(pool: asyncpg.Pool) -> None:
+    """Makes sure that this version may work with the database as it is, without changing it.
+
+    Raises:
+        SchemaMismatch: it may not; says what to do.
+        StoreError: Postgres is away or refused.
+    """
+
+    async def look(connection: asyncpg.Connection) -> None:
+        there = await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.schema_migrations")
+        applied = await _applied(connection) if there else {}
+        if missing := _missing(migrations(), applied):
+            raise SchemaMismatch(
+                f"The database's schema is at version {max(applied, default=0)}, this command needs "
+                f"{missing[-1].version}. Start the operator of this version once: it brings the schema up to date."
+            )
+
+    await call(pool, "read the schema's version", look)
 
 
 async def _prepare(connection: asyncpg.Connection) -> None:
@@ -83,18 +133,53 @@ async def _prepare(connection: asyncpg.Connection) -> None:
         "CREATE TABLE IF NOT EXISTS schema_migrations (version integer PRIMARY KEY, name text NOT NULL,"
         " checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
     )
+    if not await _has_column(connection, "schema_migrations", "min_reader"):
+        await connection.execute("ALTER TABLE schema_migrations ADD COLUMN min_reader integer NOT NULL DEFAULT 0")
 
 
-def _missing(wanted: Sequence[Migration], applied: dict[int, tuple[str, str]]) -> list[Migration]:
-    known = max((step.version for step in wanted), default=0)
-    newest = max(applied, default=0)
-    if newest > known:
+async def _has_column(connection: asyncpg.Connection, table: str, column: str) -> bool:
+    return bool(
+        await connection.fetchval(
+            "SELECT EXISTS (SELECT FROM information_schema.columns"
+            " WHERE table_schema = $1 AND table_name = $2 AND column_name = $3)",
+            SCHEMA,
+            table,
+            column,
+        )
+    )
+
+
+async def _applied(connection: asyncpg.Connection) -> dict[int, _Applied]:
+    rows = await connection.fetch("SELECT version, checksum, min_reader FROM schema_migrations")
+    return {row["version"]: _Applied(row["checksum"], row["min_reader"]) for row in rows}
+
+
+async def _refuse_older_workers(connection: asyncpg.Connection, version: int) -> None:
+    """Nothing registers until the transaction has ended: who comes later sees what it needs."""
+    await connection.execute("LOCK TABLE worker IN SHARE MODE")
+    older = await connection.fetch(
+        "SELECT host, schema_version FROM worker WHERE expires_at > clock_timestamp() AND schema_version < $1"
+        " ORDER BY schema_version, host LIMIT 3",
+        version,
+    )
+    if older:
+        shown = ", ".join(f"{row['host']} (knows {row['schema_version']})" for row in older)
+        raise OlderWorkers(
+            f"The schema cannot be brought up to date while workers run that know less than its version {version}: "
+            f"{shown}. End them, or first upgrade to the version in between."
+        )
+
+
+def _missing(wanted: Sequence[Migration], applied: Mapping[int, _Applied]) -> list[Migration]:
+    known = newest(wanted)
+    needed = max((found.min_reader for version, found in applied.items() if version > known), default=0)
+    if needed > known:
         raise SchemaMismatch(
-            f"The database's schema is at version {newest}, this operator knows versions up to {known}. "
-            "Run the newer operator, or give this one a database of its own."
+            f"The database's schema is at version {max(applied)} and needs code that knows version {needed} or later; "
+            f"this version knows up to {known}. Run a newer one, or give this one a database of its own."
         )
     for step in wanted:
-        if step.version in applied and applied[step.version][1] != step.checksum:
+        if step.version in applied and applied[step.version].checksum != step.checksum:
             raise SchemaMismatch(
                 f"Migration {step.version:04d}_{step.name} was applied to the database in another form than this "
                 "operator ships. Restore the shipped file, and put the change in a new migration."

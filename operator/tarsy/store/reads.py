@@ -5,7 +5,7 @@ them has a newer revision, so it is read again.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from uuid import UUID
 import asyncpg
 
 from tarsy.record.messages import Message
-from tarsy.record.run import InvestigationRecord, StageView
+from tarsy.record.run import InvestigationRecord, ProviderChange, StageView
 from tarsy.record.timeline import TimelineEvent
 from tarsy.store import rows
 from tarsy.store.database import call
@@ -66,14 +66,26 @@ class Reads:
         found = await self._records("record", run)
         return found[0] if found else None
 
-    async def find(self, namespace: str, name: str) -> InvestigationRecord | None:
-        """The latest investigation that had this name."""
-        found = await self._records("find", namespace, name)
+    async def find(self, namespace: str, name: str, namespace_uid: str | None = None) -> InvestigationRecord | None:
+        """The latest investigation that had this name.
+
+        Args:
+            namespace: where it was.
+            name: of the Investigation.
+            namespace_uid: which namespace of that name; the one of the latest investigation when None. Records of a
+                namespace that was deleted are never found by the name of its successor.
+        """
+        found = await self._records("find", namespace, name, namespace_uid)
         return found[0] if found else None
 
-    async def unpublished(self, limit: int) -> list[InvestigationRecord]:
-        """Investigations whose objects' status is behind, oldest first."""
-        return await self._records("unpublished", limit)
+    async def unpublished(self, limit: int, but: Collection[UUID] = ()) -> list[InvestigationRecord]:
+        """Investigations whose objects' status is behind, oldest first.
+
+        Args:
+            limit: investigations at most.
+            but: those that are left out unless they have finished.
+        """
+        return await self._records("unpublished", limit, list(but))
 
     async def mark_published(self, run: UUID, revision: int) -> None:
         """Notes that the object's status shows `revision`; an older one changes nothing."""
@@ -125,7 +137,10 @@ class Reads:
         stages: defaultdict[UUID, list[StageView]] = defaultdict(list)
         for row in await self._fetch("stages", "stages", [row["id"] for row in found]):
             stages[row["investigation"]].append(rows.stage_view(row))
-        return [rows.investigation(row, stages[row["id"]]) for row in found]
+        changes: defaultdict[UUID, list[ProviderChange]] = defaultdict(list)
+        for row in await self._fetch("provider_changes", "changes of provider", [row["id"] for row in found]):
+            changes[row["investigation"]].append(ProviderChange(row["revision"], row["reason"], row["message"]))
+        return [rows.investigation(row, stages[row["id"]], changes[row["id"]]) for row in found]
 
     async def _fetch(self, query: str, what: str, *args: Any) -> Sequence[asyncpg.Record]:
         async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:

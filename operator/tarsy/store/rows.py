@@ -15,6 +15,7 @@ from tarsy.record.run import (
     InteractionState,
     InvestigationRecord,
     LoopState,
+    ProviderChange,
     RunOutcome,
     StageKind,
     StageView,
@@ -84,12 +85,7 @@ def execution(
         ahead={found["seq"]: message(found) for found in messages[whole:]},
         loop=LoopState.model_validate(row["loop"]),
         model_calls=row["model_calls"],
-        unanswered=tuple(
-            ToolCallRecord(
-                left["message_seq"], left["index"], left["attempt"], InteractionState(left["state"]), left["made"]
-            )
-            for left in unanswered
-        ),
+        unanswered=tuple(ToolCallRecord(**{**left, "state": InteractionState(left["state"])}) for left in unanswered),
         superseded={found["seq"]: found["content"] for found in superseded},
         result=row["result"],
         failure=failure(row),
@@ -132,8 +128,10 @@ def stage_view(row: asyncpg.Record) -> StageView:
     )
 
 
-def investigation(row: asyncpg.Record, stages: Iterable[StageView]) -> InvestigationRecord:
-    """An investigation with its stages."""
+def investigation(
+    row: asyncpg.Record, stages: Iterable[StageView], changes: Iterable[ProviderChange] = ()
+) -> InvestigationRecord:
+    """An investigation with its stages and changes of provider."""
     state = State(row["state"])
     return InvestigationRecord(
         id=row["id"],
@@ -168,6 +166,7 @@ def investigation(row: asyncpg.Record, stages: Iterable[StageView]) -> Investiga
         cost_usd=row["cost_usd"],
         cost_complete=row["cost_complete"],
         budget_exceeded=budget_exceeded(row),
+        provider_changes=tuple(changes),
         evidence_missing=tuple(f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items())),
     )
 

@@ -12,6 +12,7 @@ from uuid import UUID
 import asyncpg
 
 from tarsy.plan.model import Plan
+from tarsy.record.ids import event_id
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, State
 from tarsy.record.text import clean
 from tarsy.store.claims import CLAIM_LOCK
@@ -25,10 +26,18 @@ _BEFORE_START = {
     DesiredState.CONCLUDED: Failure("ConcludedBeforeStart", "Concluded before it had started: there was nothing yet."),
     DesiredState.CANCELLED: Failure("CancelledBeforeStart", "Cancelled before it had started."),
 }
-_CANCELLED = RunOutcome(State.CANCELLED, failure=Failure("Cancelled", "Cancelled while no worker was running it."))
+_TOLD = {
+    DesiredState.RUNNING: ("Running", "It shall run."),
+    DesiredState.CONCLUDED: ("ConcludeRequested", "It was asked to stop now and to summarise what there is."),
+    DesiredState.CANCELLED: ("CancelRequested", "It was asked to stop at once."),
+}
+_CANCELLED = RunOutcome(
+    State.CANCELLED, failure=Failure("Cancelled", "Cancelled while no worker was running it."), cut=True
+)
 _OVERDUE = RunOutcome(
     State.TIMED_OUT,
     failure=Failure("DeadlineExceeded", "The deadline passed while no worker was running the investigation."),
+    cut=True,
 )
 
 
@@ -106,6 +115,8 @@ class Runs:
                 desired.value,
                 None if early is None else early.reason,
                 None if early is None else early.message,
+                event_id(run, desired.value),
+                *_TOLD[desired],
             )
             return state is not None
 

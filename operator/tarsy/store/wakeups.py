@@ -12,6 +12,9 @@ QUEUE_CHANNEL = "tarsy_queue"
 RUN_CHANNEL = "tarsy_run"
 """A run changed; the payload is the investigation's id."""
 
+TURN_CHANNEL = "tarsy_turn"
+"""A model call may have its turn; the payload is its ticket."""
+
 Notify = Callable[[str, str], None]
 """Told the channel and the payload. Must neither block nor raise."""
 

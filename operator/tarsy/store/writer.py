@@ -148,7 +148,7 @@ class RunWriter:
             call.model,
             call.strategy,
             call.message_count,
-            call.loop.model_dump(mode="json"),
+            None if call.loop is None else call.loop.model_dump(mode="json"),
             tool_set,
             definitions,
             call.first_seq,
@@ -162,6 +162,7 @@ class RunWriter:
             call.estimated_cost_usd,
             list(call.superseded),
             [clean(content) for content in call.superseded.values()],
+            columns.request(call.request),
         )
         if tool_set is not None:
             self._tool_sets.add(tool_set)
@@ -215,6 +216,14 @@ class RunWriter:
             call.made,
             call.repeatable,
             call.repeated_of,
+            call.access.value,
+            call.refused,
+        )
+
+    async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
+        """The result in full of a call that stays open until its model is told of it."""
+        await self._step(
+            "tool_call_answered", f"write what tool call {call} answered", events, call, duration_ms, clean(result)
         )
 
     async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
@@ -261,6 +270,13 @@ class RunWriter:
         return {
             row["cited"]: Evidence(row["id"], row["stage"], row["agent"], row["tool"], row["result"]) for row in found
         }
+
+    async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
+        """What the run first saw of these servers: `found` (digests of tools, by server) where it sees one now."""
+        servers = sorted(found)
+        row = await self._step("pin_tools", "note what tools there are", (), servers, [dict(found[s]) for s in servers])
+        pins: Mapping[str, Mapping[str, str]] = row["pins"] or {}
+        return pins
 
     async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
         """Notes tool servers (name to reason) that were missing."""

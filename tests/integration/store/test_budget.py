@@ -22,7 +22,7 @@ from integration.store.build import (
 )
 from tarsy.record import ids
 from tarsy.record.history import BudgetExceeded, BudgetLimit
-from tarsy.record.messages import Message, Role, ToolCall
+from tarsy.record.messages import Access, Message, Role, ToolCall
 from tarsy.record.run import Failure, InvestigationRecord, RunOutcome, State
 from tarsy.record.timeline import EventType
 from tarsy.store.reads import Reads
@@ -108,10 +108,10 @@ async def test_the_first_limit_reached_stays_and_survives(pool: asyncpg.Pool) ->
 
 async def test_only_calls_that_were_made_count_and_repetitions_name_their_original(pool: asyncpg.Pool) -> None:
     run, _, write, agent = await begun(pool)
-    first, again = replace(tool_call(agent), repeatable=True), tool_call(agent, 4)
+    first, again = replace(tool_call(agent), access=Access.READ_ONLY), tool_call(agent, 4)
     await write.tool_call_started(first)
     await write.tool_call_finished(tool_result(agent))
-    await write.tool_call_started(replace(again, made=False, repeatable=True, repeated_of=first.id))
+    await write.tool_call_started(replace(again, made=False, access=Access.READ_ONLY, repeated_of=first.id))
     await write.tool_call_finished(tool_result(agent, 4))
 
     history = await write.history()
@@ -125,13 +125,19 @@ async def test_only_calls_that_were_made_count_and_repetitions_name_their_origin
 
 
 @pytest.mark.parametrize(
-    ("repeatable", "failed", "usable"), [(True, False, True), (True, True, False), (False, False, False)]
+    ("access", "failed", "usable"),
+    [
+        (Access.READ_ONLY, False, True),
+        (Access.READ_ONLY, True, False),
+        (Access.UNKNOWN, False, False),
+        (Access.CHANGES, False, False),
+    ],
 )
-async def test_only_a_repeatable_call_that_did_well_is_usable(
-    pool: asyncpg.Pool, repeatable: bool, failed: bool, usable: bool
+async def test_only_a_call_that_read_and_did_well_is_usable(
+    pool: asyncpg.Pool, access: Access, failed: bool, usable: bool
 ) -> None:
     _, _, write, agent = await begun(pool)
-    await write.tool_call_started(replace(tool_call(agent), repeatable=repeatable))
+    await write.tool_call_started(replace(tool_call(agent), repeatable=True, access=access))
     await write.tool_call_finished(tool_result(agent, is_error=failed))
 
     (call,) = (await write.history()).calls
@@ -150,7 +156,7 @@ async def test_a_call_is_usable_while_no_other_can_have_changed_its_result(
     await write.begin_execution(other)
     for step in order.split():
         if step == "call":
-            await write.tool_call_started(replace(tool_call(agent), repeatable=True))
+            await write.tool_call_started(replace(tool_call(agent), access=Access.READ_ONLY))
             await write.tool_call_finished(tool_result(agent))
         else:
             await write.tool_call_started(tool_call(other.id))

@@ -5,6 +5,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import asyncpg
 import pytest
@@ -14,6 +15,7 @@ from integration.store.build import claimed_run, event, stage, writer
 from tarsy.local.postgres import LocalPostgres
 from tarsy.store.database import call, describe, open_pool
 from tarsy.store.errors import StoreError, StoreUnavailable
+from tarsy.store.migrate import Migration, migrate, migrations
 from tarsy.store.reads import Reads
 
 
@@ -121,6 +123,59 @@ async def test_read_only_server_counts_as_away(pool: asyncpg.Pool) -> None:
 
     with pytest.raises(StoreUnavailable, match="read-only"):
         await call(pool, "write", write, remaining=lambda: 0.3)
+
+
+async def test_failover_is_waited_out_by_writers_while_readers_go_on(pool: asyncpg.Pool) -> None:
+    """As after a switch to a standby: for a while every server that answers takes reads only."""
+    run, _ = await claimed_run(pool)
+    name = await pool.fetchval("SELECT quote_ident(current_database())")
+    await pool.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    await pool.expire_connections()
+    step = asyncio.create_task(writer(pool, run, seconds=20).write_events([event(run)]))
+    done, _ = await asyncio.wait([step], timeout=0.5)
+    assert not done
+    assert await Reads(pool).record(run) is not None
+    async with pool.acquire() as other, other.transaction():
+        await other.execute("SET TRANSACTION READ WRITE")
+        await other.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = off")
+    async with asyncio.timeout(10):
+        await step  # on a new connection, which found the new primary
+    assert [shown.content for shown in await Reads(pool).timeline(run)] == ["response"]
+
+
+async def test_schema_of_a_database_in_failover_is_waited_for(dsn: str) -> None:
+    pool = await open_pool(dsn, max_size=1)
+    await pool.execute("SET default_transaction_read_only = on")
+    try:
+        with pytest.raises(StoreUnavailable, match="read-only"):
+            await migrate(pool, [*migrations(), Migration(9999, "more", "CREATE TABLE more (id int)")])
+    finally:
+        await pool.close()
+
+
+async def test_pool_without_a_free_connection_says_so(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tarsy.store.database._CONNECT_SECONDS", 0.3)
+    pool = await open_pool(dsn, max_size=2)
+    try:
+        async with pool.acquire(), pool.acquire():
+            with pytest.raises(StoreUnavailable, match="Cannot read investigations: all 2 connections to Postgres are"):
+                await Reads(pool).record(uuid4())
+        assert await Reads(pool).record(uuid4()) is None
+    finally:
+        await pool.close()
+
+
+async def test_what_is_slow_or_waits_long_is_counted_and_does_its_work(dsn: str) -> None:
+    pool = await open_pool(dsn, max_size=1)
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(call(pool, "sleep", lambda c: c.execute("SELECT pg_sleep(2.1)")))
+            await asyncio.sleep(0.1)
+            waiting = group.create_task(Reads(pool).record(uuid4()))
+        assert waiting.result() is None
+        assert (pool.pressure.slow, pool.pressure.waits) == (1, 1)
+    finally:
+        await pool.close()
 
 
 async def test_cancelled_step_frees_its_connection(dsn: str) -> None:

@@ -48,10 +48,12 @@ STEPS: dict[str, Step] = {
     "model_call_started": lambda w, run: w.model_call_started(model_call(_agent(run), 7, 9, PROMPT)),
     "model_call_finished": lambda w, run: w.model_call_finished(model_result(_agent(run)), [event(run, "x")]),
     "tool_call_started": lambda w, run: w.tool_call_started(tool_call(_agent(run), attempt=1), [event(run, "x")]),
+    "tool_call_answered": lambda w, run: w.tool_call_answered(tool_call(_agent(run)).id, "a pod", 3, [event(run, "x")]),
     "tool_call_finished": lambda w, run: w.tool_call_finished(tool_result(_agent(run)), [event(run, "x")]),
     "write_events": lambda w, run: w.write_events([event(run, "open"), event(run, "x")]),
     "budget_exceeded": lambda w, run: w.budget_exceeded(BudgetExceeded(BudgetLimit.TOKENS, "out"), [event(run, "x")]),
     "degrade_evidence": lambda w, run: w.degrade_evidence({"kubernetes": "away"}),
+    "pin_tools": lambda w, run: w.pin_tools({"kubernetes": {"get": "1"}}),
 }
 
 

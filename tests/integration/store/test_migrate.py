@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from uuid import uuid4
 
 import asyncpg
 import pytest
 
 from integration.databases import EMPTY, create_database
 from tarsy.local.postgres import LocalPostgres
+from tarsy.store.claims import Claims
 from tarsy.store.database import open_pool
-from tarsy.store.errors import SchemaMismatch, StoreError
-from tarsy.store.migrate import Migration, migrate, migrations
+from tarsy.store.errors import OlderWorkers, SchemaMismatch, StoreError, StoreUnavailable
+from tarsy.store.migrate import Migration, migrate, migrations, newest, require_current
 
 
 @pytest.fixture
@@ -55,10 +57,56 @@ async def test_changed_migration_is_refused_by_name(empty: asyncpg.Pool) -> None
         await migrate(empty, [replace(first, sql=first.sql + "-- edited"), *others])
 
 
-async def test_newer_database_is_refused_with_both_versions(empty: asyncpg.Pool) -> None:
-    await migrate(empty, [*migrations(), Migration(9999, "future", "SELECT 1")])
-    with pytest.raises(SchemaMismatch, match=r"at version 9999, this operator knows versions up to \d+\."):
+def later(version: int, oldest_reader: int | None = None) -> Migration:
+    """A migration of a version to come."""
+    return Migration(
+        version, "future", f"-- oldest reader: {oldest_reader}\n" * (oldest_reader is not None) + "SELECT 1"
+    )
+
+
+async def test_database_that_is_too_new_is_refused_with_both_versions(empty: asyncpg.Pool) -> None:
+    await migrate(empty, [*migrations(), later(9998), later(9999, oldest_reader=newest())])
+    with pytest.raises(SchemaMismatch, match=rf"version 9999 and needs .* version 9998 .* knows up to {newest()}\."):
         await migrate(empty)
+    with pytest.raises(SchemaMismatch, match="Run a newer one"):
+        await require_current(empty)
+
+
+async def test_newer_database_that_this_version_may_use_is_used(empty: asyncpg.Pool) -> None:
+    await migrate(empty, [*migrations(), later(9999, oldest_reader=newest())])
+    assert await migrate(empty) == ()
+    await require_current(empty)
+    await Claims(empty).register(uuid4(), "node-1", 60)
+
+
+async def test_what_takes_away_waits_until_no_living_worker_needs_it(empty: asyncpg.Pool) -> None:
+    await migrate(empty)
+    old, current = uuid4(), uuid4()
+    await Claims(empty, knows=newest() - 1).register(old, "node-old", 60)
+    await Claims(empty).register(current, "node-new", 60)
+    contract = [*migrations(), later(9999, oldest_reader=newest())]
+    with pytest.raises(OlderWorkers, match=rf"version {newest()}: node-old \(knows {newest() - 1}\)\. End them"):
+        await migrate(empty, contract)
+    assert await empty.fetchval("SELECT max(version) FROM schema_migrations") == newest()
+    await empty.execute("UPDATE worker SET expires_at = now() - interval '1 second' WHERE id = $1", old)
+    assert await migrate(empty, contract) == (9999,)
+
+
+async def test_worker_that_is_too_old_for_the_schema_may_not_register(empty: asyncpg.Pool) -> None:
+    await migrate(empty, [*migrations(), later(9999, oldest_reader=newest())])
+    with pytest.raises(SchemaMismatch, match=rf"knows it up to version {newest() - 1}, cannot work any more"):
+        await Claims(empty, knows=newest() - 1).register(uuid4(), "node-old", 60)
+    assert await empty.fetchval("SELECT count(*) FROM worker") == 0
+
+
+async def test_table_that_is_in_use_is_given_up_after_seconds_so_that_nobody_waits_behind(empty: asyncpg.Pool) -> None:
+    await migrate(empty)
+    step = Migration(9999, "alter", "ALTER TABLE worker ADD COLUMN room text")
+    async with empty.acquire() as reader, reader.transaction():
+        await reader.fetch("SELECT * FROM worker")
+        with pytest.raises(StoreUnavailable, match="lock timeout"):
+            await migrate(empty, [*migrations(), step])
+    assert await migrate(empty, [*migrations(), step]) == (9999,)
 
 
 async def test_migration_that_fails_leaves_nothing_behind(empty: asyncpg.Pool) -> None:

@@ -18,7 +18,7 @@ from integration.store.build import (
 )
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, StageKind, State
-from tarsy.record.timeline import EventStatus
+from tarsy.record.timeline import EventStatus, EventType
 from tarsy.store.claims import Claims
 from tarsy.store.reads import QueueDepth, Reads
 from tarsy.store.runs import Runs
@@ -54,6 +54,30 @@ async def test_desired_state_only_moves_forward(pool: asyncpg.Pool) -> None:
     assert not await runs.set_desired_state(run, DesiredState.CONCLUDED)
     assert not await runs.set_desired_state(run, DesiredState.RUNNING)
     assert await desired() is DesiredState.CANCELLED
+    timeline = await reads.timeline(run)
+    assert [(e.type, e.metadata["reason"]) for e in timeline] == [
+        (EventType.NOTICE, "ConcludeRequested"),
+        (EventType.NOTICE, "CancelRequested"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "cut", "told"),
+    [
+        pytest.param(State.CANCELLED, True, [EventType.NOTICE], id="cancelled"),
+        pytest.param(State.TIMED_OUT, True, [EventType.ERROR], id="timed out"),
+        pytest.param(State.FAILED, False, [], id="failed by itself: its agents have told"),
+    ],
+)
+async def test_the_timeline_tells_why_a_run_was_cut(
+    pool: asyncpg.Pool, state: State, cut: bool, told: list[EventType]
+) -> None:
+    run, _ = await claimed_run(pool)
+    await writer(pool, run).write_events([event(run, "before")])
+    await Runs(pool).finish(run, 1, RunOutcome(state, failure=Failure("Because", "of a test"), cut=cut))
+    _, *ends = await Reads(pool).timeline(run)
+    assert [e.type for e in ends] == told
+    assert all((e.content, e.metadata, e.seq) == ("of a test", {"reason": "Because"}, 2) for e in ends)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +94,8 @@ async def test_pending_run_ends_at_once_when_it_is_not_wanted(
     assert record is not None and record.outcome is not None and record.outcome.failure is not None
     assert (record.state, record.outcome.failure.reason) == (State.CANCELLED, reason)
     assert record.finished_at is not None
+    (told,) = await Reads(pool).timeline(run.id)
+    assert (told.content, told.metadata) == (record.outcome.failure.message, {"reason": reason})
     assert await Claims(pool).claim(await worker(pool), 1, 10) == []
     assert not await Runs(pool).set_desired_state(run.id, DesiredState.CANCELLED)
 
@@ -182,6 +208,14 @@ async def test_record_is_unpublished_until_its_last_revision_is_marked(pool: asy
     assert last.state is State.COMPLETED
     await reads.mark_published(run, last.revision)
     assert await reads.unpublished(10) == []
+
+
+async def test_run_that_is_left_out_is_unpublished_all_the_same_when_it_has_ended(pool: asyncpg.Pool) -> None:
+    run, _ = await claimed_run(pool)
+    reads = Reads(pool)
+    assert await reads.unpublished(10, {run}) == []
+    await Runs(pool).finish(run, 1, RunOutcome(State.COMPLETED))
+    assert [record.id for record in await reads.unpublished(10, {run})] == [run]
 
 
 async def test_find_returns_the_latest_of_a_name(pool: asyncpg.Pool) -> None:

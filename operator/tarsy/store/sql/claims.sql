@@ -63,13 +63,19 @@ SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, n.plan, n.alert_da
     extract(epoch FROM t.deadline - clock_timestamp())::double precision AS seconds_left
 FROM taken t JOIN investigation_input n ON n.investigation = t.id
 
--- A worker that registers holds no lease, whatever it held in an earlier life.
+-- A worker that registers holds no lease, whatever it held in an earlier life. One whose code is too old for the schema
+-- ($4 is what it knows) is not registered.
 -- name: register
 WITH old AS (
     DELETE FROM lease WHERE worker = $1
+), allowed AS (
+    SELECT coalesce(max(min_reader), 0) AS least FROM schema_migrations HAVING coalesce(max(min_reader), 0) <= $4
 )
-INSERT INTO worker (id, host, expires_at) VALUES ($1, $2, now() + $3 * interval '1 second')
-ON CONFLICT (id) DO UPDATE SET host = excluded.host, started_at = now(), expires_at = excluded.expires_at
+INSERT INTO worker (id, host, expires_at, schema_version)
+SELECT $1, $2, now() + $3 * interval '1 second', $4 FROM allowed
+ON CONFLICT (id) DO UPDATE SET host = excluded.host, started_at = now(), expires_at = excluded.expires_at,
+    schema_version = excluded.schema_version
+RETURNING id
 
 -- No row: the worker is lost. One row without an investigation: it holds nothing.
 -- name: heartbeat

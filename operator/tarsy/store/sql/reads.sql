@@ -10,17 +10,36 @@ id, namespace, name, alert_type, chain, chain_namespace, plan_hash, stages_plann
 -- name: record
 SELECT {_columns} FROM investigation WHERE id = $1
 
+-- A namespace that was deleted and created anew does not read its predecessor's: $3 is its uid, or null for the latest
+-- namespace of that name.
 -- name: find
-SELECT {_columns} FROM investigation WHERE namespace = $1 AND name = $2 ORDER BY accepted_at DESC LIMIT 1
+SELECT {_columns} FROM investigation
+WHERE namespace = $1 AND name = $2 AND namespace_uid = coalesce($3, (
+    SELECT namespace_uid FROM investigation WHERE namespace = $1 ORDER BY accepted_at DESC LIMIT 1
+))
+ORDER BY accepted_at DESC LIMIT 1
 
 -- name: unpublished
-SELECT {_columns} FROM investigation WHERE NOT settled AND revision > published_revision ORDER BY accepted_at LIMIT $1
+SELECT {_columns} FROM investigation
+WHERE NOT settled AND revision > published_revision
+    AND (state NOT IN ('pending', 'running') OR id <> ALL($2::uuid[]))
+ORDER BY accepted_at LIMIT $1
 
 -- name: stages
 SELECT s.investigation, s.index, s.name, s.kind, s.state, s.expected_agents, s.started_at, s.finished_at,
     s.failure_reason, s.failure_message,
     (SELECT count(*) FROM execution e WHERE e.stage = s.id AND e.state NOT IN ('pending', 'running')) AS agents_finished
 FROM stage s WHERE s.investigation = ANY($1::uuid[]) ORDER BY s.investigation, s.index
+
+-- The last changes of provider of each run, oldest first.
+-- name: provider_changes
+SELECT * FROM (
+    SELECT t.investigation, t.seq, t.revision, coalesce(t.metadata->>'reason', '') AS reason,
+        concat_ws('/', s.name, e.display_name) || ': ' || t.content AS message,
+        row_number() OVER (PARTITION BY t.investigation ORDER BY t.seq DESC) AS latest
+    FROM timeline_event t LEFT JOIN stage s ON s.id = t.stage LEFT JOIN execution e ON e.id = t.execution
+    WHERE t.investigation = ANY($1::uuid[]) AND t.type = 'provider_fallback'
+) change WHERE latest <= 20 ORDER BY investigation, seq
 
 -- name: mark_published
 UPDATE investigation SET
@@ -54,16 +73,21 @@ SELECT id FROM investigation WHERE id = ANY($1::uuid[])
 -- name: unfinished
 SELECT id FROM investigation WHERE state IN ('pending', 'running')
 
--- What a model was sent in one call: the messages there were, each as it was shown then.
+-- What a model was sent in one call: its own request, or the messages there were, each as it was shown then.
 -- name: sent
-SELECT m.role, coalesce(shown.content, m.content) AS content, m.tool_calls, m.tool_call_id, m.tool_name,
-    m.provider_state
+SELECT m.role, m.content, NULL::jsonb AS tool_calls, NULL::text AS tool_call_id, NULL::text AS tool_name,
+    NULL::jsonb AS provider_state, m.seq
+FROM llm_interaction c,
+    ROWS FROM (jsonb_to_recordset(c.request) AS (role text, content text)) WITH ORDINALITY AS m (role, content, seq)
+WHERE c.id = $1
+UNION ALL
+SELECT m.role, coalesce(shown.content, m.content), m.tool_calls, m.tool_call_id, m.tool_name, m.provider_state, m.seq
 FROM llm_interaction c JOIN message m ON m.execution = c.execution AND m.seq < c.message_count
 LEFT JOIN LATERAL (
     SELECT s.content FROM superseded s
     WHERE s.execution = m.execution AND s.seq = m.seq AND s.call <= c.number ORDER BY s.call DESC LIMIT 1
 ) shown ON true
-WHERE c.id = $1 ORDER BY m.seq
+WHERE c.id = $1 AND c.request IS NULL ORDER BY seq
 
 -- Model calls begun in the last $1 seconds that are over, summed by $2. A call that an attempt left open was billed, but
 -- nobody knows how much; one that was refused used nothing.
@@ -89,6 +113,8 @@ FROM llm_interaction c
 JOIN execution e ON e.id = c.execution
 JOIN stage s ON s.id = e.stage
 JOIN investigation i ON i.id = s.investigation,
-LATERAL (SELECT c.state = 'failed' AND c.input_tokens IS NULL AND c.estimated_tokens = 0 AS so) refused
+LATERAL (
+    SELECT c.state = 'failed' AND coalesce(c.input_tokens + c.output_tokens, 0) = 0 AND c.estimated_tokens = 0 AS so
+) refused
 WHERE c.started_at >= now() - make_interval(secs => $1) AND c.state <> 'started'
 GROUP BY 1 ORDER BY sum(c.cost_usd) DESC NULLS LAST, sum(c.input_tokens) DESC NULLS LAST, 1

@@ -12,18 +12,28 @@ INSERT INTO investigation_input (investigation, author, alert_data, runbook, pla
 SELECT id, $14, $15, $16, $17 FROM accepted
 RETURNING investigation
 
--- Only ever further down the list. A pending run has nobody who could end it, so it ends here.
+-- Only ever further down the list. A pending run has nobody who could end it, so it ends here. The timeline (event $5)
+-- tells that it did, or that the run shall conclude.
 -- name: set_desired_state
-UPDATE investigation SET
-    desired_state = $2, revision = revision + 1,
-    state = CASE WHEN state = 'pending' THEN 'cancelled' ELSE state END,
-    finished_at = CASE WHEN state = 'pending' THEN now() END,
-    failure_reason = CASE WHEN state = 'pending' THEN $3 END,
-    failure_message = CASE WHEN state = 'pending' THEN $4 END
-WHERE id = $1 AND state IN ('pending', 'running')
-    AND array_position(ARRAY['Running', 'Concluded', 'Cancelled'], $2)
-        > array_position(ARRAY['Running', 'Concluded', 'Cancelled'], desired_state)
-RETURNING state
+WITH run AS (
+    UPDATE investigation i SET
+        desired_state = $2, revision = revision + 1, event_seq = event_seq + 1,
+        state = CASE WHEN state = 'pending' THEN 'cancelled' ELSE state END,
+        finished_at = CASE WHEN state = 'pending' THEN now() END,
+        failure_reason = CASE WHEN state = 'pending' THEN $3 END,
+        failure_message = CASE WHEN state = 'pending' THEN $4 END
+    WHERE id = $1 AND state IN ('pending', 'running')
+        AND array_position(ARRAY['Running', 'Concluded', 'Cancelled'], $2)
+            > array_position(ARRAY['Running', 'Concluded', 'Cancelled'], desired_state)
+    RETURNING id, state, revision, event_seq, failure_reason, failure_message
+), told AS (
+    INSERT INTO timeline_event (id, investigation, seq, revision, type, status, content, metadata)
+    SELECT $5, id, event_seq, revision, 'notice', 'completed', coalesce(failure_message, $7),
+        jsonb_build_object('reason', coalesce(failure_reason, $6))
+    FROM run
+    ON CONFLICT DO NOTHING
+)
+SELECT state FROM run
 
 -- The object is gone: its record stays, and nothing of it is published any more.
 -- name: forget_object
@@ -45,11 +55,12 @@ WHERE i.state IN ('pending', 'running') AND w.id IS NULL
     AND (i.deadline + $1 * interval '1 second' < clock_timestamp() OR i.desired_state = 'Cancelled')
 ORDER BY i.accepted_at LIMIT 100
 
--- Everything a run left open is closed with it; $3 is the state of what was still running.
+-- Everything a run left open is closed with it; $3 is the state of what was still running. Event $10, if any, tells why.
 -- name: close
 WITH run AS (
     UPDATE investigation i SET
         state = $2, finished_at = clock_timestamp(), revision = i.revision + 1,
+        event_seq = i.event_seq + CASE WHEN $10::uuid IS NULL THEN 0 ELSE 1 END,
         final_analysis = $4, finding = $5::jsonb, executive_summary = $6, executive_summary_error = $7,
         failure_reason = $8, failure_message = $9,
         interrupted_model_calls = i.interrupted_model_calls + (
@@ -65,7 +76,13 @@ WITH run AS (
             WHERE s.investigation = $1 AND c.state = 'started'
         )
     WHERE i.id = $1 AND i.state IN ('pending', 'running')
-    RETURNING i.id, i.revision
+    RETURNING i.id, i.revision, i.event_seq
+), told AS (
+    INSERT INTO timeline_event (id, investigation, seq, revision, type, status, content, metadata)
+    SELECT $10, run.id, run.event_seq, run.revision, CASE WHEN $2 = 'cancelled' THEN 'notice' ELSE 'error' END,
+        'completed', coalesce($9, ''), jsonb_build_object('reason', $8::text)
+    FROM run WHERE $10::uuid IS NOT NULL
+    ON CONFLICT DO NOTHING
 ), stages AS (
     UPDATE stage s SET
         state = $3, finished_at = clock_timestamp(), revision = run.revision, failure_reason = $8, failure_message = $9

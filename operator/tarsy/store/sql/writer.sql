@@ -39,6 +39,16 @@ events AS (
 WITH {_fence}, {_run}, {_events}
 SELECT true AS found FROM run
 
+-- What the run first saw stays; the update that changes nothing is what makes its row come back.
+-- name: pin_tools
+WITH {_fence}, {_run}, {_events}, pinned AS (
+    INSERT INTO tool_pin AS p (investigation, server, tools)
+    SELECT run.id, s.name, s.tools FROM run, unnest($12::text[], $13::jsonb[]) AS s (name, tools)
+    ON CONFLICT (investigation, server) DO UPDATE SET server = p.server
+    RETURNING p.server, p.tools
+)
+SELECT true AS found, (SELECT jsonb_object_agg(server, tools) FROM pinned) AS pins FROM run
+
 -- name: degrade_evidence
 WITH {_fence}, run AS (
     UPDATE investigation i SET
@@ -108,7 +118,7 @@ WITH {_fence}, interrupted AS (
     RETURNING e.state, e.started_at, e.loop, e.result, e.failure_reason, e.failure_message
 )
 SELECT true AS found, begun.*, EXISTS (SELECT FROM execution WHERE id = $12) AS existed,
-    (SELECT count(*) FROM llm_interaction WHERE execution = $12) AS model_calls
+    (SELECT coalesce(max(number) + 1, 0) FROM llm_interaction WHERE execution = $12) AS model_calls
 FROM begun
 
 -- The conversation so far, in order. Calls that run side by side may leave a gap: one answered, an earlier one not yet.
@@ -119,10 +129,11 @@ SELECT seq, role, content, tool_calls, tool_call_id, tool_name, provider_state F
 -- name: superseded
 SELECT DISTINCT ON (seq) seq, content FROM superseded WHERE execution = $1 ORDER BY seq, call DESC
 
--- Tool calls without an answer: those whose latest try was begun and never closed.
+-- Tool calls without an answer: those whose latest try was begun and never closed. One with a result was answered, but
+-- the model was not told yet.
 -- name: unanswered
 SELECT * FROM (
-    SELECT DISTINCT ON (message_seq, index) message_seq, index, attempt, state, made
+    SELECT DISTINCT ON (message_seq, index) message_seq, index, attempt, state, made, result
     FROM mcp_interaction WHERE execution = $1 ORDER BY message_seq, index, attempt DESC
 ) latest WHERE state = 'started'
 
@@ -160,11 +171,12 @@ WITH {_fence}, interrupted AS (
 )
 SELECT EXISTS (SELECT FROM execution WHERE id = $12) AS found FROM run
 
--- Boundary (a). $22 are the definitions of tool set $21, or null when this writer has stored them before.
+-- Boundary (a). $22 are the definitions of tool set $21, or null when this writer has stored them before. A set that is
+-- there is locked and not changed: it might be going with the last record that used it (`retention.sql`).
 -- name: model_call_started
 WITH {_fence}, {_run}, {_events}, tools AS (
-    INSERT INTO tool_set (hash, definitions) SELECT $21, $22::jsonb FROM run WHERE $22::jsonb IS NOT NULL
-    ON CONFLICT DO NOTHING
+    INSERT INTO tool_set AS t (hash, definitions) SELECT $21, $22::jsonb FROM run WHERE $22::jsonb IS NOT NULL
+    ON CONFLICT (hash) DO UPDATE SET definitions = t.definitions WHERE false
 ), said AS (
     INSERT INTO message (execution, seq, role, content, tool_calls, tool_call_id, tool_name, provider_state)
     SELECT $13, $23 + m.place - 1, m.role, m.content, m.tool_calls, m.tool_call_id, m.tool_name, m.provider_state
@@ -176,11 +188,11 @@ WITH {_fence}, {_run}, {_events}, tools AS (
     SELECT $13, m.seq, $14, m.content FROM run, unnest($32::integer[], $33::text[]) AS m (seq, content)
     ON CONFLICT DO NOTHING
 ), looped AS (
-    UPDATE execution e SET loop = $20::jsonb FROM run WHERE e.id = $13
+    UPDATE execution e SET loop = $20::jsonb FROM run WHERE e.id = $13 AND $20::jsonb IS NOT NULL
 )
 INSERT INTO llm_interaction AS c (id, execution, number, kind, provider, model, strategy, message_count, tool_set,
-    estimated_tokens, estimated_cost_usd)
-SELECT $12, $13, $14, $15, $16, $17, $18, $19, $21, $30, $31 FROM run
+    estimated_tokens, estimated_cost_usd, request)
+SELECT $12, $13, $14, $15, $16, $17, $18, $19, $21, $30, $31, $34 FROM run
 ON CONFLICT (id) DO UPDATE SET number = c.number
 RETURNING true AS found
 
@@ -230,15 +242,23 @@ WITH {_fence}, {_run}, {_events}, given_up AS (
 )
 INSERT INTO mcp_interaction AS c
     (id, execution, message_seq, index, attempt, call_id, server, tool, arguments, idempotency_key,
-    made, repeatable, repeated_of)
-SELECT $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24 FROM run
+    made, repeatable, repeated_of, access, refused)
+SELECT $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26 FROM run
 ON CONFLICT (id) DO UPDATE SET attempt = c.attempt
 RETURNING true AS found
 
--- Boundary (d).
+-- The result of a call that stays open, because what the model is told of it is still to be made.
+-- name: tool_call_answered
+WITH {_fence}, {_run}, {_events}
+UPDATE mcp_interaction c SET duration_ms = $13, result = $14
+FROM run WHERE c.id = $12
+RETURNING true AS found
+
+-- Boundary (d). A result that stands there already stays, with its time.
 -- name: tool_call_finished
 WITH {_fence}, closed AS (
-    UPDATE mcp_interaction c SET state = $14, finished_at = now(), duration_ms = $15, result = $16
+    UPDATE mcp_interaction c SET
+        state = $14, finished_at = now(), duration_ms = coalesce(c.duration_ms, $15), result = coalesce(c.result, $16)
     FROM fence WHERE c.id = $12 AND c.state = 'started'
     RETURNING c.made
 ), tally AS MATERIALIZED (
@@ -307,9 +327,10 @@ WITH calls AS (
     SELECT c.* FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
     WHERE s.investigation = $1
 ), change AS (
-    SELECT max(coalesce(finished_at, 'infinity')) AS at FROM calls WHERE made AND NOT repeatable
+    SELECT max(coalesce(finished_at, 'infinity')) AS at FROM calls WHERE made AND access <> 'read-only'
 )
 SELECT c.id, c.execution, c.message_seq, c.index, c.server, c.tool, c.arguments, c.repeated_of,
     extract(epoch FROM clock_timestamp() - c.finished_at)::double precision AS age_seconds,
-    c.made AND c.repeatable AND c.state = 'completed' AND (change.at IS NULL OR c.started_at > change.at) AS usable
+    c.made AND c.access = 'read-only' AND c.state = 'completed' AND (change.at IS NULL OR c.started_at > change.at)
+        AS usable
 FROM calls c, change WHERE c.state <> 'started' ORDER BY c.finished_at

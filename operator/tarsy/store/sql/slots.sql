@@ -1,0 +1,84 @@
+-- Model calls under the limits of their providers. Whoever takes a place holds the row of the provider's limits, so
+-- counting and taking are one step. A call is alive while the lease of its run's attempt holds.
+
+-- name: limits
+SELECT generation, max_concurrent, requests_per_minute, tokens_per_minute FROM provider_limit WHERE provider = $1
+FOR UPDATE
+
+-- The newest generation that anybody has seen counts.
+-- name: publish
+INSERT INTO provider_limit AS known (provider, generation, max_concurrent, requests_per_minute, tokens_per_minute)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (provider) DO UPDATE SET
+    generation = excluded.generation, max_concurrent = excluded.max_concurrent,
+    requests_per_minute = excluded.requests_per_minute, tokens_per_minute = excluded.tokens_per_minute
+WHERE known.generation < excluded.generation
+
+-- What counts at this moment, but call $2 itself. What counts no more is deleted; what somebody else is just closing is
+-- left for the next time.
+-- name: load
+WITH moment AS MATERIALIZED (
+    SELECT clock_timestamp() AS now, clock_timestamp() - interval '1 minute' AS minute
+), calls AS MATERIALIZED (
+    SELECT c.*, w.id IS NOT NULL AS alive FROM moment, provider_call c
+    LEFT JOIN lease l ON l.investigation = c.investigation AND l.attempt = c.attempt
+    LEFT JOIN worker w ON w.id = l.worker AND w.expires_at > clock_timestamp()
+    WHERE c.provider = $1
+), counted AS (
+    SELECT c.*, c.admitted_at > moment.minute AS recent, c.finished_at > moment.minute AS just_over,
+        c.admitted_at IS NULL AND c.alive AS waiting
+    FROM calls c, moment WHERE c.id <> $2
+), gone AS (
+    DELETE FROM provider_call WHERE id IN (
+        SELECT p.id FROM provider_call p JOIN counted c ON c.id = p.id
+        WHERE c.recent IS NOT TRUE AND c.just_over IS NOT TRUE AND (c.finished_at IS NOT NULL OR NOT c.alive)
+        FOR UPDATE OF p SKIP LOCKED
+    )
+)
+SELECT
+    EXISTS (
+        SELECT FROM lease l JOIN worker w ON w.id = l.worker AND w.expires_at > clock_timestamp()
+        WHERE l.investigation = $3 AND l.attempt = $4
+    ) AS held,
+    count(*) FILTER (WHERE alive AND admitted_at IS NOT NULL AND finished_at IS NULL) AS running,
+    count(*) FILTER (WHERE recent) AS requests,
+    (coalesce(sum(tokens) FILTER (WHERE recent), 0) + coalesce(sum(excess) FILTER (WHERE just_over), 0))::bigint AS tokens,
+    coalesce(bool_or(waiting AND place < coalesce((SELECT place FROM calls WHERE id = $2), place + 1)), false) AS behind,
+    extract(epoch FROM least(
+        min(admitted_at) FILTER (WHERE recent), min(finished_at) FILTER (WHERE just_over AND excess > 0)
+    ) - (SELECT minute FROM moment))::double precision AS seconds,
+    (array_agg(id ORDER BY place) FILTER (WHERE waiting))[1] AS next
+FROM counted
+
+-- name: wait
+INSERT INTO provider_call (id, provider, investigation, attempt, tokens) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (id) DO NOTHING
+
+-- name: admit
+INSERT INTO provider_call AS c (id, provider, investigation, attempt, tokens, admitted_at)
+VALUES ($1, $2, $3, $4, $5, clock_timestamp())
+ON CONFLICT (id) DO UPDATE SET admitted_at = coalesce(c.admitted_at, excluded.admitted_at)
+
+-- Calls that are over ($2: the tokens they used, NULL where that is not known), or that wait no longer. Returns who is
+-- next of each provider.
+-- name: release
+WITH ended AS (
+    SELECT * FROM unnest($1::uuid[], $2::bigint[]) AS e (id, used)
+), over AS (
+    UPDATE provider_call c SET
+        finished_at = clock_timestamp(), tokens = least(c.tokens, coalesce(e.used, c.tokens)),
+        excess = greatest(coalesce(e.used, 0) - c.tokens, 0)
+    FROM ended e WHERE c.id = e.id AND c.admitted_at IS NOT NULL AND c.finished_at IS NULL
+    RETURNING c.provider
+), given_up AS (
+    DELETE FROM provider_call c USING ended e WHERE c.id = e.id AND c.admitted_at IS NULL RETURNING c.provider
+), freed AS (
+    SELECT provider FROM over UNION SELECT provider FROM given_up
+)
+SELECT DISTINCT ON (c.provider) c.id
+FROM freed f JOIN provider_call c ON c.provider = f.provider AND c.admitted_at IS NULL
+JOIN lease l ON l.investigation = c.investigation AND l.attempt = c.attempt JOIN worker w ON w.id = l.worker
+WHERE c.id <> ALL($1) ORDER BY c.provider, c.place
+
+-- name: first_waiting
+SELECT id FROM provider_call WHERE provider = $1 AND admitted_at IS NULL ORDER BY place LIMIT 1

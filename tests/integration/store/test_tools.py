@@ -1,0 +1,54 @@
+"""What a run knows of its tools, on real Postgres: the lists it first saw, what a tool does, why it was refused."""
+
+import asyncio
+from dataclasses import replace
+
+import asyncpg
+import pytest
+
+from integration.store.build import claimed_run, execution, next_attempt, stage, tool_call, writer
+from tarsy.record.messages import Access
+from tarsy.record.run import LeaseLost
+
+OLD, NEW = {"get": "1", "scale": "1"}, {"get": "2"}
+
+
+async def test_the_list_that_a_run_first_saw_stays(pool: asyncpg.Pool) -> None:
+    run, owner = await claimed_run(pool)
+    write = writer(pool, run)
+    assert await write.pin_tools({"k": OLD, "empty": {}}) == {"k": OLD, "empty": {}}
+    assert await write.pin_tools({"k": NEW, "m": NEW}) == {"k": OLD, "m": NEW}
+
+    again = writer(pool, run, await next_attempt(pool, run, owner))
+
+    assert await again.pin_tools({"k": NEW, "m": OLD, "empty": NEW}) == {"k": OLD, "m": NEW, "empty": {}}
+    with pytest.raises(LeaseLost):
+        await write.pin_tools({"z": NEW})
+
+
+async def test_another_run_has_lists_of_its_own(pool: asyncpg.Pool) -> None:
+    (one, _), (two, _) = await claimed_run(pool), await claimed_run(pool)
+    await writer(pool, one).pin_tools({"k": OLD})
+    assert await writer(pool, two).pin_tools({"k": NEW}) == {"k": NEW}
+    await pool.execute("DELETE FROM investigation WHERE id = $1", one)
+    assert await pool.fetchval("SELECT count(*) FROM tool_pin") == 1
+
+
+async def test_agents_side_by_side_see_one_list(pool: asyncpg.Pool) -> None:
+    run, _ = await claimed_run(pool)
+    write = writer(pool, run)
+    lists = [{"k": {"get": str(n)}, "m": {"get": str(n)}} for n in range(8)]
+    found = await asyncio.gather(*(write.pin_tools(one) for one in lists))
+    assert all(each == found[0] for each in found) and found[0] in lists
+
+
+async def test_a_call_keeps_what_its_tool_does_and_why_it_was_refused(pool: asyncpg.Pool) -> None:
+    run, _ = await claimed_run(pool)
+    write, agent = writer(pool, run), execution(run)
+    await write.begin_stage(stage(run))
+    await write.begin_execution(agent)
+    await write.tool_call_started(replace(tool_call(agent.id), access=Access.DESTRUCTIVE))
+    refused = replace(tool_call(agent.id, 4), made=False, refused="ToolPolicy")
+    await write.tool_call_started(refused)
+    rows = await pool.fetch("SELECT access, refused, made FROM mcp_interaction ORDER BY message_seq")
+    assert [tuple(row) for row in rows] == [("destructive", None, True), ("unknown", "ToolPolicy", False)]
