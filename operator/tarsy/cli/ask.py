@@ -22,17 +22,20 @@ from tarsy.engine.budget import cost
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.llm.protocol import (
+    ActivityChunk,
     Chunk,
     CodeExecutionChunk,
     EndChunk,
     GenerateRequest,
     GroundingChunk,
     ModelError,
+    NoticeChunk,
     RetryChunk,
     TextChunk,
     ThinkingChunk,
     ToolCallChunk,
     UsageChunk,
+    WaitChunk,
 )
 from tarsy.llm.registry import ModelRegistry, SecretProblem
 from tarsy.plan.model import ProviderPlan, SecretKey
@@ -158,9 +161,11 @@ async def _show(chunks: AsyncGenerator[Chunk, None], out: Console, beside: Conso
                     beside.print(Text(f"[calls {clean(call.name)}, which it was not given]", style="dim"))
                 case RetryChunk(error, seconds):
                     beside.print(Text(f"{clean(error.message)}; again in {seconds:.1f} s", style="yellow"))
+                case NoticeChunk(_, text):
+                    beside.print(Text(clean(text), style="yellow"))
                 case UsageChunk(found):
                     usage = found
-                case EndChunk():
+                case EndChunk() | ActivityChunk() | WaitChunk():
                     pass
                 case _:
                     assert_never(chunk)

@@ -7,10 +7,16 @@ Errors that a person can do something about are one sentence on standard error a
 import asyncio
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar
 
 import typer
+
+if TYPE_CHECKING:
+    from tarsy.runtime.settings import WorkerSettings
+
+S = TypeVar("S")
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -41,6 +47,34 @@ Api = Annotated[
     ),
 ]
 BaseUrl = Annotated[str | None, typer.Option(envvar="TARSY_MODEL_BASE_URL", help="OpenAI-compatible server.")]
+ListenUrl = Annotated[
+    str | None, typer.Option(envvar="TARSY_LISTEN_URL", help="Address for LISTEN, past a transaction pooler.")
+]
+GlobalLimit = Annotated[int, typer.Option(min=1, help="Investigations of the installation at once.")]
+LeaseSeconds = Annotated[float, typer.Option(min=2, help="A silent worker's runs go to others after this.")]
+DrainSeconds = Annotated[
+    float, typer.Option(min=0, help="After SIGTERM, this long for runs to reach a boundary and be handed back.")
+]
+StdioTools = Annotated[bool, typer.Option(help="Let MCPServers run commands here: on one machine only.")]
+LentTo = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workload-identity-for",
+        help="LLMProviders of this namespace may use the pods' own Google identity (Vertex AI).",
+    ),
+]
+HealthPort = Annotated[int, typer.Option(help="Port of /healthz, /readyz and /metrics; 0: a free one on loopback.")]
+JsonLogs = Annotated[bool, typer.Option(help="One JSON object a line.")]
+LogLevel = Annotated[str, typer.Option(envvar="TARSY_LOG_LEVEL")]
+MENDABLE = {
+    "tarsy.cli.errors": "AskError",
+    "tarsy.kube.client": "ApiError",
+    "tarsy.local.apiserver.errors": "LocalKubernetesError",
+    "tarsy.local.model.script": "ScriptError",
+    "tarsy.local.postgres.errors": "PostgresError",
+    "tarsy.store.errors": "StoreError",
+}
+"""Errors that become a sentence, by their modules."""
 
 
 def main() -> None:
@@ -51,30 +85,42 @@ def main() -> None:
 @app.command()
 def run(
     database_url: DatabaseUrl,
-    listen_url: Annotated[
-        str | None, typer.Option(envvar="TARSY_LISTEN_URL", help="Address for LISTEN, past a transaction pooler.")
-    ] = None,
+    listen_url: ListenUrl = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     namespace: Namespaces = None,
     library_namespace: Annotated[str, typer.Option(envvar="TARSY_LIBRARY_NAMESPACE")] = "tarsy-library",
     lease_namespace: Annotated[str, typer.Option(envvar="TARSY_LEASE_NAMESPACE")] = "tarsy-system",
-    places: Annotated[int, typer.Option(min=1, help="Investigations of this process at once.")] = 20,
-    global_limit: Annotated[int, typer.Option(min=1, help="Investigations of the installation at once.")] = 100,
-    lease_seconds: Annotated[float, typer.Option(min=2, help="A silent worker's runs go to others after this.")] = 15,
-    stdio_tools: Annotated[bool, typer.Option(help="Let MCPServers run commands here: on one machine only.")] = False,
+    places: Annotated[
+        int, typer.Option(min=0, help="Investigations of this process at once; 0: workers of their own run them.")
+    ] = 20,
+    global_limit: GlobalLimit = 100,
+    lease_seconds: LeaseSeconds = 15,
+    drain_seconds: DrainSeconds = 20,
+    stdio_tools: StdioTools = False,
     runbook_host: Annotated[
         list[str] | None,
         typer.Option(help="Runbooks may be fetched from this host, whatever its address, for every namespace."),
     ] = None,
-    health_port: Annotated[int, typer.Option(help="Port of /healthz and /readyz; 0: a free one on loopback.")] = 8080,
-    json_logs: Annotated[bool, typer.Option(help="One JSON object a line.")] = False,
-    log_level: Annotated[str, typer.Option(envvar="TARSY_LOG_LEVEL")] = "INFO",
+    server_check_seconds: Annotated[
+        float, typer.Option(min=1, help="Each MCPServer is looked at so often: does it answer, what are its tools.")
+    ] = 60,
+    workload_identity_for: LentTo = None,
+    retention: Annotated[
+        str,
+        typer.Option(
+            envvar="TARSY_RETENTION",
+            help="Records are deleted so long after the end of their run: a number with s, m, h, d or w; or: forever.",
+        ),
+    ] = "90d",
+    health_port: HealthPort = 8080,
+    json_logs: JsonLogs = False,
+    log_level: LogLevel = "INFO",
 ) -> None:
     """Run the operator against a cluster."""
     from tarsy.cli.operator import OperatorSettings, operate
+    from tarsy.cli.spans import seconds_or_forever
     from tarsy.observe.logs import configure
-    from tarsy.runtime.settings import WorkerSettings
 
     configure(json=json_logs, level=log_level)
     settings = OperatorSettings(
@@ -87,16 +133,49 @@ def run(
         namespaces=tuple(namespace or ()),
         stdio_tools=stdio_tools,
         runbook_hosts=tuple(runbook_host or ()),
-        health_host="127.0.0.1" if health_port == 0 else "0.0.0.0",
+        server_check_seconds=server_check_seconds,
+        retention_seconds=_span(retention, "--retention", seconds_or_forever),
+        workload_identity_for=tuple(workload_identity_for or ()),
+        health_host=_health_host(health_port),
         health_port=health_port,
-        worker=WorkerSettings(
-            places=places,
-            global_limit=global_limit,
-            lease_seconds=lease_seconds,
-            heartbeat_seconds=lease_seconds / 3,
-        ),
+        worker=_worker(places, global_limit, lease_seconds, drain_seconds) if places else None,
     )
-    _go(operate(settings))
+    _go(operate(settings), service=True)
+
+
+@app.command()
+def worker(
+    database_url: DatabaseUrl,
+    listen_url: ListenUrl = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    places: Annotated[int, typer.Option(min=1, help="Investigations of this process at once.")] = 20,
+    global_limit: GlobalLimit = 100,
+    lease_seconds: LeaseSeconds = 15,
+    drain_seconds: DrainSeconds = 20,
+    stdio_tools: StdioTools = False,
+    workload_identity_for: LentTo = None,
+    health_port: HealthPort = 8080,
+    json_logs: JsonLogs = False,
+    log_level: LogLevel = "INFO",
+) -> None:
+    """Run investigations that an operator accepted; any number of these, anywhere."""
+    from tarsy.cli.worker import WorkerProcessSettings, work
+    from tarsy.observe.logs import configure
+
+    configure(json=json_logs, level=log_level)
+    settings = WorkerProcessSettings(
+        database_url=database_url,
+        listen_url=listen_url,
+        kubeconfig=kubeconfig,
+        context=context,
+        stdio_tools=stdio_tools,
+        workload_identity_for=tuple(workload_identity_for or ()),
+        health_host=_health_host(health_port),
+        health_port=health_port,
+        worker=_worker(places, global_limit, lease_seconds, drain_seconds),
+    )
+    _go(work(settings), service=True)
 
 
 @app.command()
@@ -163,13 +242,30 @@ def usage(
     ] = "text",
 ) -> None:
     """Print what the models used and cost, out of the record."""
-    from tarsy.cli.usage import seconds_of, show_usage
+    from tarsy.cli.spans import seconds_of
+    from tarsy.cli.usage import show_usage
 
-    try:
-        seconds = seconds_of(since)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--since") from None
-    _go(show_usage(database_url, seconds, since, by, output=output))
+    _go(show_usage(database_url, _span(since, "--since", seconds_of), since, by, output=output))
+
+
+@app.command()
+def purge(
+    database_url: DatabaseUrl,
+    older_than: Annotated[
+        str, typer.Option(help="How long their runs have ended: a number with s, m, h, d or w; as in 30d.")
+    ],
+    namespace: Namespaces = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    output: Annotated[
+        Literal["text", "json"], typer.Option("--output", "-o", help="For people, or for programs.")
+    ] = "text",
+) -> None:
+    """Delete the records of investigations that ended long ago, for good; running ones are never touched."""
+    from tarsy.cli.purge import purge_records
+    from tarsy.cli.spans import seconds_of
+
+    seconds = _span(older_than, "--older-than", seconds_of)
+    _go(purge_records(database_url, seconds, older_than, tuple(namespace or ()), dry_run=dry_run, output=output))
 
 
 @app.command()
@@ -210,32 +306,58 @@ def crds(
             sys.stdout.write("---\n" + text.removeprefix("---\n"))
 
 
-def _go(work: Any) -> None:
-    """Runs a command's coroutine; what a person can mend becomes a sentence."""
-    from tarsy.cli.errors import AskError
-    from tarsy.kube.client import ApiError
-    from tarsy.local.apiserver.errors import LocalKubernetesError
-    from tarsy.local.model.script import ScriptError
-    from tarsy.local.postgres.errors import PostgresError
-    from tarsy.store.errors import StoreError
-
-    known = (AskError, ApiError, StoreError, LocalKubernetesError, PostgresError, ScriptError)
+def _span(text: str, option: str, read: Callable[[str], S]) -> S:
     try:
-        status = asyncio.run(_interruptible(work))
+        return read(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def _worker(places: int, global_limit: int, lease_seconds: float, drain_seconds: float) -> "WorkerSettings":
+    """A worker whose heartbeats, and looks for lapsed leases, fit its lease."""
+    from tarsy.runtime.settings import WorkerSettings
+
+    usual = WorkerSettings()
+    return WorkerSettings(
+        places=places,
+        global_limit=global_limit,
+        lease_seconds=lease_seconds,
+        heartbeat_seconds=lease_seconds / 3,
+        poll_seconds=min(usual.poll_seconds, lease_seconds / 3),
+        drain_seconds=drain_seconds,
+    )
+
+
+def _health_host(port: int) -> str:
+    return "127.0.0.1" if port == 0 else "0.0.0.0"
+
+
+def _go(work: Any, *, service: bool = False) -> None:
+    """Runs a command's coroutine (a `service` runs for long); what a person can mend becomes a sentence."""
+    from tarsy.cli.loops import fastest
+
+    try:
+        with asyncio.Runner(loop_factory=fastest() if service else None) as runner:
+            status = runner.run(_interruptible(work))
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except asyncio.CancelledError:
         raise typer.Exit(143) from None
-    except known as error:
+    except _mendable() as error:
         _fail(error)
     except BaseExceptionGroup as group:
-        part: BaseException | None = group.subgroup(known)
+        part: BaseException | None = group.subgroup(_mendable())
         if part is None:
             raise
         while isinstance(part, BaseExceptionGroup):
             part = part.exceptions[0]
         _fail(part)
     raise typer.Exit(status or 0)
+
+
+def _mendable() -> tuple[type[Exception], ...]:
+    """Errors a person can mend, of what is imported: a command cannot raise those of a room that it never needed."""
+    return tuple(getattr(sys.modules[module], name) for module, name in MENDABLE.items() if module in sys.modules)
 
 
 async def _interruptible(work: Any) -> Any:

@@ -1,121 +1,86 @@
-"""The operator process: everything wired together, in the order in which things must be there.
+"""The operator process: the active controller, and a worker unless workers are elsewhere, wired together.
 
-Postgres and the Kubernetes API may be away at start: both are waited for, with a line in the log, because a pod that
-restarts in circles helps nobody. Readiness is served on HTTP from the first moment.
+When it shall stop, the controller goes first: another replica takes its Lease while the worker here drains.
 """
 
 import asyncio
-import contextlib
-import logging
 import os
-import signal
 import socket
-from collections.abc import Awaitable, Callable
+import ssl
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import partial
 
 import asyncpg
-from aiohttp import web
 
+from tarsy.cli.service import ServiceSettings, Shutdown, connected, pass_on, until_stopped
+from tarsy.cli.worker import new_worker
 from tarsy.controllers.active import ActiveController
 from tarsy.controllers.probing import Probes
-from tarsy.engine.ports import Models, Toolboxes
-from tarsy.kube.client import ApiError, KubeClient
+from tarsy.controllers.server_checks import ServerChecks
+from tarsy.engine.ports import Toolboxes
+from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
-from tarsy.llm.registry import ModelRegistry
-from tarsy.masking import Maskers, default_masker
-from tarsy.mcp.toolbox import McpToolboxes
-from tarsy.plan.model import Value
-from tarsy.runtime.run import Runner
+from tarsy.kube.values import Values
+from tarsy.llm.probe import probe
+from tarsy.masking import default_masker
+from tarsy.mcp.link import Policy
+from tarsy.observe.counters import Counters
 from tarsy.runtime.settings import WorkerSettings
-from tarsy.runtime.worker import Worker
-from tarsy.store.claims import Claims
-from tarsy.store.database import open_pool
-from tarsy.store.errors import StoreUnavailable
-from tarsy.store.migrate import migrate
+from tarsy.runtime.turnstile import SharedModels, Turnstiles
 from tarsy.store.reads import Reads
+from tarsy.store.retention import Retention
 from tarsy.store.runs import Runs
-from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL
+from tarsy.store.slots import ProviderSlots
+from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, TURN_CHANNEL
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
 
-log = logging.getLogger(__name__)
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
-class OperatorSettings:
+class OperatorSettings(ServiceSettings):
     """How the operator runs.
 
-    `listen_url` is for LISTEN, where `database_url` leads to a transaction pooler. `namespaces` limits the operator to
-    some (none: all). `stdio_tools` lets MCPServers run commands in this process's container: for one machine only.
-    `runbook_hosts` are those that runbooks may be fetched from in every namespace, whatever their address.
-    `health_port` 0 takes a free one.
+    `namespaces` limits the operator to some (none: all). `runbook_hosts` are those that runbooks may be fetched from in
+    every namespace, whatever their address. MCPServers are looked at every `server_check_seconds` (None: never).
+    Records are kept `retention_seconds` after their run ended (None: for ever). Without `worker` it runs no
+    investigation itself: workers of their own do.
     """
 
-    database_url: str
-    listen_url: str | None = None
-    kubeconfig: str | None = None
-    context: str | None = None
     library_namespace: str = "tarsy-library"
     lease_namespace: str = "tarsy-system"
     namespaces: tuple[str, ...] = ()
-    stdio_tools: bool = False
     runbook_hosts: tuple[str, ...] = ()
-    health_host: str = "0.0.0.0"
-    health_port: int = 8080
-    worker: WorkerSettings = field(default_factory=WorkerSettings)
+    server_check_seconds: float | None = 60.0
+    retention_seconds: float | None = None
+    worker: WorkerSettings | None = field(default_factory=WorkerSettings)
 
 
-async def operate(settings: OperatorSettings, *, ready: Callable[[], None] | None = None) -> None:
+async def operate(settings: OperatorSettings) -> None:
     """Runs the operator until SIGTERM or SIGINT.
 
     Raises:
         StoreError: the database cannot be used (wrong credentials, a newer schema).
         ApiError: there is no usable configuration of a cluster.
     """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for sig in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(sig, stop.set)
-    work = asyncio.create_task(_operate(settings, ready))
-    stopped = asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopped.cancel()
-        work.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await work
 
+    async def main(shutdown: Shutdown) -> None:
+        async with connected(settings, shutdown, "tarsy run") as world, asyncio.TaskGroup() as group:
+            product = run_product(
+                settings,
+                world.pool,
+                world.client,
+                world.secrets,
+                world.models,
+                world.toolboxes,
+                shutdown,
+                world.counters,
+            )
+            group.create_task(product)
+            world.ready()
 
-async def _operate(settings: OperatorSettings, ready: Callable[[], None] | None) -> None:
-    state = {"ready": False}
-    async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(_health(settings, state))
-        pool = await _patiently("Postgres", lambda: open_pool(settings.database_url, min_size=2, max_size=20))
-        stack.push_async_callback(pool.close)
-        await _patiently("Postgres", lambda: migrate(pool))
-        client = await stack.enter_async_context(await KubeClient.load(settings.kubeconfig, settings.context))
-        await _patiently("the Kubernetes API", client.version)
-
-        secrets = Secrets(client)
-
-        async def resolve(value: Value) -> str:
-            return await secrets(value.secret) if value.secret else value.value or ""
-
-        models = ModelRegistry(secrets)
-        stack.push_async_callback(models.aclose)
-        toolboxes = McpToolboxes(
-            resolve, mask=default_masker().mask, mask_of=Maskers().of, allow_stdio=settings.stdio_tools
-        )
-        async with asyncio.TaskGroup() as group:
-            group.create_task(run_product(settings, pool, client, secrets, models, toolboxes))
-            state["ready"] = True
-            if ready:
-                ready()
+    await until_stopped(main)
 
 
 async def run_product(
@@ -123,8 +88,10 @@ async def run_product(
     pool: asyncpg.Pool,
     client: KubeClient,
     secrets: Secrets,
-    models: Models,
+    models: SharedModels,
     toolboxes: Toolboxes,
+    shutdown: Shutdown | None = None,
+    counters: Counters | None = None,
 ) -> None:
     """Runs the active controller and a worker, with the wake-ups between them, until it is cancelled.
 
@@ -135,18 +102,26 @@ async def run_product(
         secrets: reads the Secrets of namespaces.
         models: where the engine finds its models.
         toolboxes: where it finds its tools.
+        shutdown: is told how to drain.
+        counters: what is counted for people to see.
     """
     notifier = Notifier(pool)
     runs, reads = Runs(pool, notifier.notify), Reads(pool)
     wake, changed = asyncio.Event(), asyncio.Event()
-    listener = Listener(settings.listen_url or settings.database_url, (QUEUE_CHANNEL, RUN_CHANNEL))
+    listener = Listener(settings.listen_url or settings.database_url, (QUEUE_CHANNEL, RUN_CHANNEL, TURN_CHANNEL))
+    slots = ProviderSlots(pool, notifier.notify)
+    turnstiles = Turnstiles(slots, listener.subscribe)
     instance = f"{socket.gethostname()}-{os.getpid()}"
-    worker = Worker(
-        Claims(pool, notifier.notify),
-        Runner(pool, runs, models, toolboxes, notifier.notify, grace_seconds=settings.worker.finish_grace_seconds),
-        settings.worker,
-        wake,
-    )
+    worker = None
+    if settings.worker is not None:
+        worker = new_worker(settings.worker, pool, models, toolboxes, notifier.notify, wake, turnstiles)
+    purge = None
+    if settings.retention_seconds is not None:
+        purge = partial(Retention(pool).purge, settings.retention_seconds, settings.namespaces)
+    checks = None
+    if settings.server_check_seconds is not None:
+        policy = Policy(Values(client, secrets), ssl.create_default_context(), allow_stdio=settings.stdio_tools)
+        checks = ServerChecks(policy, default_masker().mask, interval=settings.server_check_seconds)
     controller = ActiveController(
         client,
         runs,
@@ -159,57 +134,26 @@ async def run_product(
         namespaces=settings.namespaces,
         changed=changed,
         runbook_hosts=settings.runbook_hosts,
-        probes=Probes(),
+        probes=Probes(partial(probe, lent_to=settings.workload_identity_for)),
+        checks=checks,
+        purge=purge,
+        publish_limits=slots.publish,
+        counters=counters,
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(notifier.run())
         group.create_task(listener.run())
-        group.create_task(_pass_on(listener, QUEUE_CHANNEL, wake))
-        group.create_task(_pass_on(listener, RUN_CHANNEL, changed))
-        group.create_task(controller.run())
-        group.create_task(worker.run())
+        group.create_task(pass_on(listener, QUEUE_CHANNEL, wake))
+        group.create_task(pass_on(listener, RUN_CHANNEL, changed))
+        controlling = group.create_task(controller.run())
+        if worker is not None:
+            group.create_task(turnstiles.run())
+            group.create_task(worker.run())
 
+        async def drain() -> None:
+            controlling.cancel()
+            if worker is not None:
+                await worker.drain()
 
-async def _pass_on(listener: Listener, channel: str, event: asyncio.Event) -> None:
-    """Sets `event` at each wake-up of a channel, and at each poll interval without one."""
-    with listener.subscribe(channel) as subscription:
-        while True:
-            await subscription.wait()
-            event.set()
-
-
-async def _patiently(what: str, attempt: Callable[[], Awaitable[T]]) -> T:
-    """Tries until it works; only what may pass is tried again."""
-    delay = 0.5
-    while True:
-        try:
-            return await attempt()
-        except StoreUnavailable as error:
-            log.warning("waiting for %s: %s", what, error)
-        except ApiError as error:
-            if not error.transient or error.reason == "NoConfiguration":
-                raise
-            log.warning("waiting for %s: %s", what, error.message)
-        await asyncio.sleep(delay)
-        delay = min(delay * 2, 10.0)
-
-
-@contextlib.asynccontextmanager
-async def _health(settings: OperatorSettings, state: dict[str, bool]):  # type: ignore[no-untyped-def]
-    async def alive(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
-
-    async def is_ready(_: web.Request) -> web.Response:
-        return web.Response(text="ready" if state["ready"] else "starting", status=200 if state["ready"] else 503)
-
-    app = web.Application()
-    app.router.add_get("/healthz", alive)
-    app.router.add_get("/readyz", is_ready)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, settings.health_host, settings.health_port)
-    try:
-        await site.start()
-        yield
-    finally:
-        await runner.cleanup()
+        if shutdown is not None:
+            shutdown.drain = drain

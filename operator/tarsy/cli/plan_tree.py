@@ -67,6 +67,8 @@ def _agent(parent: Tree, title: str, agent: AgentPlan, path: str, origins: Mappi
         for entry in agent.fallback
     ]
     rows += [("left out", f"{name}, which cannot do this work", of("fallback")) for name in agent.fallback_skipped]
+    if agent.summarizer is not None:
+        rows.append(("summarizer", _provider(agent.summarizer), of("summarizer")))
     parent.add(head).add(_table(rows))
 
 
@@ -88,7 +90,7 @@ def _provider(provider: ProviderPlan) -> str:
 def _server(server: ServerPlan) -> str:
     tools = ", ".join(server.selected) or ", ".join(server.allow) or "all tools"
     without = f" but {', '.join(server.deny)}" if server.deny else ""
-    return f"{server.ref.namespace}/{server.name} ({tools}{without})"
+    return f"{server.ref.namespace}/{server.name} ({tools}{without}, {server.policy.value})"
 
 
 def _table(rows: list[Row], *, origin: bool = True) -> Table:

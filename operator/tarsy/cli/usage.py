@@ -4,7 +4,6 @@ What is not known is never shown as zero: a sum with unknown parts says of how m
 """
 
 import json
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -17,21 +16,7 @@ from rich.table import Table
 from tarsy.store.database import open_pool
 from tarsy.store.reads import Reads, UsageBy, UsageSum
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_SPAN = re.compile(r"([1-9]\d{0,5})([smhdw])")
 _TITLES = {"model": "Model", "provider": "Provider", "chain": "Chain", "alertType": "Alert type"}
-
-
-def seconds_of(span: str) -> float:
-    """Seconds of a span of time such as `7d`.
-
-    Raises:
-        ValueError: it is no such span; says what is.
-    """
-    found = _SPAN.fullmatch(span)
-    if found is None:
-        raise ValueError(f"{span!r} is no span of time; write a number and s, m, h, d or w, as in 7d")
-    return float(int(found[1]) * _UNITS[found[2]])
 
 
 async def show_usage(

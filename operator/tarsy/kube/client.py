@@ -214,15 +214,27 @@ class KubeClient:
         metadata = obj["metadata"]
         return await self._request("PUT", path(obj["kind"], metadata.get("namespace"), metadata["name"]), body=obj)
 
-    async def delete(self, kind: str, namespace: str | None, name: str, *, uid: str | None = None) -> None:
-        """Deletes an object, only the one with `uid` where given; one that is gone already is fine."""
+    async def delete(
+        self,
+        kind: str,
+        namespace: str | None,
+        name: str,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> None:
+        """Deletes an object, only the one with `uid` where given; one that is gone already is fine.
+
+        With `resource_version` only that state of it is deleted, and any other is a `Conflict`.
+        """
+        wanted = {"uid": uid, "resourceVersion": resource_version}
         body: dict[str, Any] = {"propagationPolicy": "Background"}
-        if uid:
-            body["preconditions"] = {"uid": uid}
+        if preconditions := {key: value for key, value in wanted.items() if value}:
+            body["preconditions"] = preconditions
         try:
             await self._request("DELETE", path(kind, namespace, name), body=body)
         except ApiError as error:
-            if error.reason not in ("NotFound", "Conflict"):
+            if error.reason != "NotFound" and (error.reason != "Conflict" or resource_version):
                 raise
 
     async def create_token(self, namespace: str, service_account: str, *, seconds: int = 3600) -> str:

@@ -1,8 +1,13 @@
-"""What the world wants of one run, and whether this process may still act for it."""
+"""What the world wants of one run, and whether this process may still act for it.
+
+A worker that shall stop hands a run back at a boundary: steps under way end and are recorded, the next ones are not
+begun. The run is then cancelled where nothing of it is under way, so that another attempt goes on and repeats nothing.
+"""
 
 import asyncio
 import time
 from collections.abc import Callable
+from uuid import UUID
 
 from tarsy.record.run import DesiredState, LeaseLost
 
@@ -41,6 +46,8 @@ class RunControl:
         self.task: asyncio.Task[None] | None = None
         self.desired = desired
         self.lost = False
+        self._draining = False
+        self._under_way: dict[UUID, UUID] = {}
 
     @property
     def concluding(self) -> bool:
@@ -68,6 +75,30 @@ class RunControl:
         """The run is another's: stops it wherever it is."""
         self.lost = True
         self._stop()
+
+    def drain(self) -> None:
+        """The worker stops: ends the run where none of its steps is under way, now or when they have ended."""
+        self._draining = True
+        self._stop_at_boundary()
+
+    async def begin(self, step: UUID, of: UUID) -> None:
+        """A step of `of` (an execution) is about to be written as begun; while the worker drains, none is."""
+        if self._draining:
+            await asyncio.Event().wait()  # until the run is stopped
+        self.hold(step, of)
+
+    def hold(self, step: UUID, of: UUID) -> None:
+        """Something begins that even a worker that drains waits for."""
+        self._under_way[step] = of
+
+    def end(self, ended: UUID) -> None:
+        """A step, or all steps of an execution, ended, and it is on record."""
+        self._under_way = {step: of for step, of in self._under_way.items() if ended not in (step, of)}
+        self._stop_at_boundary()
+
+    def _stop_at_boundary(self) -> None:
+        if self._draining and not self._under_way:
+            self._stop()
 
     def _stop(self) -> None:
         if self.task is not None:

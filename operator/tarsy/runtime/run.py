@@ -6,7 +6,7 @@
 | the deadline passes | timed out |
 | the owner cancels | cancelled |
 | the lease is lost | nothing: another attempt owns the run |
-| the worker stops | nothing: the run is handed back and goes on elsewhere |
+| the worker stops | nothing: the run is handed back, at its next boundary where there is time, and goes on elsewhere |
 | the record cannot be written | nothing: the run is handed back and tried again until its deadline |
 | an error of this program | failed, with the error's class; the traceback is in the log |
 """
@@ -19,14 +19,18 @@ from collections.abc import Callable
 import asyncpg
 
 from tarsy.engine.investigation import Investigation, investigate
+from tarsy.engine.masking import Mask
 from tarsy.engine.ports import LeaseLost, Models, Toolboxes, World
+from tarsy.masking import InvalidPattern, Maskers
+from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.record.run import Failure, RunOutcome, State
+from tarsy.runtime.boundaries import BoundaryWriter
 from tarsy.runtime.control import RunControl
+from tarsy.runtime.turnstile import RunModels, SharedModels, Turnstiles
 from tarsy.store.claims import ClaimedRun
 from tarsy.store.errors import StoreError
 from tarsy.store.runs import Runs
 from tarsy.store.wakeups import Notify
-from tarsy.store.writer import RunWriter
 
 log = logging.getLogger(__name__)
 
@@ -36,17 +40,19 @@ class Runner:
 
     Args:
         grace_seconds: how long after the deadline the end of a run is tried to be written while Postgres is away.
+        turnstiles: keep the limits of providers; None: there are none.
     """
 
     def __init__(
         self,
         pool: asyncpg.Pool,
         runs: Runs,
-        models: Models,
+        models: SharedModels,
         toolboxes: Toolboxes,
         notify: Notify,
         *,
         grace_seconds: float = 300.0,
+        turnstiles: Turnstiles | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._pool = pool
@@ -55,7 +61,9 @@ class Runner:
         self._toolboxes = toolboxes
         self._notify = notify
         self._grace = grace_seconds
+        self._turnstiles = turnstiles
         self._clock = clock
+        self._maskers = Maskers()
 
     async def run(self, claimed: ClaimedRun, control: RunControl) -> None:
         """Runs to an end and writes it, or leaves the run for another attempt; the worker hands back what it left."""
@@ -63,6 +71,7 @@ class Runner:
         try:
             outcome = await self._outcome(claimed, control, deadline)
             if outcome is not None:
+                control.hold(claimed.id, claimed.id)
                 await self._finish(claimed, outcome)
         except LeaseLost as lost:
             log.warning("run of %s/%s given up: %s", claimed.namespace, claimed.name, lost)
@@ -88,14 +97,21 @@ class Runner:
             return None if control.lost else _cancelled()
 
     async def _investigate(self, claimed: ClaimedRun, control: RunControl, deadline: float) -> RunOutcome:
-        recorder = RunWriter(
+        def remaining() -> float:
+            return deadline - self._clock()
+
+        recorder = BoundaryWriter(
             self._pool,
             claimed.id,
             claimed.attempt,
-            remaining=lambda: deadline - self._clock(),
+            control,
+            remaining=remaining,
             notify=self._notify,
         )
-        world = World(recorder, self._models, self._toolboxes, control)
+        models: Models = self._models
+        if self._turnstiles is not None:
+            models = RunModels(self._models, self._turnstiles.of(claimed.id, claimed.attempt, remaining))
+        world = World(recorder, models, self._toolboxes, control, mask=self._mask(claimed.plan))
         start = Investigation(claimed.id, claimed.plan, claimed.alert_data, claimed.runbook or "")
         try:
             # A task of its own, ended with this one: a task group counts what its children's errors cancel as a
@@ -112,6 +128,14 @@ class Runner:
                 raise asyncio.CancelledError from raised
             log.exception("run of %s/%s failed", claimed.namespace, claimed.name)
             return _internal_error(error)
+
+    def _mask(self, plan: Plan) -> Mask:
+        """What takes secrets out of what the models of a run say; compiled once for each setting (tens of ms)."""
+        try:
+            return self._maskers.of(plan.model_output_masking or MaskingPlan())
+        except InvalidPattern as error:
+            log.warning("the namespace's modelOutputMasking cannot be used: %s", error.sentence)
+            return self._maskers.of(MaskingPlan())
 
     async def _finish(self, claimed: ClaimedRun, outcome: RunOutcome) -> None:
         until = self._clock() + self._grace
@@ -137,15 +161,15 @@ def _first_leaf(raised: BaseException) -> BaseException:
 
 
 def _cancelled() -> RunOutcome:
-    return RunOutcome(state=State.CANCELLED, failure=Failure("Cancelled", "The investigation was cancelled."))
+    return RunOutcome(state=State.CANCELLED, failure=Failure("Cancelled", "The investigation was cancelled."), cut=True)
 
 
 def _timed_out(claimed: ClaimedRun) -> RunOutcome:
     seconds = claimed.plan.limits.investigation_seconds
     message = f"The investigation took longer than its limit of {seconds:g} s (timeouts.investigationSeconds)."
-    return RunOutcome(state=State.TIMED_OUT, failure=Failure("InvestigationTimeout", message))
+    return RunOutcome(state=State.TIMED_OUT, failure=Failure("InvestigationTimeout", message), cut=True)
 
 
 def _internal_error(error: BaseException) -> RunOutcome:
     message = f"An error in TARSy itself ended the investigation ({type(error).__name__}); its log has the details."
-    return RunOutcome(state=State.FAILED, failure=Failure("InternalError", message))
+    return RunOutcome(state=State.FAILED, failure=Failure("InternalError", message), cut=True)

@@ -22,9 +22,12 @@ class WorkerSettings:
     heartbeat_seconds: float = 5.0
     poll_seconds: float = 2.0
     finish_grace_seconds: float = 300.0
+    drain_seconds: float = 20.0
 
     def __post_init__(self) -> None:
         if self.places < 1 or self.global_limit < 1:
             raise ValueError("places and global limit must be at least 1")
         if self.lease_seconds < 2 * self.heartbeat_seconds:
             raise ValueError("the lease must last at least two heartbeats")
+        if self.drain_seconds < 0:
+            raise ValueError("the time to drain must not be negative")

@@ -1,7 +1,8 @@
 """A worker: claims runs, runs them side by side, keeps their leases with one heartbeat, hands them back when it stops.
 
 The only state that counts is in Postgres. A worker that dies leaves leases that lapse; a worker that was paused finds
-its heartbeat refused (`WorkerLost`), stops its runs without a further write, and registers anew under a new id.
+its heartbeat refused (`WorkerLost`), stops its runs without a further write, and registers anew under a new id. One
+that drains claims nothing more and hands each run back at its next boundary, where nothing is left to be repeated.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from tarsy.runtime.control import LocalLease, RunControl
 from tarsy.runtime.run import Runner
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.store.claims import ClaimedRun, Claims
-from tarsy.store.errors import StoreError, WorkerLost
+from tarsy.store.errors import SchemaMismatch, StoreError, WorkerLost
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +37,15 @@ class Worker:
         self._beat_now = asyncio.Event()
         self._runs: dict[UUID, tuple[int, RunControl]] = {}
         self._claiming = asyncio.Lock()
+        self._draining = False
+        self._idle = asyncio.Event()
 
     async def run(self) -> None:
-        """Works until cancelled; then hands back what it holds."""
+        """Works until cancelled; then hands back what it holds.
+
+        Raises:
+            SchemaMismatch: this version is too old for the database's schema.
+        """
         while True:
             host = socket.gethostname()
             identity = worker_id(host, os.getpid(), secrets.token_hex(8))
@@ -52,12 +59,37 @@ class Worker:
                     group.create_task(self._claim(identity, lease, group))
             except* WorkerLost as lost:
                 log.warning("worker %s lost its leases and starts anew: %s", identity, lost.exceptions[0])
+            except* SchemaMismatch:
+                raise  # for good: nothing that this version does will change it
             except* StoreError as away:
                 log.warning("worker %s cannot work: %s", identity, away.exceptions[0])
                 await asyncio.sleep(1.0)
             finally:
                 self._runs.clear()
+                self._note_idle()
                 await self._deregister(identity)
+
+    async def drain(self) -> None:
+        """Stops claiming and waits, within `drain_seconds`, until each run has reached a boundary and is handed back.
+
+        `run` goes on, holding what did not get there in time; it is for the caller to cancel.
+        """
+        self._draining = True
+        held = len(self._runs)
+        for _, control in list(self._runs.values()):
+            control.drain()
+        self._note_idle()
+        try:
+            async with asyncio.timeout(self._settings.drain_seconds):
+                await self._idle.wait()
+        except TimeoutError:
+            log.warning("%d runs did not reach a boundary in time; what is under way will be repeated", len(self._runs))
+        else:
+            log.info("drained: %d runs were handed back", held)
+
+    def _note_idle(self) -> None:
+        if self._draining and not self._runs:
+            self._idle.set()
 
     async def _deregister(self, identity: UUID) -> None:
         try:
@@ -69,7 +101,8 @@ class Worker:
     async def _heartbeat(self, identity: UUID, lease: LocalLease) -> None:
         """Beats when it is due, and between when something may have changed.
 
-        Runs are handed back when it is due only: one that fails at once would else go round without a pause.
+        Runs are handed back when it is due only: one that fails at once would else go round without a pause. While
+        the worker drains it takes none back, so they are handed back at once.
         """
         seconds, clock = self._settings.heartbeat_seconds, asyncio.get_running_loop().time
         due = clock() + seconds
@@ -80,8 +113,8 @@ class Worker:
             except TimeoutError:
                 pass
             self._beat_now.clear()
-            hand_back = clock() >= due
-            if hand_back:
+            hand_back = self._draining or clock() >= due
+            if clock() >= due:
                 due = clock() + seconds
             try:
                 async with self._claiming, asyncio.timeout(seconds):
@@ -107,7 +140,7 @@ class Worker:
         while True:
             self._wake.clear()
             try:
-                free = self._settings.places - len(self._runs)
+                free = 0 if self._draining else self._settings.places - len(self._runs)
                 # No longer than a heartbeat may wait for its turn; what was claimed unheard is handed back.
                 async with self._claiming, asyncio.timeout(self._settings.heartbeat_seconds):
                     for claimed in await self._claims.claim(identity, free, self._settings.global_limit):
@@ -132,9 +165,12 @@ class Worker:
             finally:
                 if self._runs.get(claimed.id) == (claimed.attempt, control):  # else it was claimed again meanwhile
                     del self._runs[claimed.id]
+                self._note_idle()
                 self._wake.set()
 
         log.info("run of %s/%s claimed (attempt %d)", claimed.namespace, claimed.name, claimed.attempt)
         control = RunControl(lease, claimed.desired_state)
         self._runs[claimed.id] = (claimed.attempt, control)
         control.task = group.create_task(run(), name=f"run {claimed.id}")
+        if self._draining:  # the claim was under way
+            control.drain()

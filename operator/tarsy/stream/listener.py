@@ -131,7 +131,8 @@ class Listener:
             except TimeoutError:
                 pass
             try:
-                await connection.execute("SELECT 1", timeout=self._check)
+                if await connection.fetchval("SELECT pg_is_in_recovery()", timeout=self._check):
+                    return  # demoted: what is sent now is sent by another server
             except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
                 return
 

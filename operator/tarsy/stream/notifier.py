@@ -1,17 +1,20 @@
 """Sends wake-ups: one task a process, after the commits they are about.
 
-`notify` is a plain function that never waits: what is asked for twice before the task comes round is sent once. The
+`notify` is a plain function that never waits: what is asked for twice before the task comes round is sent once, and
+what only says that a run went on waits for more of its kind, since who reads it looks a few times a second at most. The
 heap of what is unsent is bounded; above the bound a channel's wake-ups become one without a payload, which wakes
 every reader of the channel. What cannot be sent is dropped with a log line: readers poll.
 """
 
 import asyncio
+import contextlib
 
 import asyncpg
 import structlog
 
 from tarsy.store.database import call
 from tarsy.store.errors import StoreError
+from tarsy.store.wakeups import RUN_CHANNEL
 
 _SEND = "SELECT pg_notify(channel, payload) FROM unnest($1::text[], $2::text[]) AS wake (channel, payload)"
 _log = structlog.get_logger(__name__)
@@ -20,18 +23,23 @@ _log = structlog.get_logger(__name__)
 class Notifier:
     """Coalesces wake-ups and sends them from `run`."""
 
-    def __init__(self, pool: asyncpg.Pool, *, pause_seconds: float = 0.02, bound: int = 1000) -> None:
+    def __init__(
+        self, pool: asyncpg.Pool, *, pause_seconds: float = 0.02, progress_seconds: float = 0.1, bound: int = 1000
+    ) -> None:
         """
         Args:
             pool: from `open_pool`.
             pause_seconds: how long wake-ups are gathered after a batch was sent.
+            progress_seconds: how long in all while there are only those of runs that went on.
             bound: unsent wake-ups at most.
         """
         self._pool = pool
         self._pause = pause_seconds
+        self._progress = max(0.0, progress_seconds - pause_seconds)
         self._bound = bound
         self._unsent: dict[tuple[str, str], None] = {}
         self._some = asyncio.Event()
+        self._urgent = asyncio.Event()
 
     def notify(self, channel: str, payload: str = "") -> None:
         """Asks for a wake-up; neither waits nor raises. To be called in the loop of `run`."""
@@ -40,6 +48,8 @@ class Notifier:
             payload = ""
         self._unsent[channel, payload] = None
         self._some.set()
+        if channel != RUN_CHANNEL:
+            self._urgent.set()
 
     async def run(self) -> None:
         """Sends until it is cancelled; then what is unsent is sent, if Postgres answers at once."""
@@ -48,6 +58,9 @@ class Notifier:
                 await self._some.wait()
                 await self._send()
                 await asyncio.sleep(self._pause)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._progress):
+                        await self._urgent.wait()
         finally:
             if self._unsent:
                 await self._send()
@@ -55,6 +68,7 @@ class Notifier:
     async def _send(self) -> None:
         batch, self._unsent = list(self._unsent), {}
         self._some.clear()
+        self._urgent.clear()
 
         async def send(connection: asyncpg.Connection) -> None:
             await connection.execute(_SEND, [channel for channel, _ in batch], [payload for _, payload in batch])

@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from tarsy.cli.usage import cost_text, seconds_of, table
+from tarsy.cli.usage import cost_text, table
 from tarsy.store.reads import UsageSum
 
 
@@ -23,19 +23,6 @@ def used(name: str = "gpt-5", cost: str | None = "0.5", **changes: int) -> Usage
         "calls_of_unknown_cost": 0,
     }
     return UsageSum(name=name, cost_usd=None if cost is None else Decimal(cost), **(counts | changes))
-
-
-@pytest.mark.parametrize(
-    ("span", "seconds"), [("30s", 30), ("5m", 300), ("2h", 7200), ("7d", 604_800), ("1w", 604_800)]
-)
-def test_a_span_is_a_number_with_its_unit(span: str, seconds: float) -> None:
-    assert seconds_of(span) == seconds
-
-
-@pytest.mark.parametrize("span", ["", "7", "d", "0d", "-1d", "1y", "1d2h", "7 d"])
-def test_what_is_no_span_is_refused_with_an_example(span: str) -> None:
-    with pytest.raises(ValueError, match="as in 7d"):
-        seconds_of(span)
 
 
 @pytest.mark.parametrize(

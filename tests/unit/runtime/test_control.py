@@ -1,6 +1,7 @@
 """The lease as a process may believe in it, and what the world wants of a run."""
 
 import asyncio
+from uuid import UUID
 
 import pytest
 
@@ -87,3 +88,79 @@ async def test_a_run_that_is_lost_is_stopped_and_may_not_act() -> None:
 def test_settings_that_cannot_work_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError):
         WorkerSettings(**bad)  # type: ignore[arg-type]
+
+
+class Run:
+    """A run with its control, which does `steps` of an execution, one after the other, as the test lets them end."""
+
+    def __init__(self, *steps: int) -> None:
+        self.control = RunControl(LocalLease(15.0), DesiredState.RUNNING)
+        self.begun: list[int] = []
+        self.may_end = asyncio.Event()
+        self.control.task = asyncio.create_task(self._do(steps))
+
+    async def _do(self, steps: tuple[int, ...]) -> None:
+        for step in steps:
+            await self.control.begin(uuid(step), uuid(0))
+            self.begun.append(step)
+            await self.may_end.wait()
+            self.control.end(uuid(step))
+
+    @property
+    async def stopped(self) -> bool:
+        """Whether it was stopped, as far as it goes by itself."""
+        assert self.control.task is not None
+        await asyncio.wait([self.control.task], timeout=0.01)
+        return self.control.task.cancelled()
+
+
+def uuid(number: int) -> UUID:
+    return UUID(int=number)
+
+
+async def test_a_draining_run_is_stopped_at_once_where_no_step_is_under_way() -> None:
+    run = Run()
+    run.control.task = asyncio.create_task(asyncio.sleep(60))
+
+    run.control.drain()
+
+    assert await run.stopped
+
+
+async def test_a_draining_run_ends_its_step_and_begins_no_other() -> None:
+    run = Run(1, 2)
+    assert not await run.stopped
+    run.control.drain()
+    assert not await run.stopped
+    run.may_end.set()
+
+    assert await run.stopped
+    assert run.begun == [1]
+
+
+async def test_a_draining_run_waits_for_all_of_its_agents() -> None:
+    run = Run(1)
+    await run.control.begin(uuid(7), uuid(70))  # another agent's
+    assert not await run.stopped
+    run.control.drain()
+    run.may_end.set()
+    assert not run.control.task.cancelling() if run.control.task else True
+    run.control.task = asyncio.create_task(asyncio.sleep(60))
+    assert not await run.stopped
+
+    run.control.end(uuid(70))  # with its execution end all of its steps
+
+    assert await run.stopped
+
+
+async def test_the_end_of_a_run_is_written_although_its_worker_drains() -> None:
+    run = Run(1)
+    run.control.drain()
+    assert await run.stopped
+    run.control.task = asyncio.create_task(asyncio.sleep(60))
+
+    run.control.hold(uuid(9), uuid(9))
+    run.control.drain()
+
+    assert not await run.stopped
+    run.control.task.cancel()

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
 from tarsy.engine.investigation import Investigation
 from tarsy.engine.ports import World
 from tarsy.llm.scripted import Answer
+from tarsy.plan.model import CustomMask, MaskingPlan
 from tarsy.record.run import DesiredState, LeaseLost, RunOutcome, State
 from tarsy.runtime import run as run_module
 from tarsy.runtime.control import LocalLease, RunControl
@@ -34,10 +36,11 @@ class Stage:
         self.queue = FakeQueue()
         self.models = ScriptedModels({})
         self.record = Record()
+        self.change: dict[str, object] = {}
         self.control = RunControl(LocalLease(1e9), DesiredState.RUNNING)
         if engine is not None:
             monkeypatch.setattr(run_module, "investigate", engine)
-        monkeypatch.setattr(run_module, "RunWriter", lambda *_, **__: MemoryRecorder(self.record))
+        monkeypatch.setattr(run_module, "BoundaryWriter", lambda *_, **__: MemoryRecorder(self.record))
 
     async def run(self, *, seconds: float = 600.0) -> RunOutcome | None:
         """What was written at the end."""
@@ -51,7 +54,9 @@ class Stage:
             lambda *_: None,
             clock=loop.time,
         )
-        await runner.run(self.queue.claimed(1), self.control)
+        claimed = self.queue.claimed(1)
+        claimed = replace(claimed, plan=claimed.plan.model_copy(update=self.change))
+        await runner.run(claimed, self.control)
         return self.queue.ended.get(run_id(1))
 
     async def during(self, change: Callable[[], None], *, seconds: float = 600.0) -> RunOutcome | None:
@@ -79,6 +84,31 @@ def test_the_engine_runs_and_its_outcome_is_written(monkeypatch: pytest.MonkeyPa
     outcome = in_virtual_time(s.run())
 
     assert outcome is not None and outcome.final_analysis == "it broke"
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        (None, "badge 123, password: [MASKED_PASSWORD]"),
+        (MaskingPlan(enabled=False), "badge 123, password: hunter2-and-more"),
+        (
+            MaskingPlan(groups=(), patterns=(), custom=(CustomMask(name="b", pattern="[0-9]{3}", replacement="[B]"),)),
+            "badge [B], password: hunter2-and-more",
+        ),
+        (MaskingPlan(groups=("nosuch",)), "badge 123, password: [MASKED_PASSWORD]"),
+    ],
+    ids=["by default", "off", "own", "unusable"],
+)
+def test_what_models_say_is_masked_as_the_plan_says(
+    monkeypatch: pytest.MonkeyPatch, setting: MaskingPlan | None, told: str
+) -> None:
+    s = Stage(monkeypatch)
+    s.models = ScriptedModels({"triage": [Answer("badge 123, password: hunter2-and-more")]})
+    s.change = {"model_output_masking": setting}
+
+    outcome = in_virtual_time(s.run())
+
+    assert outcome is not None and outcome.final_analysis == told
 
 
 def test_the_deadline_ends_the_run_as_timed_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from uuid import UUID
 
 from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.runtime.control import RunControl
@@ -371,3 +372,99 @@ def test_a_run_whose_record_always_refuses_is_not_tried_in_a_tight_loop() -> Non
 
     in_virtual_time(main())
     assert len(house.runner.seen) <= 25
+
+
+class Draining(House):
+    """A worker whose runs are each in a step, until `ends`, and which is told to drain after 3 seconds."""
+
+    def __init__(self, *waiting: int, ends: dict[str, float], drain_seconds: float = 20.0) -> None:
+        super().__init__(*waiting)
+        self.settings = WorkerSettings(drain_seconds=drain_seconds)
+        self.runner.act = self.step
+        self.ends = ends
+        self.stopped: dict[str, float] = {}
+
+    async def step(self, claimed: ClaimedRun, control: RunControl) -> None:
+        clock = asyncio.get_running_loop().time
+        try:
+            if claimed.name in self.ends:
+                await control.begin(claimed.id, claimed.id)
+                await asyncio.sleep(self.ends[claimed.name] - clock())
+                control.end(claimed.id)
+            await self.hang(claimed, control)
+        finally:
+            self.stopped[claimed.name] = clock()
+
+    def drain(self) -> float:
+        """When it was drained; then it is cancelled, as by its process."""
+
+        async def main() -> float:
+            worker = Worker(self.queue, self.runner, self.settings, self.wake)  # type: ignore[arg-type]
+            self.task = asyncio.create_task(worker.run())
+            await asyncio.sleep(3)
+            self.queue.waiting.append(99)
+            self.wake.set()
+            await worker.drain()
+            drained = asyncio.get_running_loop().time()
+            self.held = dict(self.queue.leases)
+            await self.stop()
+            return drained
+
+        return in_virtual_time(main())
+
+
+def test_draining_claims_nothing_more_and_stops_each_run_when_its_step_has_ended() -> None:
+    house = Draining(1, 2, 3, ends={"inv-1": 5.0, "inv-2": 8.0})
+
+    assert house.drain() == 8.0
+    assert house.stopped == {"inv-3": 3.0, "inv-1": 5.0, "inv-2": 8.0}
+    assert [name for name, _ in house.runner.seen] == ["inv-1", "inv-2", "inv-3"]
+    assert house.queue.leases == {}
+
+
+def test_what_has_reached_a_boundary_is_handed_back_while_others_are_waited_for() -> None:
+    house = Draining(1, 2, ends={"inv-1": 4.0, "inv-2": 20.0})
+
+    house.drain()
+
+    assert (run_id(1), 1) in house.queue.released
+
+
+def test_draining_ends_when_its_time_is_over_and_what_is_under_way_is_stopped() -> None:
+    house = Draining(1, 2, ends={"inv-1": 4.0, "inv-2": 500.0}, drain_seconds=10.0)
+
+    assert house.drain() == 13.0
+    assert house.stopped == {"inv-1": 4.0, "inv-2": 13.0}
+    assert list(house.held) == [run_id(2)]
+    assert house.queue.leases == {}
+
+
+def test_a_worker_with_nothing_to_do_is_drained_at_once() -> None:
+    assert Draining(ends={}).drain() == 3.0
+
+
+def test_a_run_whose_claim_was_under_way_when_draining_began_is_handed_back() -> None:
+    house = Draining(ends={})
+    original = house.queue.claim
+
+    async def slow(worker: UUID, free: int, global_limit: int) -> list[ClaimedRun]:
+        if free and house.queue.waiting:
+            await asyncio.sleep(1)
+        return await original(worker, free, global_limit)
+
+    house.queue.claim = slow  # type: ignore[method-assign]
+
+    async def main() -> None:
+        worker = Worker(house.queue, house.runner, house.settings, house.wake)  # type: ignore[arg-type]
+        house.task = asyncio.create_task(worker.run())
+        await asyncio.sleep(3)
+        house.queue.waiting.append(1)
+        house.wake.set()
+        await asyncio.sleep(0.5)
+        await worker.drain()
+        await asyncio.sleep(2)
+        await house.stop()
+
+    in_virtual_time(main())
+    assert house.queue.leases == {} and house.queue.ended == {}
+    assert house.runner.now == {}

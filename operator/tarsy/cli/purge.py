@@ -1,0 +1,76 @@
+"""`tarsy purge`: deletes old records, or says which it would delete.
+
+The operator does the same by itself, by its `--retention`; this is for those who want less kept now, or for one
+namespace. What was deleted when the command is interrupted stays deleted; called again, it goes on.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tarsy.store.database import open_pool
+from tarsy.store.migrate import require_current
+from tarsy.store.retention import OldRecords, Retention
+
+
+async def purge_records(
+    database_url: str, seconds: float, older_than: str, namespaces: Sequence[str], *, dry_run: bool, output: str
+) -> int:
+    """Deletes, or only shows, the records of runs that ended more than `seconds` ago; returns the exit status.
+
+    Raises:
+        StoreError: the record cannot be read or written, or its schema is not this version's.
+    """
+    pool = await open_pool(database_url, max_size=1, application="tarsy purge")
+    try:
+        await require_current(pool)
+        retention = Retention(pool)
+        old = await retention.survey(seconds, namespaces)
+        deleted = {} if dry_run else await retention.purge(seconds, namespaces)
+    finally:
+        await pool.close()
+    counts = {item.namespace: item.investigations for item in old} if dry_run else deleted
+    if output == "json":
+        sys.stdout.write(json.dumps(_plain(old, counts, older_than, dry_run), indent=2) + "\n")
+        return 0
+    console = Console()
+    if not counts:
+        console.print(f"No record is of a run that ended more than {older_than} ago.")
+        return 0
+    console.print(table(old, counts, dry_run))
+    return 0
+
+
+def table(old: Sequence[OldRecords], counts: Mapping[str, int], dry_run: bool) -> Table:
+    """What was deleted, or would be, for people, with its total."""
+    made = Table(box=None, pad_edge=False, header_style="bold", show_footer=len(counts) > 1)
+    made.add_column("Namespace", footer="total", overflow="fold")
+    made.add_column("Would be deleted" if dry_run else "Deleted", footer=f"{sum(counts.values()):,}", justify="right")
+    made.add_column("Oldest run ended")
+    made.add_column("Newest run ended")
+    for item in old:
+        ends = (f"{end.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z" for end in (item.oldest, item.newest))
+        made.add_row(item.namespace, f"{counts.get(item.namespace, 0):,}", *ends)
+    return made
+
+
+def _plain(old: Sequence[OldRecords], counts: Mapping[str, int], older_than: str, dry_run: bool) -> dict[str, Any]:
+    return {
+        "olderThan": older_than,
+        "dryRun": dry_run,
+        "investigations": sum(counts.values()),
+        "items": [
+            {
+                "namespace": item.namespace,
+                "investigations": counts.get(item.namespace, 0),
+                "oldest": item.oldest.astimezone(UTC).isoformat(),
+                "newest": item.newest.astimezone(UTC).isoformat(),
+            }
+            for item in old
+        ],
+    }

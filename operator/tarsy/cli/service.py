@@ -1,0 +1,199 @@
+"""What the long-running processes of this project have in common: signals, health, and what they stand on.
+
+Postgres and the Kubernetes API may be away at start: both are waited for, with a line in the log, because a pod that
+restarts in circles helps nobody. Readiness is served on HTTP from the first moment. The first SIGTERM or SIGINT asks a
+process to stop in order, for which it takes its time; the second one asks it to hurry.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import asyncpg
+from aiohttp import web
+
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.credentials import Secrets
+from tarsy.kube.values import Values
+from tarsy.llm.registry import ModelRegistry, build_client
+from tarsy.masking import Maskers, default_masker
+from tarsy.mcp.toolbox import McpToolboxes
+from tarsy.observe.counters import Counters
+from tarsy.store.database import open_pool
+from tarsy.store.errors import StoreUnavailable
+from tarsy.store.migrate import migrate
+from tarsy.stream.listener import Listener
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """What every process is told.
+
+    `listen_url` is for LISTEN, where `database_url` leads to a transaction pooler. `stdio_tools` lets MCPServers run
+    commands in this process's container: for one machine only. LLMProviders of the namespaces in
+    `workload_identity_for` may use the pods' own identity with Google. `health_port` 0 takes a free one.
+    """
+
+    database_url: str
+    listen_url: str | None = None
+    kubeconfig: str | None = None
+    context: str | None = None
+    stdio_tools: bool = False
+    workload_identity_for: tuple[str, ...] = ()
+    health_host: str = "0.0.0.0"
+    health_port: int = 8080
+
+
+class Shutdown:
+    """How a process is asked to end; `drain` is what it does first, unless it shall hurry."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.hurry = asyncio.Event()
+        self.drain: Callable[[], Awaitable[None]] | None = None
+
+    def signal(self) -> None:
+        """SIGTERM or SIGINT came."""
+        (self.hurry if self.asked.is_set() else self.asked).set()
+
+    async def over(self) -> None:
+        """Returns when the process shall end now: asked to, and drained or told to hurry."""
+        await self.asked.wait()
+        if self.drain is None:
+            return
+        log.info("stopping: waiting for runs to reach a boundary; a second signal ends this at once")
+        drained, hurried = asyncio.ensure_future(self.drain()), asyncio.create_task(self.hurry.wait())
+        try:
+            await asyncio.wait({drained, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (drained, hurried):
+                task.cancel()
+            await asyncio.wait({drained, hurried})
+        if not drained.cancelled():
+            drained.result()
+
+
+async def until_stopped(main: Callable[[Shutdown], Awaitable[None]]) -> None:
+    """Runs `main` until it ends or the process is asked to; then it is cancelled. Raises what it raises."""
+    shutdown = Shutdown()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, shutdown.signal)
+    work, over = asyncio.ensure_future(main(shutdown)), asyncio.create_task(shutdown.over())
+    try:
+        await asyncio.wait({work, over}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (over, work):
+            task.cancel()
+        await asyncio.wait({over, work})
+    for task in (work, over):
+        if not task.cancelled():
+            task.result()
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a process stands on. `ready` is to be called when it works."""
+
+    pool: asyncpg.Pool
+    client: KubeClient
+    secrets: Secrets
+    models: ModelRegistry
+    toolboxes: McpToolboxes
+    counters: Counters
+    ready: Callable[[], None]
+
+
+@contextlib.asynccontextmanager
+async def connected(settings: ServiceSettings, shutdown: Shutdown, name: str) -> AsyncIterator[World]:
+    """Waits for Postgres and the Kubernetes API, migrates, and opens what runs need; closes it at the end.
+
+    Args:
+        settings: where everything is.
+        shutdown: makes the process unready when it is asked to end.
+        name: of the process, for `pg_stat_activity`.
+
+    Raises:
+        StoreError: the database cannot be used (wrong credentials, a newer schema).
+        ApiError: there is no usable configuration of a cluster.
+    """
+    started, counters = asyncio.Event(), Counters()
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(_health(settings, started, shutdown, counters))
+        application = f"{name} {os.getpid()}"
+        pool = await _patiently(
+            "Postgres", lambda: open_pool(settings.database_url, min_size=2, max_size=20, application=application)
+        )
+        stack.push_async_callback(pool.close)
+        await _patiently("Postgres", lambda: migrate(pool))
+        client = await stack.enter_async_context(await KubeClient.load(settings.kubeconfig, settings.context))
+        await _patiently("the Kubernetes API", client.version)
+        secrets = Secrets(client)
+        models = ModelRegistry(secrets, build=partial(build_client, lent_to=settings.workload_identity_for))
+        stack.push_async_callback(models.aclose)
+        toolboxes = McpToolboxes(
+            Values(client, secrets), mask=default_masker().mask, mask_of=Maskers().of, allow_stdio=settings.stdio_tools
+        )
+        yield World(pool, client, secrets, models, toolboxes, counters, started.set)
+
+
+async def pass_on(listener: Listener, channel: str, event: asyncio.Event) -> None:
+    """Sets `event` at each wake-up of a channel, and at each poll interval without one."""
+    with listener.subscribe(channel) as subscription:
+        while True:
+            await subscription.wait()
+            event.set()
+
+
+async def _patiently(what: str, attempt: Callable[[], Awaitable[T]]) -> T:
+    """Tries until it works; only what may pass is tried again."""
+    delay = 0.5
+    while True:
+        try:
+            return await attempt()
+        except StoreUnavailable as error:
+            log.warning("waiting for %s: %s", what, error)
+        except ApiError as error:
+            if not error.transient or error.reason == "NoConfiguration":
+                raise
+            log.warning("waiting for %s: %s", what, error.message)
+        await asyncio.sleep(delay)
+        delay = min(delay * 2, 10.0)
+
+
+@contextlib.asynccontextmanager
+async def _health(
+    settings: ServiceSettings, started: asyncio.Event, shutdown: Shutdown, counters: Counters
+) -> AsyncIterator[None]:
+    async def alive(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def is_ready(_: web.Request) -> web.Response:
+        if shutdown.asked.is_set():
+            return web.Response(text="stopping", status=503)
+        return web.Response(text="ready") if started.is_set() else web.Response(text="starting", status=503)
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(text=counters.text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    app = web.Application()
+    app.router.add_get("/healthz", alive)
+    app.router.add_get("/readyz", is_ready)
+    app.router.add_get("/metrics", metrics)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, settings.health_host, settings.health_port)
+    try:
+        await site.start()
+        yield
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,79 @@
+"""The worker process: claims and runs investigations, and nothing else; any number of them, beside any operator.
+
+It writes nothing to the Kubernetes API and watches nothing there: what it reads are the Secrets that plans name. What
+was accepted, by whichever operator, it finds in Postgres.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import asyncpg
+
+from tarsy.cli.service import ServiceSettings, Shutdown, connected, pass_on, until_stopped
+from tarsy.engine.ports import Toolboxes
+from tarsy.runtime.run import Runner
+from tarsy.runtime.settings import WorkerSettings
+from tarsy.runtime.turnstile import SharedModels, Turnstiles
+from tarsy.runtime.worker import Worker
+from tarsy.store.claims import Claims
+from tarsy.store.runs import Runs
+from tarsy.store.slots import ProviderSlots
+from tarsy.store.wakeups import QUEUE_CHANNEL, TURN_CHANNEL, Notify
+from tarsy.stream.listener import Listener
+from tarsy.stream.notifier import Notifier
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerProcessSettings(ServiceSettings):
+    """How a worker process runs."""
+
+    worker: WorkerSettings = field(default_factory=WorkerSettings)
+
+
+async def work(settings: WorkerProcessSettings) -> None:
+    """Runs a worker until SIGTERM or SIGINT; then it hands its runs back.
+
+    Raises:
+        StoreError: the database cannot be used (wrong credentials, a newer schema).
+        ApiError: there is no usable configuration of a cluster.
+    """
+
+    async def main(shutdown: Shutdown) -> None:
+        async with connected(settings, shutdown, "tarsy worker") as world:
+            pool = world.pool
+            notifier, wake = Notifier(pool), asyncio.Event()
+            listener = Listener(settings.listen_url or settings.database_url, (QUEUE_CHANNEL, TURN_CHANNEL))
+            turnstiles = Turnstiles(ProviderSlots(pool, notifier.notify), listener.subscribe)
+            worker = new_worker(settings.worker, pool, world.models, world.toolboxes, notifier.notify, wake, turnstiles)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(notifier.run())
+                group.create_task(listener.run())
+                group.create_task(pass_on(listener, QUEUE_CHANNEL, wake))
+                group.create_task(turnstiles.run())
+                group.create_task(worker.run())
+                shutdown.drain = worker.drain
+                world.ready()
+
+    await until_stopped(main)
+
+
+def new_worker(
+    settings: WorkerSettings,
+    pool: asyncpg.Pool,
+    models: SharedModels,
+    toolboxes: Toolboxes,
+    notify: Notify,
+    wake: asyncio.Event,
+    turnstiles: Turnstiles,
+) -> Worker:
+    """A worker on a migrated database; `wake` is set by whoever hears that something may be claimable."""
+    runner = Runner(
+        pool,
+        Runs(pool, notify),
+        models,
+        toolboxes,
+        notify,
+        grace_seconds=settings.finish_grace_seconds,
+        turnstiles=turnstiles,
+    )
+    return Worker(Claims(pool, notify), runner, settings, wake)

@@ -1,0 +1,91 @@
+"""The writer that tells a run's control what is under way."""
+
+import asyncio
+import inspect
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tarsy.record.run import DesiredState
+from tarsy.runtime.boundaries import BoundaryWriter
+from tarsy.runtime.control import LocalLease, RunControl
+from tarsy.store.writer import RunWriter
+
+AGENT, OTHER, MODEL_CALL, TOOL_CALL = (UUID(int=number) for number in range(4))
+BEGIN = {"model_call_started": MODEL_CALL, "tool_call_started": TOOL_CALL}
+END: dict[str, tuple[Any, ...]] = {
+    "model_call_finished": (SimpleNamespace(id=MODEL_CALL),),
+    "tool_call_finished": (SimpleNamespace(id=TOOL_CALL),),
+    "tool_call_answered": (TOOL_CALL, "result", 1),
+}
+
+
+class Book:
+    """A writer that writes into a list, and the task of its run."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.written: list[str] = []
+        for name in (*BEGIN, *END, "finish_execution"):
+            monkeypatch.setattr(RunWriter, name, self._writing(name))
+        self.control = RunControl(LocalLease(60.0), DesiredState.RUNNING)
+        self.control.task = asyncio.create_task(asyncio.Event().wait())  # type: ignore[assignment,arg-type]
+        self.writer = BoundaryWriter(None, OTHER, 1, self.control, remaining=lambda: 1.0, notify=lambda *_: None)
+
+    def _writing(self, name: str) -> Any:
+        async def write(_: RunWriter, *__: Any) -> None:
+            await asyncio.sleep(0)
+            self.written.append(name)
+
+        return write
+
+    async def stopped(self) -> bool:
+        assert self.control.task is not None
+        await asyncio.wait([self.control.task], timeout=0.01)
+        return self.control.task.cancelled()
+
+
+def test_every_step_that_begins_or_ends_outside_is_told_of() -> None:
+    steps = {
+        name
+        for name, _ in inspect.getmembers(RunWriter, inspect.iscoroutinefunction)
+        if name.startswith(("model_call_", "tool_call_"))
+    }
+    assert steps == {*BEGIN, *END}
+    assert steps <= set(vars(BoundaryWriter))
+
+
+@pytest.mark.parametrize("begin", BEGIN)
+async def test_a_draining_run_writes_no_step_as_begun(monkeypatch: pytest.MonkeyPatch, begin: str) -> None:
+    book = Book(monkeypatch)
+    book.control.drain()
+    step = asyncio.create_task(getattr(book.writer, begin)(SimpleNamespace(id=BEGIN[begin], execution=AGENT)))
+
+    assert await book.stopped()
+    assert not step.done() and book.written == []
+    step.cancel()
+
+
+@pytest.mark.parametrize("end", END)
+async def test_a_draining_run_is_stopped_once_its_step_is_on_record(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    book = Book(monkeypatch)
+    begin = "model_call_started" if end.startswith("model") else "tool_call_started"
+    await getattr(book.writer, begin)(SimpleNamespace(id=BEGIN[begin], execution=AGENT))
+    book.control.drain()
+    assert not await book.stopped()
+
+    await getattr(book.writer, end)(*END[end])
+
+    assert book.written == [begin, end]
+    assert await book.stopped()
+
+
+async def test_an_execution_that_ends_has_nothing_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    book = Book(monkeypatch)
+    await book.writer.model_call_started(SimpleNamespace(id=MODEL_CALL, execution=AGENT))  # type: ignore[arg-type]
+    book.control.drain()
+
+    await book.writer.finish_execution(SimpleNamespace(execution=AGENT))  # type: ignore[arg-type]
+
+    assert await book.stopped()
