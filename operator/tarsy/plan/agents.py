@@ -15,6 +15,7 @@ from tarsy.plan.levels import Level, Scope, last_filled, last_set
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import AgentPlan, ServerPlan, Strategy
 from tarsy.plan.parts import server_plan
+from tarsy.plan.policy import ToolPolicy, stricter
 from tarsy.plan.providers import Choice, Fallbacks, Providers, Work
 from tarsy.plan.scope import admits
 from tarsy.resources.v1alpha1.agent import Agent, AgentSpec
@@ -69,7 +70,9 @@ class Agents:
         )
         found: Servers = ((), None)
         if _strategy(strategy) not in builtin.STRATEGIES_WITHOUT_TOOLS:
-            found = self._brought or self._servers(
+            policy = stricter(spec.tool_policy)
+            found = self._brought_under(policy) or self._servers(
+                policy,
                 (spec.mcp_servers, at_agent / "mcpServers"),
                 (scope.chain.mcp_servers, scope.at_chain / "mcpServers"),
                 (stage.mcp_servers, at / "mcpServers"),
@@ -154,14 +157,15 @@ class Agents:
         )
         found: Servers = ((), None)
         if _strategy(strategy) not in builtin.STRATEGIES_WITHOUT_TOOLS:
-            union = union_of(members)
-            found = self._brought or self._servers(
+            policy, union = stricter(spec.tool_policy), union_of(members)
+            found = self._brought_under(policy) or self._servers(
+                policy,
                 (spec.mcp_servers if not union else None, at_agent / "mcpServers"),
                 (scope.chain.mcp_servers, scope.at_chain / "mcpServers"),
                 (settings.mcp_servers, at / "mcpServers"),
             )
             if not found[0]:
-                found = (union, scope.at_chain / "stages" if union else None)
+                found = (held_to(policy, union), scope.at_chain / "stages" if union else None)
         choice = self._providers.choose((settings.llm_provider, at / "llmProvider"))
         name = builtin.CHAT_AGENT if agent is None else agent.metadata.name
         # A named agent that is not there was reported; the rest is made all the same, which finds its errors too.
@@ -189,6 +193,7 @@ class Agents:
         wish = (agent.spec.native_tools, At.of(agent) / "nativeTools") if agent else (None, choice.at)
         work = self._providers.work(choice, how, wish, bool(servers[0]))
         change = self._providers.fallback(work, *fallback)
+        summarizer = self._providers.summarizer() if servers[0] else None
         if not wanted:
             return None
         if agent is not None:
@@ -205,16 +210,23 @@ class Agents:
             native_tools=tuple(work.native_tools),
             fallback=change.plans,
             fallback_skipped=change.skipped,
+            summarizer=summarizer.used_by(Strategy.SINGLE_CALL) if summarizer else None,
         )
         origins = _origins(at_strategy, choice, iterations if tools else None, servers, work, change)
+        if summarizer is not None:
+            origins["summarizer"] = summarizer.at
         return Made(plan, origins)
 
-    def _servers(self, *levels: Level[tuple[McpSelection, ...]]) -> Servers:
+    def _servers(self, policy: ToolPolicy, *levels: Level[tuple[McpSelection, ...]]) -> Servers:
         chosen = last_filled(*levels)
         if chosen is None:
             return (), None
         selections, at = chosen
-        return servers(selections, at, (at.namespace,), self._look), at
+        return servers(selections, at, (at.namespace,), self._look, policy), at
+
+    def _brought_under(self, policy: ToolPolicy) -> Servers | None:
+        """What the alert brought, under the policy of an agent."""
+        return (held_to(policy, self._brought[0]), self._brought[1]) if self._brought else None
 
     def _own_or_shared(self, name: str | None, builtin_name: str, at: At) -> Agent | None:
         """The Agent a field names; one with the name of the built-in may also be the library's, or not be at all."""
@@ -252,25 +264,39 @@ def _origins(
     return {name: at for name, at in fields.items() if at is not None}
 
 
-def servers(selections: Sequence[McpSelection], at: At, path: Sequence[str], look: Lookup) -> tuple[ServerPlan, ...]:
-    """The servers that field `at` selects, each from the first namespace of `path` that has it."""
+def servers(
+    selections: Sequence[McpSelection], at: At, path: Sequence[str], look: Lookup, policy: ToolPolicy = ToolPolicy.ALL
+) -> tuple[ServerPlan, ...]:
+    """The servers that field `at` selects, each from the first namespace of `path` that has it.
+
+    `policy` is that of the agent they are for; All while no agent is known.
+    """
     plans: list[ServerPlan] = []
     for index, selection in enumerate(selections):
         server = look.shared(MCPServer, path, selection.name, at[index] / "name")
         if server is not None:
-            look.tools_exist(server, selection, at[index])
+            look.tools_exist(server, selection, at[index], policy)
             plans.append(server_plan(server, look.use(server), selection))
-    return tuple(plans)
+    return held_to(policy, plans)
+
+
+def held_to(policy: ToolPolicy, plans: Iterable[ServerPlan]) -> tuple[ServerPlan, ...]:
+    """The servers with the stricter of their policy and an agent's."""
+    return tuple(plan.model_copy(update={"policy": stricter(plan.policy, policy)}) for plan in plans)
 
 
 def union_of(members: Iterable[AgentPlan]) -> tuple[ServerPlan, ...]:
-    """The servers of several agents, each once, with all the tools that one of them may use of it."""
+    """The servers of several agents, each once, with all the tools that one of them may use of it.
+
+    Where one of them may change things, so may who gets the union, within a policy of its own (`held_to`).
+    """
     found: dict[str, ServerPlan] = {}
     for server in (server for member in members for server in member.servers):
         before = found.get(server.name)
         if before is None:
             found[server.name] = server
-        elif before.selected:
-            both = tuple(dict.fromkeys(before.selected + server.selected)) if server.selected else ()
-            found[server.name] = before.model_copy(update={"selected": both})
+            continue
+        either = ToolPolicy.ALL if ToolPolicy.ALL in (before.policy, server.policy) else ToolPolicy.READ_ONLY
+        selected = before.selected and server.selected and tuple(dict.fromkeys(before.selected + server.selected))
+        found[server.name] = before.model_copy(update={"selected": selected, "policy": either})
     return tuple(found.values())

@@ -51,8 +51,9 @@ def costs_are_known(agents: Iterable[AgentPlan], at_cost: At | None, look: Looku
     if at_cost is None:
         return
     for agent in agents:
-        for provider in (agent.provider, *(entry.provider for entry in agent.fallback)):
-            if provider.rates is None:
+        others = (*(entry.provider for entry in agent.fallback), agent.summarizer)
+        for provider in (agent.provider, *others):
+            if provider is not None and provider.rates is None:
                 look.report(
                     At(LLMProvider.KIND, provider.ref.namespace, provider.ref.name) / "rates",
                     f"is not set and the price of {provider.model} is not known, but {at_cost.kind} "

@@ -27,12 +27,12 @@ PROVIDER_BACKENDS: Final[Mapping[str, frozenset[Backend]]] = MappingProxyType(
         "google": frozenset({Backend.GOOGLE_NATIVE, Backend.LANGCHAIN}),
         "anthropic": frozenset({Backend.LANGCHAIN}),
         "xai": frozenset({Backend.LANGCHAIN}),
-        "vertexai": frozenset({Backend.LANGCHAIN}),
+        "vertexai": frozenset({Backend.GOOGLE_NATIVE, Backend.LANGCHAIN}),
     }
 )
 # The client for strategies of the langchain family that a type has when its provider names none.
 CLIENTS: Final[Mapping[str, Backend]] = MappingProxyType(
-    {"openai": Backend.OPENAI_NATIVE, "google": Backend.GOOGLE_NATIVE}
+    {"openai": Backend.OPENAI_NATIVE, "google": Backend.GOOGLE_NATIVE, "vertexai": Backend.GOOGLE_NATIVE}
 )
 # Native tools, in the order of a plan, with their fields in the objects. They need the google-native backend.
 NATIVE_TOOLS: Final[Mapping[str, str]] = MappingProxyType(

@@ -13,7 +13,8 @@ from tarsy.plan import builtin
 from tarsy.plan.catalog import Catalog
 from tarsy.plan.errors import At, PlanError
 from tarsy.plan.lookup import Lookup
-from tarsy.plan.model import SecretKey, Strategy
+from tarsy.plan.model import ConfigMapKey, SecretKey, Strategy
+from tarsy.plan.policy import ToolPolicy, names, stricter
 from tarsy.plan.select import claimants
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.agent import Agent
@@ -58,10 +59,25 @@ def secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
             values += [(item, (at / "transport" / "stdio" / "env")[n]) for n, item in enumerate(stdio.env)]
         if http is not None:
             values += [(item, (at / "transport" / "http" / "headers")[n]) for n, item in enumerate(http.headers)]
+            at_http = at / "transport" / "http"
+            if http.bearer_token_secret_ref is not None:
+                found.append((http.bearer_token_secret_ref, at_http / "bearerTokenSecretRef"))
+            if http.tls is not None and http.tls.ca_from.secret_key_ref is not None:
+                found.append((http.tls.ca_from.secret_key_ref, at_http / "tls" / "caFrom" / "secretKeyRef"))
         for item, field in values:
             if item.value_from is not None:
                 found.append((item.value_from.secret_key_ref, field / "valueFrom" / "secretKeyRef"))
     return [(SecretKey(namespace=at.namespace, name=ref.name, key=ref.key), field) for ref, field in found]
+
+
+def config_maps(obj: AnyResource) -> list[tuple[ConfigMapKey, At]]:
+    """The ConfigMap keys that `obj` names and that are fetched on use, each with its field."""
+    http = obj.spec.transport.http if isinstance(obj, MCPServer) else None
+    if http is None or http.tls is None or http.tls.ca_from.config_map_key_ref is None:
+        return []
+    at, ref = At.of(obj), http.tls.ca_from.config_map_key_ref
+    field = at / "transport" / "http" / "tls" / "caFrom" / "configMapKeyRef"
+    return [(ConfigMapKey(namespace=at.namespace, name=ref.name, key=ref.key), field)]
 
 
 def check(obj: AnyResource, catalog: Catalog) -> list[PlanError]:
@@ -76,7 +92,8 @@ def check(obj: AnyResource, catalog: Catalog) -> list[PlanError]:
             continue
         server = look.named(MCPServer, obj.metadata.namespace, named.name, named.at / "name")
         if server is not None:
-            look.tools_exist(server, named.selection, named.at)
+            policy = stricter(obj.spec.tool_policy) if isinstance(obj, Agent) else ToolPolicy.ALL
+            look.tools_exist(server, named.selection, named.at, policy)
     match obj:
         case Chain():
             _check_chain(obj, look)
@@ -84,12 +101,31 @@ def check(obj: AnyResource, catalog: Catalog) -> list[PlanError]:
             look.native_tools_exist(obj)
             look.thinking_fits(obj)
         case MCPServer():
-            allow, deny = obj.spec.tools.allow, obj.spec.tools.deny
-            if allow is not None and set(allow) <= set(deny):
-                look.report(At.of(obj) / "tools" / "deny", "leaves none of spec.tools.allow; deny fewer tools")
+            _check_tools(obj, look)
         case _:
             pass
     return list(look.errors)
+
+
+def _check_tools(server: MCPServer, look: Lookup) -> None:
+    """Reports lists that leave nothing, and such as contradict each other."""
+    spec, at = server.spec, At.of(server)
+    allow, deny = spec.tools.allow, spec.tools.deny
+    if allow is not None and all(names(deny, entry) for entry in allow):
+        look.report(at / "tools" / "deny", "leaves none of spec.tools.allow; deny fewer tools")
+    for index, entry in enumerate(spec.tools.read_only):
+        if entry in spec.tools.destructive:
+            look.report(
+                (at / "tools" / "readOnly")[index], f"{entry} is in spec.tools.destructive too; leave it in one of them"
+            )
+    told = spec.trust_annotations or any(not names(deny, entry) for entry in spec.tools.read_only)
+    if stricter(spec.tool_policy) is ToolPolicy.READ_ONLY and not told:
+        look.report(
+            at / "toolPolicy",
+            "agents get only tools that are known to read, and none is known: list them in spec.tools.readOnly, or set "
+            "spec.trustAnnotations: true if what the server says of its tools shall count, or set toolPolicy: All here "
+            "and on the agents that may change things",
+        )
 
 
 def _check_chain(chain: Chain, look: Lookup) -> None:
@@ -118,6 +154,8 @@ def _named(obj: AnyResource) -> Iterator[_Named]:
             yield from _fallback(obj.spec.fallback, at)
             if obj.spec.executive_summary is not None:
                 yield from _provider(obj.spec.executive_summary.llm_provider, at / "executiveSummary")
+            if obj.spec.summarization is not None:
+                yield from _provider(obj.spec.summarization.llm_provider, at / "summarization")
         case Chain():
             yield from _named_by_chain(obj, at)
         case _:
@@ -146,6 +184,8 @@ def _named_by_chain(chain: Chain, at: At) -> Iterator[_Named]:
             yield from _provider(stage.synthesis.llm_provider, at_stage / "synthesis")
     if spec.executive_summary is not None:
         yield from _provider(spec.executive_summary.llm_provider, at / "executiveSummary")
+    if spec.summarization is not None:
+        yield from _provider(spec.summarization.llm_provider, at / "summarization")
     if spec.chat is not None:
         if spec.chat.agent not in (None, builtin.CHAT_AGENT):
             yield _Named(Agent, spec.chat.agent, at / "chat" / "agent")

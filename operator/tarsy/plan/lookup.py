@@ -21,6 +21,7 @@ from tarsy.plan.builtin import (
 from tarsy.plan.catalog import Catalog
 from tarsy.plan.errors import At, PlanError
 from tarsy.plan.model import Backend, ObjectRef, Strategy
+from tarsy.plan.policy import ToolPolicy, names, stricter
 from tarsy.plan.scope import Shareable, admits, refusal
 from tarsy.plan.thinking import measures
 from tarsy.resources.meta import AnyResource
@@ -92,17 +93,33 @@ class Lookup:
         where = " or ".join(namespaces)
         self.report(at, f"there is no {kind.KIND} {name} in namespace {where}; {hint}, or name another")
 
-    def tools_exist(self, server: MCPServer, selection: McpSelection, at: At) -> None:
-        """Reports tools of a selection that the server's own lists leave out."""
-        chosen = selection.tools or ()
-        denied = [tool for tool in chosen if tool in server.spec.tools.deny]
+    def tools_exist(
+        self, server: MCPServer, selection: McpSelection, at: At, policy: ToolPolicy = ToolPolicy.ALL
+    ) -> None:
+        """Reports tools of a selection that the server's own lists, or its policy and the agent's, leave out.
+
+        `policy` is the agent's (All where no agent is known yet). What a server says of its tools is not known here.
+        """
+        tools, chosen = server.spec.tools, selection.tools or ()
+        denied = [tool for tool in chosen if names(tools.deny, tool)]
         if denied:
             self.report(at / "tools", f"{server} denies {', '.join(denied)} (spec.tools.deny); leave them out")
-        allow = server.spec.tools.allow
-        unknown = [tool for tool in chosen if allow is not None and tool not in allow and tool not in denied]
+        allow = tools.allow
+        unknown = [tool for tool in chosen if allow is not None and not names(allow, tool) and tool not in denied]
         if unknown:
             self.report(
                 at / "tools", f"{server} does not allow {', '.join(unknown)} (spec.tools.allow); leave them out"
+            )
+        if stricter(server.spec.tool_policy, policy) is ToolPolicy.ALL:
+            return
+        writing = [tool for tool in chosen if names(tools.destructive, tool) or not _may_read(server, tool)]
+        if writing := [tool for tool in writing if tool not in denied and tool not in unknown]:
+            whose = "its" if stricter(server.spec.tool_policy) is ToolPolicy.READ_ONLY else "the agent's"
+            self.report(
+                at / "tools",
+                f"{', '.join(writing)} of {server} may change something, and {whose} toolPolicy is ReadOnly; leave "
+                "them out, or list those that only read in its spec.tools.readOnly, or set toolPolicy: All on it and "
+                "on the agent",
             )
 
     def joins(self, strategy: Strategy, at: At) -> bool:
@@ -159,3 +176,8 @@ class Lookup:
                     f"another agent of stage {stage.name} is called {name} too; give this one a displayName of its own",
                 )
             seen.add(name)
+
+
+def _may_read(server: MCPServer, tool: str) -> bool:
+    """Whether a tool is known to only read, or the server's word for it counts."""
+    return server.spec.trust_annotations or names(server.spec.tools.read_only, tool)

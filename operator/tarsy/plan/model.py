@@ -11,6 +11,7 @@ from typing import Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
+from tarsy.plan.policy import ToolPolicy
 from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 
 
@@ -62,12 +63,21 @@ class SecretKey(_Frozen):
     key: str
 
 
+class ConfigMapKey(_Frozen):
+    """One key of one ConfigMap: a reference, fetched on use."""
+
+    namespace: str
+    name: str
+    key: str
+
+
 class Value(_Frozen):
-    """A named value that stands in the object or in a Secret (an environment variable, an HTTP header)."""
+    """A named value that stands in the object, in a Secret or in a ConfigMap (an environment variable, a header)."""
 
     name: str
     value: str | None = None
     secret: SecretKey | None = None
+    config_map: ConfigMapKey | None = None
 
 
 class LongRates(_Frozen):
@@ -101,11 +111,28 @@ class Thinking(_Frozen):
     effort: str | None = None
 
 
+class Vertex(_Frozen):
+    """Where in Vertex AI a model is asked; `own_identity`: as the pod that asks, without a key."""
+
+    project: str
+    location: str
+    own_identity: bool = False
+
+
+class CallLimits(_Frozen):
+    """How much a provider takes of all runs together: calls at once, calls and tokens a minute; None is no limit."""
+
+    max_concurrent: int | None = None
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+
+
 class ProviderPlan(_Frozen):
     """One model of one provider. Without `rates` its cost is unknown, never zero; without `thinking` it thinks as much
     as reference section 1.7 says for its model.
 
     `backend` is the client for the strategy that uses it; plans older than this field were made for LangChain.
+    `limits` are those of this generation: the newest that is known counts, for all runs (`store.slots`).
     """
 
     ref: ObjectRef
@@ -113,12 +140,14 @@ class ProviderPlan(_Frozen):
     backend: Backend = Backend.LANGCHAIN
     model: str
     base_url: str | None = None
+    vertexai: Vertex | None = None
     api_key: SecretKey | None = None
     temperature: float | None = None
     max_output_tokens: int | None = None
     context_window: int | None = None
     thinking: Thinking | None = None
     rates: Rates | None = None
+    limits: CallLimits | None = None
 
 
 class StdioTransport(_Frozen):
@@ -131,11 +160,17 @@ class StdioTransport(_Frozen):
 
 
 class HttpTransport(_Frozen):
-    """A tool server behind streamable HTTP."""
+    """A tool server behind streamable HTTP, or (`sse`) behind the older HTTP with server-sent events.
 
-    type: Literal["http"] = "http"
+    `bearer_token` is sent with every request; `ca` are the authorities that its certificate is verified by, in PEM
+    form (None: the system's).
+    """
+
+    type: Literal["http", "sse"] = "http"
     url: str
     headers: tuple[Value, ...] = ()
+    bearer_token: Value | None = None
+    ca: Value | None = None
 
 
 class CustomMask(_Frozen):
@@ -155,10 +190,20 @@ class MaskingPlan(_Frozen):
     custom: tuple[CustomMask, ...] = ()
 
 
+class SummarizationPlan(_Frozen):
+    """From where on results of a server are told as a summary, and how long one shall be (reference section 1.9)."""
+
+    enabled: bool = True
+    threshold_tokens: int = 5_000
+    summary_tokens: int = 1_000
+
+
 class ServerPlan(_Frozen):
     """One MCP server with what of it this agent may use.
 
-    `selected` are the tools the agent, chain or alert chose (empty: all); `allow` and `deny` are the server's own.
+    `selected` are the tools the agent, chain or alert chose (empty: all); the other lists are the server's own, with
+    `*` for any characters. `policy` is the stricter of the server's and the agent's; plans older than that field had
+    none, and their runs end as they began. What the server says of its tools counts if `trust_annotations`.
     """
 
     ref: ObjectRef
@@ -169,7 +214,12 @@ class ServerPlan(_Frozen):
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     repeatable: tuple[str, ...] = ()
+    policy: ToolPolicy = ToolPolicy.ALL
+    read_only: tuple[str, ...] = ()
+    destructive: tuple[str, ...] = ()
+    trust_annotations: bool = False
     masking: MaskingPlan = MaskingPlan()
+    summarization: SummarizationPlan = SummarizationPlan()
     init_seconds: float = 30.0
     call_seconds: float | None = None
 
@@ -218,7 +268,8 @@ class AgentPlan(_Frozen):
 
     `native_tools` are tools of the provider that are on (`google_search`, `code_execution`, `url_context`), in a
     stable order; `fallback` is tried in order, and `fallback_skipped` are the providers kept out of it because they
-    cannot do this agent's work (reference section 1.7, "incompatible skipped").
+    cannot do this agent's work (reference section 1.7, "incompatible skipped"). `summarizer` summarizes long results of
+    tools (None: `provider` does).
     """
 
     name: str
@@ -231,6 +282,7 @@ class AgentPlan(_Frozen):
     native_tools: tuple[str, ...] = ()
     fallback: tuple[FallbackPlan, ...] = ()
     fallback_skipped: tuple[str, ...] = ()
+    summarizer: ProviderPlan | None = None
 
 
 class StagePlan(_Frozen):
@@ -249,7 +301,7 @@ class Plan(_Frozen):
     `chat` answers follow-up questions (None: none are taken). `objects` are all objects the plan came from, with
     generations. `namespace_limit` and `chain_limit` bound how many runs of the namespace and of the chain are in
     progress at once (None: only the installation's own limit). `alert_masking` is for what the run is about and its
-    runbook (None: the installation's).
+    runbook, `model_output_masking` for what its models say (None: the installation's).
     """
 
     version: Literal[1] = 1
@@ -260,6 +312,7 @@ class Plan(_Frozen):
     executive_summary: AgentPlan | None
     chat: AgentPlan | None = None
     alert_masking: MaskingPlan | None = None
+    model_output_masking: MaskingPlan | None = None
     limits: Limits = Limits()
     budget: Budget = Budget()
     namespace_limit: int | None = None

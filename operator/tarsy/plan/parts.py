@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tarsy.plan.model import (
+    CallLimits,
+    ConfigMapKey,
     CustomMask,
     HttpTransport,
     MaskingPlan,
@@ -18,14 +20,17 @@ from tarsy.plan.model import (
     SecretKey,
     ServerPlan,
     StdioTransport,
+    SummarizationPlan,
     Thinking,
     Value,
+    Vertex,
 )
+from tarsy.plan.policy import stricter
 from tarsy.plan.rates import bundled
 from tarsy.resources.v1alpha1.common import McpSelection, SecretKeyRef
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.masking import Masking
-from tarsy.resources.v1alpha1.mcp_server import EnvVar, Header, MCPServer
+from tarsy.resources.v1alpha1.mcp_server import CaSource, EnvVar, Header, MCPServer
 
 
 def provider_plan(provider: LLMProvider, ref: ObjectRef) -> ProviderPlan:
@@ -36,6 +41,13 @@ def provider_plan(provider: LLMProvider, ref: ObjectRef) -> ProviderPlan:
         type=spec.type,
         model=spec.model,
         base_url=spec.base_url,
+        vertexai=Vertex(
+            project=spec.vertexai.project,
+            location=spec.vertexai.location,
+            own_identity=spec.vertexai.credentials == "WorkloadIdentity",
+        )
+        if spec.vertexai
+        else None,
         api_key=_secret(spec.api_key_secret_ref, ref.namespace) if spec.api_key_secret_ref else None,
         temperature=spec.temperature,
         max_output_tokens=spec.max_output_tokens,
@@ -50,11 +62,21 @@ def provider_plan(provider: LLMProvider, ref: ObjectRef) -> ProviderPlan:
         )
         if spec.rates
         else bundled(spec.type, spec.model, spec.base_url),
+        limits=CallLimits(
+            max_concurrent=spec.limits.max_concurrent,
+            requests_per_minute=spec.limits.requests_per_minute,
+            tokens_per_minute=spec.limits.tokens_per_minute,
+        )
+        if spec.limits
+        else None,
     )
 
 
 def server_plan(server: MCPServer, ref: ObjectRef, selection: McpSelection) -> ServerPlan:
-    """The plan's part for a server and what was selected of it; `ref` is the server as it is now."""
+    """The plan's part for a server and what was selected of it; `ref` is the server as it is now.
+
+    Its policy is the server's own, which the agent's may yet make stricter.
+    """
     spec = server.spec
     return ServerPlan(
         ref=ref,
@@ -65,7 +87,16 @@ def server_plan(server: MCPServer, ref: ObjectRef, selection: McpSelection) -> S
         allow=spec.tools.allow or (),
         deny=spec.tools.deny,
         repeatable=spec.repeatable_tools,
+        policy=stricter(spec.tool_policy),
+        read_only=spec.tools.read_only,
+        destructive=spec.tools.destructive,
+        trust_annotations=spec.trust_annotations,
         masking=masking_plan(spec.masking),
+        summarization=SummarizationPlan(
+            enabled=spec.summarization.enabled,
+            threshold_tokens=spec.summarization.threshold_tokens,
+            summary_tokens=spec.summarization.summary_tokens,
+        ),
         init_seconds=spec.timeouts.init_seconds,
         call_seconds=spec.timeouts.call_seconds,
     )
@@ -90,7 +121,14 @@ def _transport(server: MCPServer) -> StdioTransport | HttpTransport:
         stdio = transport.stdio
         return StdioTransport(command=stdio.command, args=stdio.args, env=_values(stdio.env, namespace))
     if transport.http is not None:
-        return HttpTransport(url=transport.http.url, headers=_values(transport.http.headers, namespace))
+        token = transport.http.bearer_token_secret_ref
+        return HttpTransport(
+            type="sse" if transport.type == "sse" else "http",
+            url=transport.http.url,
+            headers=_values(transport.http.headers, namespace),
+            bearer_token=Value(name="bearerTokenSecretRef", secret=_secret(token, namespace)) if token else None,
+            ca=_ca(transport.http.tls.ca_from, namespace) if transport.http.tls else None,
+        )
     raise ValueError(f"{server}: spec.transport: neither stdio nor http")  # its own rule forbids it
 
 
@@ -103,6 +141,15 @@ def _values(items: Iterable[EnvVar | Header], namespace: str) -> tuple[Value, ..
         )
         for item in items
     )
+
+
+def _ca(source: CaSource, namespace: str) -> Value:
+    if source.config_map_key_ref is not None:
+        ref = source.config_map_key_ref
+        return Value(name="tls.caFrom", config_map=ConfigMapKey(namespace=namespace, name=ref.name, key=ref.key))
+    if source.secret_key_ref is not None:
+        return Value(name="tls.caFrom", secret=_secret(source.secret_key_ref, namespace))
+    raise ValueError("tls.caFrom: neither configMapKeyRef nor secretKeyRef")  # its own rule forbids it
 
 
 def _secret(ref: SecretKeyRef, namespace: str) -> SecretKey:

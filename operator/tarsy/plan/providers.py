@@ -141,6 +141,15 @@ class Providers:
             )
         return Fallbacks(tuple(plans), tuple(skipped), at)
 
+    def summarizer(self) -> Choice | None:
+        """The model for long results of tools, where the defaults or the chain name one (reference section 1.9)."""
+        ours, theirs = self._scope.chain.summarization, self._scope.defaults.summarization
+        chosen = last_set(
+            (theirs.llm_provider if theirs else None, self._scope.at_defaults / "summarization" / "llmProvider"),
+            (ours.llm_provider if ours else None, self._scope.at_chain / "summarization" / "llmProvider"),
+        )
+        return self._named(*chosen) if chosen else None
+
     def _named(self, name: str, at: At) -> Choice | None:
         provider = self._look.named(LLMProvider, at.namespace, name, at)
         # Defaults grant nothing to other namespaces, so what the library's name must admit the run by itself.
@@ -158,7 +167,7 @@ class Providers:
         levels = ((provider.spec.native_tools, At.of(provider) / "nativeTools"), wish, self._of_alert)
         native = builtin.BACKENDS[strategy] is Backend.GOOGLE_NATIVE
         native = native and builtin.runs_on(strategy, provider.spec.type)
-        native = native and (not tools or gemini.combines_tools(provider.spec.model))
+        native = native and (not tools or gemini.combines_tools(provider.spec.type, provider.spec.model))
         on: dict[str, At] = {}
         refused: dict[str, At] = {}
         for tool, field in builtin.NATIVE_TOOLS.items():
@@ -179,5 +188,6 @@ class Providers:
             return (
                 f"model {provider.spec.model} of {provider} cannot have native tools beside the tools of servers; "
                 "leave this or the servers out, or use a model from Gemini 3 on"
+                + (" with type google" if provider.spec.type == "vertexai" else "")
             )
         return f"strategy {strategy} cannot use native tools; leave this out, or use one with the backend {native}"

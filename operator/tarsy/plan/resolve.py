@@ -17,7 +17,7 @@ from tarsy.plan.catalog import Catalog
 from tarsy.plan.errors import At, PlanInvalid
 from tarsy.plan.levels import Scope, last_set
 from tarsy.plan.lookup import Lookup
-from tarsy.plan.model import AgentPlan, Plan, StagePlan, SuccessPolicy
+from tarsy.plan.model import AgentPlan, MaskingPlan, Plan, StagePlan, SuccessPolicy
 from tarsy.plan.parts import masking_plan
 from tarsy.plan.providers import Providers
 from tarsy.plan.select import search_path
@@ -29,6 +29,7 @@ from tarsy.resources.v1alpha1.investigation_defaults import (
     InvestigationDefaults,
     InvestigationDefaultsSpec,
 )
+from tarsy.resources.v1alpha1.masking import Masking
 
 
 def defaults_for(namespace: str, catalog: Catalog, library_namespace: str | None) -> InvestigationDefaults | None:
@@ -130,7 +131,8 @@ def explain(
         stages=stages,
         executive_summary=summary,
         chat=chat,
-        alert_masking=masking_plan(scope.defaults.alert_masking) if scope.defaults.alert_masking else None,
+        alert_masking=_masking(scope.defaults.alert_masking),
+        model_output_masking=_masking(scope.defaults.model_output_masking),
         limits=bounds,
         budget=limit,
         namespace_limit=scope.defaults.max_concurrent,
@@ -141,6 +143,10 @@ def explain(
     origins |= {f"limits.{name}": field for name, field in origins_of_limits.items()}
     origins |= {f"budget.{name}": field for name, field in origins_of_budget.items()}
     return Explained(plan, origins)
+
+
+def _masking(setting: Masking | None) -> MaskingPlan | None:
+    return masking_plan(setting) if setting else None
 
 
 class _Gathered:

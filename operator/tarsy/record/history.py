@@ -32,7 +32,7 @@ class BudgetExceeded:
 class PastCall:
     """A tool call that has an answer.
 
-    `usable`: it was made, its tool is repeatable, it did not fail, and no call that may have changed something began
+    `usable`: it was made, its tool only reads, it did not fail, and no call that may have changed something began
     or ended since it began. `age_seconds` counts from its end.
     """
 

@@ -19,6 +19,23 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+class Access(StrEnum):
+    """What a tool does to what it works on, as far as that is known."""
+
+    READ_ONLY = "read-only"
+    CHANGES = "changes"
+    DESTRUCTIVE = "destructive"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a tool that its server has is not called: a CamelCase `reason`, a sentence for the model."""
+
+    reason: str
+    sentence: str
+
+
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
     """One tool as it is offered to a model: `name` is `server.tool`, `parameters_schema` a JSON schema."""

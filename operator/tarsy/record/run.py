@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tarsy.record.finding import Finding
 from tarsy.record.history import BudgetExceeded
-from tarsy.record.messages import Message, ToolCall, ToolDefinition
+from tarsy.record.messages import Access, Message, ToolCall, ToolDefinition
 from tarsy.record.usage import Usage
 
 
@@ -72,6 +72,7 @@ class ModelCallKind(StrEnum):
     SYNTHESIS = "synthesis"
     EXECUTIVE_SUMMARY = "executive_summary"
     FINDING_REPAIR = "finding_repair"
+    SUMMARIZATION = "summarization"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ class LoopState(BaseModel):
     counted of a request, `last_output` the tokens of its answer; `window` is the size to which a provider's refusals
     of a conversation that was too long, `refusals` in a row, have brought down the model's window. `fallback` is the
     place, from 1, of the entry of the agent's fallback list that it is on (0: its own provider), and `tried` what the
-    providers before it said.
+    providers before it said. `masked_calls` are the places of those calls of the last answer that had a secret taken
+    out of their arguments: only the attempt that got the answer can make them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -108,6 +110,7 @@ class LoopState(BaseModel):
     refusals: int = 0
     fallback: int = 0
     tried: tuple[str, ...] = ()
+    masked_calls: tuple[int, ...] = ()
     usage: Usage = Usage()
 
 
@@ -149,13 +152,17 @@ class ExecutionStart:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallRecord:
-    """A tool call that an earlier attempt began for a message that still waits for its answer."""
+    """A tool call that an earlier attempt began for a message that still waits for its answer.
+
+    `result` is there when the tool has answered and the model was not told yet, because a summary was to be made.
+    """
 
     message_seq: int
     index: int
     attempt: int
     state: InteractionState
     made: bool = True
+    result: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +193,8 @@ class ModelCallStart:
 
     `new_messages` are appended to the conversation first, `first_seq` being the sequence of the first of them;
     the request consists of all messages below `message_count`. From this call on, what `superseded` holds is sent
-    instead of the message at that sequence. The estimates count for the budget until the usage is known.
+    instead of the message at that sequence. The estimates count for the budget until the usage is known. A call with a
+    `request` of its own is sent that instead (a summary); `loop` None leaves the execution's state as it is.
     """
 
     id: UUID
@@ -200,8 +208,9 @@ class ModelCallStart:
     new_messages: tuple[Message, ...]
     message_count: int
     tools: tuple[ToolDefinition, ...]
-    loop: LoopState
+    loop: LoopState | None
     superseded: Mapping[int, str] = field(default_factory=dict)
+    request: tuple[Message, ...] = ()
     estimated_tokens: int = 0
     estimated_cost_usd: Decimal = Decimal(0)
 
@@ -211,7 +220,7 @@ class ModelCallResult:
     """Boundary (b): the answer, its usage, and the loop's state after it.
 
     With `failure`, `message` is what the model is told about its lost answer (a user message, so that no attempt asks
-    again without it); None when it is not asked again.
+    again without it); None when it is not asked again. A summary has none: its tool's answer is told with it.
     """
 
     id: UUID
@@ -234,7 +243,7 @@ class ToolCallStart:
     """Boundary (c): written before the tool server hears of it.
 
     `made` is False for a call that is answered without its server: a repetition, whose answer is that of the call
-    `repeated_of`, or one that the budget has no room for.
+    `repeated_of`, one that the budget has no room for, or one that is `refused` (the reason of a `Refusal`).
     """
 
     id: UUID
@@ -249,6 +258,8 @@ class ToolCallStart:
     made: bool = True
     repeatable: bool = False
     repeated_of: UUID | None = None
+    access: Access = Access.UNKNOWN
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +300,8 @@ class StageOutcome:
 class RunOutcome:
     """How an investigation ended.
 
-    `state` is terminal. `executive_summary_error` does not make a run fail (fail open, seed 004).
+    `state` is terminal. `executive_summary_error` does not make a run fail (fail open, seed 004). A run that is `cut`
+    did not come to its end by itself: the timeline has to tell why.
     """
 
     state: State
@@ -298,6 +310,7 @@ class RunOutcome:
     executive_summary: str | None = None
     executive_summary_error: str | None = None
     failure: Failure | None = None
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +326,15 @@ class StageView:
     started_at: datetime | None
     finished_at: datetime | None
     failure: Failure | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChange:
+    """That an agent went on with another provider: why (the failure's `reason`), at which revision of the run."""
+
+    revision: int
+    reason: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,3 +371,4 @@ class InvestigationRecord:
     cost_usd: Decimal | None = None
     cost_complete: bool = True
     budget_exceeded: BudgetExceeded | None = None
+    provider_changes: tuple[ProviderChange, ...] = ()

@@ -10,6 +10,9 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+RETRYING, WAITING = "Retrying", "ProviderLimit"
+"""Notices with these reasons (in their metadata) tell how a model was asked, and nothing of what is investigated."""
+
 
 class EventType(StrEnum):
     """What a timeline event tells (seed 004, section "TimelineEvent"; `error` and `notice` are run-level too)."""

@@ -176,6 +176,7 @@ KEY = r"^[-._a-zA-Z0-9]+$"
 HTTP_URL = r"^https?://[^\s/?#]+[^\s]*$"
 HOST_PORT = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$"
 TOOL = r"^[A-Za-z0-9_./-]+$"
+TOOL_PATTERN = r"^[A-Za-z0-9_./*-]+$"
 ALERT_TYPE = r"^[A-Za-z0-9_:]([A-Za-z0-9_.:/ -]*[A-Za-z0-9_:])?$"
 ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 HEADER_NAME = r"^[A-Za-z0-9!#$%&'*+.^_|~-]+$"
@@ -206,5 +207,6 @@ DataKey = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern
 HttpUrl = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=HTTP_URL)]
 HostPort = Annotated[str, StringConstraints(min_length=1, max_length=259, pattern=HOST_PORT)]
 ToolName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=TOOL)]
+ToolPattern = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=TOOL_PATTERN)]
 AlertType = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=ALERT_TYPE)]
 Uid = Annotated[str, StringConstraints(min_length=1, max_length=64)]

@@ -25,7 +25,7 @@ def _make(kind: str, name: str, namespace: str, spec: Mapping[str, Any]) -> Any:
 
 
 def agent(name: str = "triage", namespace: str = TEAM, **spec: Any) -> Agent:
-    made: Agent = _make("Agent", name, namespace, spec)
+    made: Agent = _make("Agent", name, namespace, {"toolPolicy": "All", **spec})
     return made
 
 
@@ -41,7 +41,7 @@ def google(name: str = "gemini", namespace: str = TEAM, **spec: Any) -> LLMProvi
 
 def server(name: str = "kube", namespace: str = TEAM, **spec: Any) -> MCPServer:
     transport = {"type": "http", "http": {"url": "http://127.0.0.1:1/mcp"}}
-    made: MCPServer = _make("MCPServer", name, namespace, {"transport": transport, **spec})
+    made: MCPServer = _make("MCPServer", name, namespace, {"transport": transport, "toolPolicy": "All", **spec})
     return made
 
 

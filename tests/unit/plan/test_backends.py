@@ -25,7 +25,10 @@ def test_every_strategy_has_a_backend_and_every_type_has_langchain() -> None:
     assert set(BACKENDS) == set(Strategy)
     assert {strategy.value for strategy, backend in BACKENDS.items() if backend is Backend.GOOGLE_NATIVE} == set(NATIVE)
     assert all(Backend.LANGCHAIN in backends for backends in PROVIDER_BACKENDS.values())
-    assert [kind for kind, backends in PROVIDER_BACKENDS.items() if Backend.GOOGLE_NATIVE in backends] == ["google"]
+    assert [kind for kind, backends in PROVIDER_BACKENDS.items() if Backend.GOOGLE_NATIVE in backends] == [
+        "google",
+        "vertexai",
+    ]
 
 
 @pytest.mark.parametrize("strategy", [item.value for item in Strategy])

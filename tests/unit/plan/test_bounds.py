@@ -10,7 +10,7 @@ from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.model import Budget, Limits, Plan
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.common import Loop, Timeouts
-from unit.plan.builders import agent, chain, defaults, google, plan_of, provider, stage
+from unit.plan.builders import agent, chain, defaults, google, plan_of, provider, selected, server, stage
 
 RATES = {"inputPerMillion": 1.25, "outputPerMillion": 10}
 
@@ -72,6 +72,19 @@ def test_a_budget_in_dollars_needs_the_rates_of_every_model_of_the_run(place: st
         f"is not set and the price of m is not known, but {at[place]} has a budget in dollars (spec.budget.costUSD); "
         "set inputPerMillion and outputPerMillion, or leave costUSD out"
     )
+
+
+def test_a_budget_in_dollars_needs_the_rates_of_whoever_summarizes() -> None:
+    objects = [
+        agent(mcpServers=selected("kube")),
+        server(),
+        provider(rates=RATES),
+        provider("cheap"),
+        chain(budget={"costUSD": 1}, summarization={"llmProvider": "cheap"}),
+    ]
+    with pytest.raises(PlanInvalid) as raised:
+        plan_of(objects)
+    assert [(error.name, error.field) for error in raised.value.errors] == [("cheap", "spec.rates")]
 
 
 def test_other_budgets_need_no_rates() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.check import check, references, secrets
-from tarsy.plan.model import SecretKey
+from tarsy.plan.check import check, config_maps, references, secrets
+from tarsy.plan.model import ConfigMapKey, SecretKey
 from tarsy.resources.meta import AnyResource
 from unit.plan.builders import LIBRARY, TEAM, agent, chain, defaults, provider, selected, server, stage
 
@@ -145,4 +145,22 @@ def test_secrets_are_named_with_their_fields_in_the_objects_own_namespace() -> N
     assert found(server(namespace=LIBRARY, transport=http)) == [
         (token, "spec.transport.http.headers[0].valueFrom.secretKeyRef")
     ]
+    reached = {
+        "url": "https://x",
+        "bearerTokenSecretRef": {"name": "tokens", "key": "t"},
+        "tls": {"caFrom": {"secretKeyRef": {"name": "tokens", "key": "t"}}},
+    }
+    assert found(server(namespace=LIBRARY, transport={"type": "sse", "http": reached})) == [
+        (token, "spec.transport.http.bearerTokenSecretRef"),
+        (token, "spec.transport.http.tls.caFrom.secretKeyRef"),
+    ]
     assert found(provider()) == found(server()) == found(agent()) == []
+
+
+def test_config_maps_are_named_with_their_fields() -> None:
+    tls = {"caFrom": {"configMapKeyRef": {"name": "authorities", "key": "ca.crt"}}}
+    http = {"type": "http", "http": {"url": "https://x", "tls": tls}}
+    ((key, at),) = config_maps(server(namespace=LIBRARY, transport=http))
+    assert key == ConfigMapKey(namespace=LIBRARY, name="authorities", key="ca.crt")
+    assert at.path == "spec.transport.http.tls.caFrom.configMapKeyRef"
+    assert config_maps(server()) == config_maps(agent()) == []

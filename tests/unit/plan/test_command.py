@@ -174,3 +174,16 @@ def test_a_file_without_one_alert_is_told(tmp_path: Path) -> None:
         result = plan(world_file, alert=file)
         assert result.stderr == f"{file}: holds {count} Alerts or Investigations to plan for; name a file with one\n"
         assert result.exit_code == 1
+
+
+def test_who_summarizes_long_results_is_shown_with_the_field_that_says_so(tmp_path: Path) -> None:
+    provider, agent, chain = world()
+    server = obj("MCPServer", "kube", {"transport": {"type": "http", "http": {"url": "https://kube.example/mcp"}}})
+    server["spec"]["tools"] = {"readOnly": ["*"]}
+    agent["spec"]["mcpServers"] = [{"name": "kube"}]
+    chain["spec"]["summarization"] = {"llmProvider": provider["metadata"]["name"]}
+    result = plan(write(tmp_path / "w.yaml", provider, agent, chain, server), alert=write(tmp_path / "a.yaml", alert()))
+    found = [line for line in result.stdout.splitlines() if "summarizer" in line]
+    assert len(found) == 2, "the agent of the stage, and the chat, which has its tools"
+    for line in found:
+        assert f"/{provider['metadata']['name']} (" in line and line.rstrip().endswith("spec.summarization.llmProvider")

@@ -10,7 +10,7 @@ from tarsy.plan import gemini
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check
 from tarsy.plan.errors import PlanInvalid
-from tarsy.plan.model import Thinking
+from tarsy.plan.model import Thinking, Vertex
 from tarsy.resources.meta import AnyResource
 from unit.plan.builders import agent, alert, chain, google, plan_of, provider, selected, server
 
@@ -42,7 +42,8 @@ def errors_of(objects: list[AnyResource], what: Any = None) -> dict[str, str]:
     ],
 )
 def test_what_a_model_can_do_is_read_from_its_name(model: str, both: bool, budget: int | None, level: bool) -> None:
-    assert gemini.combines_tools(model) is both
+    assert gemini.combines_tools("google", model) is both
+    assert not gemini.combines_tools("vertexai", model)
     assert gemini.default_budget(model) == budget
     assert gemini.thinks_by_level(model) is level
 
@@ -94,6 +95,16 @@ def test_native_tools_an_agent_wants_beside_servers_are_an_error_on_older_models
     assert plan_of([wants, server(), google(), chain(**NATIVE)]).stages[0].agents[0].native_tools == ("google_search",)
     alone = agent(nativeTools=SEARCH)
     assert plan_of([alone, old, chain(**NATIVE)]).stages[0].agents[0].native_tools == ("google_search",)
+
+
+def test_native_tools_beside_servers_are_an_error_on_vertexai_whatever_the_model() -> None:
+    place = {"type": "vertexai", "vertexai": {"project": "p", "credentials": "WorkloadIdentity"}}
+    wants = agent(mcpServers=selected("kube"), nativeTools=SEARCH)
+    (told,) = errors_of([wants, server(), google(**place), chain(**NATIVE)]).values()
+    assert told.endswith("use a model from Gemini 3 on with type google")
+    made = plan_of([agent(nativeTools=SEARCH), google(**place), chain(**NATIVE)]).stages[0].agents[0]
+    assert made.native_tools == ("google_search",)
+    assert made.provider.vertexai == Vertex(project="p", location="global", own_identity=True)
 
 
 def test_native_tools_an_older_model_offers_give_way_to_servers() -> None:

@@ -21,6 +21,12 @@ def test_the_plan_says_what_is_masked_of_servers_and_of_alerts() -> None:
     assert Plan.model_validate_json(plan.dump()) == plan
 
 
+def test_the_plan_says_what_is_masked_of_what_models_say() -> None:
+    plan = plan_of([defaults(modelOutputMasking=SETTING), chain(), agent(), provider()])
+    assert plan.model_output_masking == FROZEN
+    assert _plan(None, None).model_output_masking is None
+
+
 def test_a_server_that_says_nothing_is_masked_and_alerts_as_the_installation_says() -> None:
     plan = _plan(None, None)
     assert plan.stages[0].agents[0].servers[0].masking == MaskingPlan()
@@ -30,5 +36,6 @@ def test_a_server_that_says_nothing_is_masked_and_alerts_as_the_installation_say
 
 def test_a_plan_older_than_masking_masks_as_by_default() -> None:
     dumped = _plan(None, None).model_dump(mode="json")
-    del dumped["alert_masking"], dumped["stages"][0]["agents"][0]["servers"][0]["masking"]
+    del dumped["alert_masking"], dumped["model_output_masking"]
+    del dumped["stages"][0]["agents"][0]["servers"][0]["masking"]
     assert Plan.model_validate(dumped) == _plan(None, None)

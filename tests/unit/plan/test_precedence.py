@@ -117,6 +117,34 @@ def test_row_exec_summary_provider_is_its_own(settings: dict[str, dict[str, Any]
 
 
 @pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"defaults": {"llmProvider": "kube"}}, None),
+        ({"defaults": {"summarization": {"llmProvider": "logs"}}, "chain": {"llmProvider": "kube"}}, "logs"),
+        (
+            {
+                "defaults": {"summarization": {"llmProvider": "logs"}},
+                "chain": {"summarization": {"llmProvider": "traces"}},
+            },
+            "traces",
+        ),
+    ],
+)
+def test_row_summarization_provider_is_its_own_or_each_agents(
+    settings: dict[str, dict[str, Any]], expected: str | None
+) -> None:
+    plan = plan_with({**settings, "agent": {"mcpServers": selected("kube")}})
+    summarizer = only(plan).summarizer
+    assert (summarizer.ref.name if summarizer else None) == expected
+    assert plan.executive_summary is not None and plan.executive_summary.summarizer is None, "it has no tools"
+
+
+def test_an_agent_without_tools_has_no_summarizer() -> None:
+    plan = plan_with({"chain": {"summarization": {"llmProvider": "logs"}}})
+    assert only(plan).summarizer is None
+
+
+@pytest.mark.parametrize(
     ("of_defaults", "of_chain", "made"),
     [(None, None, True), (False, None, False), (False, True, True), (True, False, False)],
 )

@@ -9,7 +9,7 @@ import pytest
 from tarsy.plan.builtin import SYNTHESIS_INSTRUCTIONS
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.errors import At, PlanInvalid
-from tarsy.plan.model import HttpTransport, SecretKey, StdioTransport, Strategy
+from tarsy.plan.model import ConfigMapKey, HttpTransport, SecretKey, StdioTransport, Strategy
 from tarsy.plan.resolve import resolve
 from tarsy.resources.meta import AnyResource
 from unit.plan.builders import (
@@ -280,6 +280,27 @@ def test_secrets_stay_references_in_the_namespace_of_the_object_that_names_them(
     assert logs.transport.headers[0].secret == secret
     assert (kube.init_seconds, kube.call_seconds, kube.repeatable) == (5, 6, ("get",))
     assert (logs.allow, logs.deny, logs.instructions) == (("a",), ("b",), "Be brief.")
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_a_server_by_http_is_planned_with_references_to_its_token_and_its_authorities(kind: str) -> None:
+    authorities = {"configMapKeyRef": {"name": "authorities", "key": "ca.crt"}}
+    reached = {
+        "url": "https://tools/mcp",
+        "bearerTokenSecretRef": {"name": "tokens", "key": "t"},
+        "tls": {"caFrom": authorities},
+    }
+    objects = [agent(mcpServers=selected("kube")), provider(), chain()]
+    (kube,) = plan_of([*objects, server(transport={"type": kind, "http": reached})]).stages[0].agents[0].servers
+    assert isinstance(kube.transport, HttpTransport) and kube.transport.type == kind
+    assert kube.transport.bearer_token is not None and kube.transport.ca is not None
+    assert kube.transport.bearer_token.secret == SecretKey(namespace=TEAM, name="tokens", key="t")
+    assert kube.transport.ca.config_map == ConfigMapKey(namespace=TEAM, name="authorities", key="ca.crt")
+    assert (kube.transport.bearer_token.value, kube.transport.ca.value) == (None, None)
+    secret = {"type": kind, "http": {**reached, "tls": {"caFrom": {"secretKeyRef": {"name": "tokens", "key": "ca"}}}}}
+    (kube,) = plan_of([*objects, server(transport=secret)]).stages[0].agents[0].servers
+    assert isinstance(kube.transport, HttpTransport) and kube.transport.ca is not None
+    assert kube.transport.ca.secret == SecretKey(namespace=TEAM, name="tokens", key="ca")
 
 
 def test_the_plan_lists_every_object_it_came_from_with_its_generation() -> None:

@@ -14,10 +14,12 @@ from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
 from tarsy.resources.v1alpha1.common import AllowedNamespaces, LabelRequirement, LocalRunbook, Runbook
 from tarsy.resources.v1alpha1.investigation import InvestigationSpec
 from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
-from tarsy.resources.v1alpha1.mcp_server import EnvVar, Header, Transport
+from tarsy.resources.v1alpha1.mcp_server import CaSource, EnvVar, Header, Http, Transport
 
 REF = {"configMapKeyRef": {"name": "cm", "key": "k"}}
 SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}
+VERTEX = {"type": "vertexai", "model": "m", "vertexai": {"project": "p"}}
+KEYLESS = VERTEX | {"vertexai": {"project": "p", "credentials": "WorkloadIdentity"}}
 HTTP = {"url": "https://tools.example/mcp"}
 
 
@@ -223,6 +225,37 @@ CASES = [
         id="both",
     ),
     Case(Transport, "self.stdio", {"type": "http", "http": HTTP}, {"type": "http"}, id="neither"),
+    Case(Transport, "self.stdio", {"type": "sse", "http": HTTP}, {"type": "sse", "stdio": {"command": "x"}}, id="sse"),
+    Case(CaSource, "configMapKeyRef", REF, {}, id="neither"),
+    Case(CaSource, "configMapKeyRef", SECRET, REF | SECRET, id="both"),
+    Case(
+        Http,
+        "self.tls",
+        HTTP | {"tls": {"caFrom": REF}},
+        {"url": "http://tools.example/mcp", "tls": {"caFrom": REF}},
+        id="tls without https",
+    ),
+    *(
+        Case(
+            Http,
+            "self.bearerTokenSecretRef",
+            HTTP | {"bearerTokenSecretRef": SECRET["secretKeyRef"], "headers": [{"name": "X-Tenant", "value": "a"}]},
+            HTTP | {"bearerTokenSecretRef": SECRET["secretKeyRef"], "headers": [{"name": name, "value": "a"}]},
+            id=name,
+        )
+        for name in ("Authorization", "authorization", "AUTHORIZATION")
+    ),
+    Case(
+        Http,
+        "self.bearerTokenSecretRef",
+        HTTP | {"headers": [{"name": "Authorization", "value": "a"}]},
+        HTTP
+        | {
+            "bearerTokenSecretRef": SECRET["secretKeyRef"],
+            "headers": [{"name": "X-Tenant", "value": "a"}, {"name": "Authorization", "value": "a"}],
+        },
+        id="among others",
+    ),
     *(
         Case(
             MCPServer,
@@ -247,6 +280,35 @@ CASES = [
         {"type": "openai", "model": "m", "backend": "openai-native"},
         {"type": "google", "model": "m", "backend": "openai-native"},
         id="other type",
+    ),
+    Case(
+        LLMProviderSpec,
+        "has(self.vertexai) == (",
+        VERTEX | {"apiKeySecretRef": {"name": "s", "key": "k"}},
+        {"type": "vertexai", "model": "m"},
+        id="no project",
+    ),
+    Case(
+        LLMProviderSpec,
+        "has(self.vertexai) == (",
+        {"type": "google", "model": "m"},
+        VERTEX | {"type": "google", "baseURL": "https://a"},
+        id="project of another type",
+    ),
+    *(
+        Case(LLMProviderSpec, "== 'WorkloadIdentity'", VERTEX | good, VERTEX, id=id_)
+        for good, id_ in (
+            ({"apiKeySecretRef": {"name": "s", "key": "k"}}, "no key"),
+            ({"baseURL": "https://a"}, "no key for Google"),
+            ({"vertexai": {"project": "p", "credentials": "WorkloadIdentity"}}, "nobody"),
+        )
+    ),
+    *(
+        Case(LLMProviderSpec, "!= 'WorkloadIdentity'", KEYLESS, KEYLESS | bad, id=id_)
+        for bad, id_ in (
+            ({"apiKeySecretRef": {"name": "s", "key": "k"}}, "two identities"),
+            ({"baseURL": "https://a"}, "identity elsewhere"),
+        )
     ),
     Case(
         InvestigationDefaults,

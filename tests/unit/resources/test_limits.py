@@ -38,6 +38,10 @@ def server(name="m", **spec):
     return document("MCPServer", {"transport": {"type": "http", "http": {"url": "http://x"}}, **spec}, name)
 
 
+def reached(type="http", **http):
+    return server(transport={"type": type, "http": {"url": "https://x", **http}})
+
+
 def chain_with(**spec):
     return document("Chain", {"stages": [{"name": "s", "agents": [{"name": "a"}]}], **spec}, "c")
 
@@ -54,6 +58,7 @@ def fallback(count, **entry):
     return [{"llmProvider": f"p-{number}", **entry} for number in range(count)]
 
 
+PROVIDER_LIMITS = {"maxConcurrent": 10_000, "requestsPerMinute": 1_000_000, "tokensPerMinute": 1_000_000_000}
 LOOP_LIMITS = {
     "consecutiveTimeouts": (1, 100),
     "emptyAnswers": (0, 100),
@@ -99,6 +104,11 @@ def provider(**spec):
     return document("LLMProvider", {"type": "openai", "model": "m", **spec}, "p")
 
 
+def vertex(**fields):
+    spec = {"type": "vertexai", "apiKeySecretRef": {"name": "s", "key": "k"}, "vertexai": {"project": "p", **fields}}
+    return provider(**spec)
+
+
 def question(text):
     return document("ChatMessage", {"investigationRef": {"name": "i"}, "question": text}, "q")
 
@@ -115,6 +125,11 @@ def selection(*names):
             for make in (chain_with, defaults)
             for field, (low, high) in LOOP_LIMITS.items()
             for at, beyond in ((low, low - 1), (high, high + 1))
+        ),
+        *(
+            (provider(limits={field: at}), provider(limits={field: beyond}))
+            for field, most in PROVIDER_LIMITS.items()
+            for at, beyond in ((1, 0), (most, most + 1))
         ),
         *(
             (make(timeouts={field: at}), make(timeouts={field: beyond}))
@@ -141,6 +156,19 @@ def selection(*names):
         (chain_with(fallback=fallback(1, strategy="react")), chain_with(fallback=fallback(1, strategy="single-call"))),
         (agent(nativeTools={"googleSearch": False}), agent(nativeTools={"googleSearch": "no"})),
         (agent(nativeTools={"urlContext": True}), agent(nativeTools={"webSearch": True})),
+        *(
+            (vertex(**{field: at}), vertex(**{field: beyond}))
+            for field, at, beyond in (
+                ("project", "example.com:shop-1", "Shop"),
+                ("project", "p" * 128, "p" * 129),
+                ("project", "1", ""),
+                ("project", "p.", "../p"),
+                ("location", "europe-west1", "europe/west1"),
+                ("location", "l" * 63, "l" * 64),
+                ("location", "l", ""),
+                ("credentials", "Secret", "Pod"),
+            )
+        ),
         (provider(nativeTools={"codeExecution": True}), provider(nativeTools={"codeExecution": 1})),
         (provider(rates=rates()), provider(rates={"inputPerMillion": 1})),
         (provider(rates=rates(inputPerMillion=0)), provider(rates=rates(inputPerMillion=-0.01))),
@@ -148,9 +176,30 @@ def selection(*names):
         (provider(rates=rates(cachedInputPerMillion=0)), provider(rates=rates(cachedInputPerMillion=-1))),
         *(
             (make(good), make(bad))
-            for make in (lambda masking: server(masking=masking), lambda masking: defaults(alertMasking=masking))
+            for make in (
+                lambda masking: server(masking=masking),
+                lambda masking: defaults(alertMasking=masking),
+                lambda masking: defaults(modelOutputMasking=masking),
+            )
             for good, bad in MASKING_LIMITS
         ),
+        *(
+            (reached(**good), reached(**bad))
+            for good, bad in (
+                ({"bearerTokenSecretRef": REF}, {"bearerTokenSecretRef": {"name": "s"}}),
+                (
+                    {"bearerTokenSecretRef": {"name": "s", "key": "k" * 253}},
+                    {"bearerTokenSecretRef": {"name": "s", "key": "k" * 254}},
+                ),
+                ({"tls": {"caFrom": {"secretKeyRef": REF}}}, {"tls": {}}),
+                (
+                    {"tls": {"caFrom": {"configMapKeyRef": {"name": "a" * 253, "key": "k"}}}},
+                    {"tls": {"caFrom": {"configMapKeyRef": {"name": "a" * 254, "key": "k"}}}},
+                ),
+                ({"url": "https://x"}, {"url": "https://x", "tls": {"insecureSkipVerify": True}}),
+            )
+        ),
+        (reached(type="sse"), reached(type="websocket")),
         (
             defaults(runbookHosts=[{"host": "wiki.example:8443"}]),
             defaults(runbookHosts=[{"host": "https://wiki.example"}]),
@@ -197,6 +246,20 @@ def selection(*names):
         (server("kubernetes-server"), server("kubernetes.server")),
         (server(timeouts={"callSeconds": 86_400}), server(timeouts={"callSeconds": 86_401})),
         (server(timeouts={"initSeconds": 1}), server(timeouts={"initSeconds": 0})),
+        *(
+            (server(summarization={field: at}), server(summarization={field: beyond}))
+            for field, at, beyond in (
+                ("thresholdTokens", 100, 99),
+                ("thresholdTokens", 1_000_000, 1_000_001),
+                ("summaryTokens", 50, 49),
+                ("summaryTokens", 32_768, 32_769),
+                ("enabled", False, "no"),
+            )
+        ),
+        *(
+            (make(summarization={"llmProvider": "p" * 253}), make(summarization={"llmProvider": "p" * 254}))
+            for make in (chain_with, defaults)
+        ),
         (provider(temperature=0), provider(temperature=-0.1)),
         (provider(temperature=2), provider(temperature=2.01)),
         (provider(apiKeySecretRef=REF), provider(apiKeySecretRef={"name": "x"})),

@@ -131,7 +131,8 @@ def test_bad_alert_is_told_field_and_remedy(spec, path, remedy):
     ("kind", "spec", "path"),
     [
         ("MCPServer", {"transport": {"type": "stdio"}}, "spec.transport"),
-        ("MCPServer", {"transport": {"type": "sse"}}, "spec.transport.type"),
+        ("MCPServer", {"transport": {"type": "websocket"}}, "spec.transport.type"),
+        ("MCPServer", {"transport": {"type": "sse"}}, "spec.transport"),
         (
             "MCPServer",
             {"transport": {"type": "stdio", "stdio": {"command": "x", "env": [{"name": "A"}]}}},

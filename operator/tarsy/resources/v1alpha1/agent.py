@@ -20,6 +20,7 @@ from tarsy.resources.v1alpha1.common import (
     McpSelections,
     NativeTools,
     Strategy,
+    ToolPolicy,
 )
 
 
@@ -33,6 +34,11 @@ class AgentSpec(Model):
         default=None, description="What the agent is told about its work, beyond what every agent is told."
     )
     mcp_servers: McpSelections | None = Field(default=None, description="The MCP servers whose tools it has.")
+    tool_policy: ToolPolicy | None = Field(
+        default=None,
+        description="ReadOnly (when not set): of its servers it has the tools that are known to only read; All: also "
+        "the others of servers whose own toolPolicy is All.",
+    )
     strategy: Strategy | None = Field(default=None, description="How it works with the model.")
     max_iterations: Iterations | None = Field(default=None, description="After so many iterations it must conclude.")
     native_tools: NativeTools | None = Field(

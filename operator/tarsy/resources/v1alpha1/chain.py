@@ -26,6 +26,7 @@ from tarsy.resources.v1alpha1.common import (
     McpSelections,
     Strategy,
     SuccessPolicy,
+    SummarizationSettings,
     Timeouts,
 )
 
@@ -116,6 +117,9 @@ class ChainSpec(Model):
     )
     executive_summary: ExecutiveSummarySettings | None = Field(
         default=None, description="The short summary at the end."
+    )
+    summarization: SummarizationSettings | None = Field(
+        default=None, description="The summaries of results of tools that are too long for a conversation."
     )
     fallback: Fallback | None = Field(default=None, description=FALLBACK)
     timeouts: Timeouts | None = Field(default=None, description="Time limits of a run.")

@@ -31,6 +31,7 @@ Strategy = Literal["react", "native-thinking", "langchain", "synthesis", "synthe
 LoopStrategy = Literal["react", "native-thinking", "langchain"]
 SuccessPolicy = Literal["Any", "All"]
 DesiredState = Literal["Running", "Concluded", "Cancelled"]
+ToolPolicy = Literal["ReadOnly", "All"]
 WEEK_SECONDS = 604_800
 YEAR_SECONDS = 31_536_000
 
@@ -46,6 +47,8 @@ class ConditionType(StrEnum):
     """The condition types of DESIGN section 3."""
 
     READY = "Ready"
+    AVAILABLE = "Available"
+    VERIFIED = "Verified"
     ACCEPTED = "Accepted"
     FINISHED = "Finished"
     SUCCEEDED = "Succeeded"
@@ -244,6 +247,14 @@ class ExecutiveSummarySettings(Model):
     enabled: bool | None = Field(default=None, description="Whether one is made; it is, when nothing says otherwise.")
     llm_provider: ObjectName | None = Field(
         default=None, description="Name of the LLMProvider that writes it; the chain's when not set."
+    )
+
+
+class SummarizationSettings(Model):
+    """The summaries of results of tools that are too long for a conversation."""
+
+    llm_provider: ObjectName | None = Field(
+        default=None, description="Name of the LLMProvider that writes them; that of each agent when not set."
     )
 
 

@@ -26,6 +26,7 @@ from tarsy.resources.v1alpha1.common import (
     RunbookHost,
     Strategy,
     SuccessPolicy,
+    SummarizationSettings,
     Timeouts,
 )
 from tarsy.resources.v1alpha1.masking import Masking
@@ -51,6 +52,11 @@ class InvestigationDefaultsSpec(Model):
     alert_masking: Masking | None = Field(
         default=None, description="What is taken out of alerts and runbooks; as for tool servers when not set."
     )
+    model_output_masking: Masking | None = Field(
+        default=None,
+        description="What is taken out of what models say, before people and the record get it; as for tool servers "
+        "when not set.",
+    )
     fallback: Fallback | None = Field(default=None, description=FALLBACK)
     timeouts: Timeouts | None = Field(default=None, description="Time limits of runs.")
     loop: Loop | None = Field(default=None, description="How the loops of agents go on, and when they stop.")
@@ -60,6 +66,9 @@ class InvestigationDefaultsSpec(Model):
     )
     executive_summary: ExecutiveSummarySettings | None = Field(
         default=None, description="The short summary at the end of runs."
+    )
+    summarization: SummarizationSettings | None = Field(
+        default=None, description="The summaries of results of tools that are too long for a conversation."
     )
 
 

@@ -57,6 +57,39 @@ class Thinking(Model):
     )
 
 
+class VertexAI(Model):
+    """Where in Vertex AI the model is, and as whom it is asked."""
+
+    project: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.:-]*$", min_length=1, max_length=128)] = Field(
+        description="Id or number of the Google Cloud project that pays."
+    )
+    location: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", min_length=1, max_length=63)] = Field(
+        default="global", description="Region (europe-west1), us, eu, or global."
+    )
+    credentials: Literal["Secret", "WorkloadIdentity"] = Field(
+        default="Secret",
+        description="Secret: apiKeySecretRef holds the key file (JSON) of a service account, or an API key. "
+        "WorkloadIdentity: no key, the Google identity of the operator's pods, which must be lent to this namespace "
+        "(tarsy run --workload-identity-for).",
+    )
+
+
+class Limits(Model):
+    """How much the provider takes of all investigations together, on all workers; calls beyond that wait."""
+
+    max_concurrent: int | None = Field(default=None, ge=1, le=10_000, description="Calls at once.")
+    requests_per_minute: int | None = Field(
+        default=None, ge=1, le=1_000_000, description="Calls in any 60 seconds, tries that were refused included."
+    )
+    tokens_per_minute: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000_000,
+        description="Tokens in any 60 seconds, sent and answered, expected before a call and corrected after it. A "
+        "call that needs more than all of them goes alone.",
+    )
+
+
 class LLMProviderSpec(Model):
     """Which model, and how it is called."""
 
@@ -67,11 +100,41 @@ class LLMProviderSpec(Model):
             lambda self: self.backend != "openai-native" or self.type == "openai",
             field="backend",
         ),
+        Rule(
+            "has(self.vertexai) == (self.type == 'vertexai')",
+            "type vertexai needs vertexai (with the project), and other types have none",
+            lambda self: (self.vertexai is not None) == (self.type == "vertexai"),
+            field="vertexai",
+        ),
+        Rule(
+            "!has(self.vertexai) || has(self.apiKeySecretRef) || has(self.baseURL) || "
+            "(has(self.vertexai.credentials) && self.vertexai.credentials == 'WorkloadIdentity')",
+            "vertexai needs apiKeySecretRef, or credentials: WorkloadIdentity in vertexai",
+            lambda self: (
+                self.vertexai is None
+                or self.vertexai.credentials != "Secret"
+                or self.api_key_secret_ref is not None
+                or self.base_url is not None
+            ),
+            field="apiKeySecretRef",
+        ),
+        Rule(
+            "!has(self.vertexai) || !has(self.vertexai.credentials) || "
+            "self.vertexai.credentials != 'WorkloadIdentity' || (!has(self.apiKeySecretRef) && !has(self.baseURL))",
+            "WorkloadIdentity has no key and goes to Google only: leave apiKeySecretRef and baseURL out",
+            lambda self: (
+                self.vertexai is None
+                or self.vertexai.credentials != "WorkloadIdentity"
+                or (self.api_key_secret_ref is None and self.base_url is None)
+            ),
+            field="vertexai",
+        ),
     )
 
-    type: Literal["openai", "google", "anthropic", "xai"] = Field(
-        description="Whose API is spoken: openai, and all that is compatible; google: Gemini; anthropic: Claude; "
-        "xai: Grok. All but openai need the package of that extra (tarsy-operator[anthropic]) beside the operator."
+    type: Literal["openai", "google", "vertexai", "anthropic", "xai"] = Field(
+        description="Whose API is spoken: openai, and all that is compatible; google: Gemini; vertexai: Gemini on "
+        "Google Cloud; anthropic: Claude; xai: Grok. All but openai need the package of that extra "
+        "(tarsy-operator[anthropic]; google for vertexai too) beside the operator."
     )
     backend: Literal["openai-native", "langchain"] | None = Field(
         default=None,
@@ -86,6 +149,7 @@ class LLMProviderSpec(Model):
     base_url: HttpUrl | None = Field(
         default=None, alias="baseURL", description="Where the API is; the provider's own address when not set."
     )
+    vertexai: VertexAI | None = Field(default=None, description="Project and location, for type vertexai.")
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="How freely the model chooses its words; its default when not set."
     )
@@ -105,6 +169,11 @@ class LLMProviderSpec(Model):
         default=None,
         description="What it costs; not set: the list price of a well-known model at its maker's own address, else "
         "unknown, and budgets in dollars refuse it.",
+    )
+    limits: Limits | None = Field(
+        default=None,
+        description="How much it takes at once and in a minute; a change counts at once, for runs in progress too. No "
+        "limit when not set.",
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Which other namespaces may use it; none when not set."

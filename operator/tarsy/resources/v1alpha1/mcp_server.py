@@ -10,18 +10,33 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource
-from tarsy.resources.schema import ENV_NAME, HEADER_NAME, HEADER_VALUE, HttpUrl, Model, Rule, ToolName, Unique
+from tarsy.resources.schema import (
+    ENV_NAME,
+    HEADER_NAME,
+    HEADER_VALUE,
+    HttpUrl,
+    Model,
+    Rule,
+    ToolName,
+    ToolPattern,
+    Unique,
+    clipped,
+)
 from tarsy.resources.v1alpha1.common import (
     MESSAGE_COLUMN,
     READY_COLUMNS,
     AllowedNamespaces,
+    ConfigMapKeyRef,
     ConfigStatus,
     Seconds,
+    SecretKeyRef,
     SecretSource,
+    ToolPolicy,
 )
 from tarsy.resources.v1alpha1.masking import Masking
 
 MAX_NAME = 40
+MAX_TOOLS = 128
 
 _VALUE_OR_SECRET = Rule(
     "has(self.value) != has(self.valueFrom)",
@@ -68,12 +83,58 @@ class Stdio(Model):
     )
 
 
+class CaSource(Model):
+    """Where certificates of authorities come from; exactly one source."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "has(self.configMapKeyRef) != has(self.secretKeyRef)",
+            "set exactly one of configMapKeyRef and secretKeyRef",
+            lambda self: (self.config_map_key_ref is None) != (self.secret_key_ref is None),
+        ),
+    )
+
+    config_map_key_ref: ConfigMapKeyRef | None = Field(default=None, description="The key of a ConfigMap.")
+    secret_key_ref: SecretKeyRef | None = Field(default=None, description="The key of a Secret.")
+
+
+class ServerTls(Model):
+    """How the server's certificate is verified."""
+
+    ca_from: CaSource = Field(description="Certificates in PEM form; the server is verified by these and no others.")
+
+
 class Http(Model):
-    """A server that speaks streamable HTTP."""
+    """A server that is reached by HTTP."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "!has(self.tls) || self.url.startsWith('https://')",
+            "tls is for URLs that begin with https://; change the URL, or leave tls out",
+            lambda self: self.tls is None or self.url.startswith("https://"),
+            field="tls",
+        ),
+        Rule(
+            "!has(self.bearerTokenSecretRef) || !has(self.headers) "
+            "|| !self.headers.exists(header, header.name.matches('(?i)^authorization$'))",
+            "set bearerTokenSecretRef or the header Authorization, not both",
+            lambda self: (
+                self.bearer_token_secret_ref is None
+                or all(header.name.lower() != "authorization" for header in self.headers)
+            ),
+            field="bearerTokenSecretRef",
+        ),
+    )
 
     url: HttpUrl = Field(description="Where it is.")
+    bearer_token_secret_ref: SecretKeyRef | None = Field(
+        default=None, description="A token that is sent with every request, as Authorization: Bearer."
+    )
     headers: Annotated[tuple[Header, ...], Unique("name")] = Field(
         default=(), max_length=32, description="Headers of every request."
+    )
+    tls: ServerTls | None = Field(
+        default=None, description="How its certificate is verified; by the system's authorities when not set."
     )
 
 
@@ -82,27 +143,37 @@ class Transport(Model):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "has(self.stdio) == (self.type == 'stdio') && has(self.http) == (self.type == 'http')",
-            "set stdio when type is stdio, http when type is http, and not the other",
+            "has(self.stdio) == (self.type == 'stdio') && has(self.http) == (self.type != 'stdio')",
+            "set stdio when type is stdio, http when type is http or sse, and not the other",
             lambda self: (
-                (self.stdio is not None) == (self.type == "stdio") and (self.http is not None) == (self.type == "http")
+                (self.stdio is not None) == (self.type == "stdio") and (self.http is not None) == (self.type != "stdio")
             ),
         ),
     )
 
-    type: Literal["stdio", "http"] = Field(description="stdio: a command; http: streamable HTTP.")
+    type: Literal["stdio", "http", "sse"] = Field(
+        description="stdio: a command; http: streamable HTTP; sse: the older HTTP with server-sent events."
+    )
     stdio: Stdio | None = Field(default=None, description="The command, for type stdio.")
-    http: Http | None = Field(default=None, description="The address, for type http.")
+    http: Http | None = Field(default=None, description="The address, for types http and sse.")
 
 
 class ToolFilter(Model):
-    """Which tools of the server there are for agents."""
+    """Which tools of the server there are for agents, and what they do; * stands for any characters (pods_*)."""
 
-    allow: Annotated[tuple[ToolName, ...], Field(min_length=1, max_length=256), Unique()] | None = Field(
+    allow: Annotated[tuple[ToolPattern, ...], Field(min_length=1, max_length=256), Unique()] | None = Field(
         default=None, description="Only these; all when not set."
     )
-    deny: Annotated[tuple[ToolName, ...], Unique()] = Field(
+    deny: Annotated[tuple[ToolPattern, ...], Unique()] = Field(
         default=(), max_length=256, description="Not these, even when allowed."
+    )
+    read_only: Annotated[tuple[ToolPattern, ...], Unique()] = Field(
+        default=(),
+        max_length=256,
+        description="These only read: toolPolicy ReadOnly lets agents have them, and they may be called again.",
+    )
+    destructive: Annotated[tuple[ToolPattern, ...], Unique()] = Field(
+        default=(), max_length=256, description="These destroy something, whatever else is said of them."
     )
 
 
@@ -112,6 +183,20 @@ class McpTimeouts(Model):
     init_seconds: Seconds = Field(default=30, description="From the start to its list of tools.")
     call_seconds: Seconds | None = Field(
         default=None, description="One call of a tool; the run's own limit (timeouts.toolCallSeconds) holds as well."
+    )
+
+
+class Summarization(Model):
+    """What happens to results that are too long for a conversation."""
+
+    enabled: bool = Field(
+        default=True, description="Whether agents get a summary of them; the whole, however long, when not."
+    )
+    threshold_tokens: int = Field(
+        default=5000, ge=100, le=1_000_000, description="Results above so many tokens (four bytes each) are summarized."
+    )
+    summary_tokens: int = Field(
+        default=1000, ge=50, le=32_768, description="Tokens that a summary is asked to stay below."
     )
 
 
@@ -126,13 +211,27 @@ class MCPServerSpec(Model):
         default=None, description="What agents are told about its tools."
     )
     tools: ToolFilter = Field(default=ToolFilter(), description="Which of its tools there are for agents.")
-    repeatable_tools: Annotated[tuple[ToolName, ...], Unique()] = Field(
+    tool_policy: ToolPolicy | None = Field(
+        default=None,
+        description="ReadOnly (when not set): agents get the tools that are known to only read, from tools.readOnly "
+        "or, with trustAnnotations, from the server; All: agents whose own toolPolicy is All get all of them.",
+    )
+    trust_annotations: bool = Field(
+        default=False,
+        description="Whether what the server says of its tools counts (readOnlyHint, destructiveHint, idempotentHint) "
+        "where tools.readOnly, tools.destructive and repeatableTools do not name them.",
+    )
+    repeatable_tools: Annotated[tuple[ToolPattern, ...], Unique()] = Field(
         default=(),
         max_length=256,
-        description="Tools that may be called again when a crash left it unknown whether a call was made.",
+        description="Tools that may be called again when a crash left it unknown whether a call was made; * stands for "
+        "any characters. Those that only read always may.",
     )
     masking: Masking = Field(
         default=Masking(), description="What is taken out of its answers before models, people and the record get them."
+    )
+    summarization: Summarization = Field(
+        default=Summarization(), description="What happens to results that are too long for a conversation."
     )
     timeouts: McpTimeouts = Field(default=McpTimeouts(), description="Time limits, in seconds.")
     allowed_namespaces: AllowedNamespaces | None = Field(
@@ -140,7 +239,20 @@ class MCPServerSpec(Model):
     )
 
 
-class MCPServer(Resource[MCPServerSpec, ConfigStatus]):
+class MCPServerStatus(ConfigStatus):
+    """Whether the server can be used, whether it answers, and what it has."""
+
+    tool_count: int | None = Field(default=None, ge=0, description="How many tools it has.")
+    tools: tuple[ToolName, ...] = Field(default=(), max_length=MAX_TOOLS, description="Their names, the first ones.")
+    tools_hash: Annotated[str, StringConstraints(max_length=64)] | None = Field(
+        default=None, description="SHA-256 of its list of tools, as hex: another one means another list."
+    )
+    last_error: Annotated[str, clipped(1024), StringConstraints(max_length=1024)] | None = Field(
+        default=None, description="Why it did not answer when it was looked at last; not set when it did."
+    )
+
+
+class MCPServer(Resource[MCPServerSpec, MCPServerStatus]):
     """A server of tools that agents use, by the Model Context Protocol."""
 
     KIND: ClassVar[str] = "MCPServer"
@@ -156,12 +268,25 @@ class MCPServer(Resource[MCPServerSpec, ConfigStatus]):
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         *READY_COLUMNS,
+        Column(
+            "Available",
+            '.status.conditions[?(@.type=="Available")].status',
+            description="Whether it answers.",
+        ),
+        Column("Tools", ".status.toolCount", "integer", "How many tools it has."),
         Column("Transport", ".spec.transport.type", description="How it is reached."),
         AGE,
         Column("URL", ".spec.transport.http.url", description="Where it is.", wide=True),
         Column("Command", ".spec.transport.stdio.command", description="The program.", wide=True),
+        Column(
+            "Verified",
+            '.status.conditions[?(@.type=="Verified")].status',
+            description="Whether its tools are those that the object names.",
+            wide=True,
+        ),
+        Column("Error", ".status.lastError", description="Why it did not answer.", wide=True),
         MESSAGE_COLUMN,
     )
 
     kind: Literal["MCPServer"] = "MCPServer"
-    status: ConfigStatus = ConfigStatus()
+    status: MCPServerStatus = MCPServerStatus()
