@@ -9,21 +9,23 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tarsy.controllers import alert, configuration, investigation
+from tarsy.controllers import alert, configuration, investigation, mcp_server
 from tarsy.controllers.cache import Cache, Key, Unreadable, Version
-from tarsy.controllers.configuration import ReadSecret
+from tarsy.controllers.configuration import PublishLimits, ReadSecret
 from tarsy.controllers.probing import Probes
 from tarsy.controllers.publisher import Publisher
 from tarsy.controllers.queue import KeyedQueue
 from tarsy.controllers.refusal import postpone, refuse
 from tarsy.controllers.relist import relist
 from tarsy.controllers.runbooks import Runbooks, token_reader
+from tarsy.controllers.server_checks import ServerChecks
 from tarsy.controllers.watch import Watch
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
+from tarsy.observe.counters import SWEPT_RUNS, Counters
 from tarsy.resources.meta import condition
-from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation
+from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation, MCPServer
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.runbook.fetch import Fetcher
 from tarsy.store.errors import StoreError
@@ -39,6 +41,7 @@ MISSED_SECONDS = 0.5
 RETRY_SECONDS = 5.0
 SWEEP_SECONDS = 10.0
 SWEEP_GRACE_SECONDS = 60.0
+PURGE_SECONDS = 600.0
 WORKERS = 8
 _PASSIVE = (Alert.KIND, Investigation.KIND, ChatMessage.KIND)
 
@@ -52,6 +55,11 @@ class ActiveController:
         runbook_hosts: hosts of runbooks that the administrator allows, beside those of each namespace's defaults.
         runbooks: fetches runbooks by URL; one of its own when not given.
         probes: asks providers whether they know their key and model; nobody is asked when not given.
+        checks: looks at tool servers; none is looked at when not given.
+        purge: deletes the records that were kept long enough, and returns how many of each namespace; records are kept
+            for ever when not given.
+        publish_limits: makes the limits of LLMProviders known to all workers.
+        counters: what is counted for people to see.
     """
 
     def __init__(
@@ -71,12 +79,21 @@ class ActiveController:
         runbook_hosts: tuple[str, ...] = (),
         runbooks: Fetcher | None = None,
         probes: Probes | None = None,
+        checks: ServerChecks | None = None,
+        purge: Callable[[], Awaitable[Mapping[str, int]]] | None = None,
+        publish_limits: PublishLimits | None = None,
+        counters: Counters | None = None,
     ) -> None:
         self._client = client
         self._runs = runs
         self._reads = reads
         self._read_secret = read_secret
         self._probes = probes
+        self._publish_limits = publish_limits
+        self._counters = counters or Counters()
+        self._checks = checks
+        self._events = events
+        self._purge_records = purge
         self._election = election
         self._library_namespace = library_namespace
         self._namespaces = namespaces
@@ -103,8 +120,11 @@ class ActiveController:
             group.create_task(self._while_active(self._relist_seconds, self._relist))
             group.create_task(self._relist_what_was_missed())
             group.create_task(self._while_active(SWEEP_SECONDS, self._sweep))
+            group.create_task(self._while_active(PURGE_SECONDS, self._purge))
             group.create_task(self._publisher.run())
             group.create_task(self._runbooks.run())
+            if self._checks is not None:
+                group.create_task(self._checks.run(self._queue.add))
             for _ in range(WORKERS):
                 group.create_task(self._work())
 
@@ -130,7 +150,7 @@ class ActiveController:
         after = self._cache.version(key)
         if before is not None and after is not None and before.uid != after.uid:
             self._gone(key, before.uid)
-        self._queue.add(key)
+        self._look_at(key)
         self._note_waiting(key)
         if key.kind == Investigation.KIND:
             self._wake_alert(raw)
@@ -162,7 +182,16 @@ class ActiveController:
     def _wake_alert(self, raw: Mapping[str, Any]) -> None:
         reference = (raw.get("spec") or {}).get("alertRef") or {}
         if reference.get("name"):
-            self._queue.add(Key(Alert.KIND, raw["metadata"].get("namespace", ""), reference["name"]))
+            self._look_at(Key(Alert.KIND, raw["metadata"].get("namespace", ""), reference["name"]))
+
+    def _look_at(self, key: Key) -> None:
+        """Soon; what has ended, of which there may be tens of thousands, when nothing else is to be done."""
+        found = self._cache.find(key)
+        ended = isinstance(found, Alert | Investigation) and condition(found.status.conditions, ConditionType.FINISHED)
+        if ended and ended.status == "True":
+            self._queue.add_when_idle(key)
+        else:
+            self._queue.add(key)
 
     def _wake_dependents(self, changed: Key | None) -> None:
         """Configuration changed: whatever may have waited for it is looked at again."""
@@ -187,7 +216,7 @@ class ActiveController:
         while True:
             await self._election.active.wait()
             for key in self._cache.all_keys():
-                self._queue.add(key)
+                self._look_at(key)
             self._changed.set()
             await self._election.passive.wait()
 
@@ -215,7 +244,7 @@ class ActiveController:
     async def _reconcile(self, key: Key) -> float | None:
         for uid in tuple(self._deleted.get(key, ())):
             if key.kind == Investigation.KIND:
-                await investigation.deleted(uid, self._runs)
+                await investigation.deleted(uid, self._desk)
             self._deleted[key].discard(uid)
         if not self._deleted.get(key):
             self._deleted.pop(key, None)
@@ -232,8 +261,14 @@ class ActiveController:
             case ChatMessage() as obj:
                 await postpone(obj, self._client, self._cache)
                 return None
+            case MCPServer() as obj:
+                return await mcp_server.reconcile(
+                    obj, self._cache, self._client, self._read_secret, self._events, self._checks
+                )
             case obj:
-                return await configuration.reconcile(obj, self._cache, self._client, self._read_secret, self._probes)
+                return await configuration.reconcile(
+                    obj, self._cache, self._client, self._read_secret, self._probes, self._publish_limits
+                )
 
     async def _while_active(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         """Does `work` on becoming active, and from then on again and again."""
@@ -271,8 +306,14 @@ class ActiveController:
             self._client, self._cache, self._reads, self._runs, self._namespaces, seen=self._seen, gone=self._gone
         )
         for key in self._cache.all_keys():
-            self._queue.add(key)
+            self._look_at(key)
 
     async def _sweep(self) -> None:
         for identity in await self._runs.expire_overdue(SWEEP_GRACE_SECONDS):
+            self._counters.add(SWEPT_RUNS)
             log.warning("investigation %s had no worker and would have had none: ended", identity)
+
+    async def _purge(self) -> None:
+        deleted = await self._purge_records() if self._purge_records is not None else {}
+        if deleted:
+            log.info("records of %d investigations were kept long enough: deleted", sum(deleted.values()))

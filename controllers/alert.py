@@ -8,10 +8,11 @@ alert's uid as its own: it was restored from a backup.
 """
 
 import hashlib
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from tarsy.controllers.cache import Cache
+from tarsy.controllers.expiry import expire
 from tarsy.controllers.status import write_status
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.errors import At, PlanInvalid
@@ -40,7 +41,7 @@ async def reconcile(alert: Alert, cache: Cache, client: KubeClient, library_name
     meta = alert.metadata
     if meta.annotations.get(ACCEPTED_UID, meta.uid) != meta.uid:
         await write_status(client, cache, alert, _restored(alert, now))
-        return await expire(client, alert, _finished_at(alert), now)
+        return await expire(client, cache, alert, _finished_at(alert), now)
     if alert.status.investigation_ref is not None:
         investigation = await _made_before(alert, alert.status.investigation_ref, cache, client)
     else:
@@ -59,7 +60,7 @@ async def reconcile(alert: Alert, cache: Cache, client: KubeClient, library_name
         if ACCEPTED_UID not in meta.annotations:
             alert = await mark_accepted(client, cache, alert)
     await write_status(client, cache, alert, _status(alert, investigation, None, now))
-    return await expire(client, alert, _finished_at(alert), now)
+    return await expire(client, cache, alert, _finished_at(alert), now)
 
 
 async def mark_accepted(client: KubeClient, cache: Cache, obj: A) -> A:
@@ -87,19 +88,6 @@ async def _made_before(
 def _is_of(investigation: Investigation, alert: Alert) -> bool:
     reference = investigation.spec.alert_ref
     return reference is not None and (reference.name, reference.uid) == (alert.metadata.name, alert.metadata.uid)
-
-
-async def expire(
-    client: KubeClient, obj: Alert | Investigation, finished: datetime | None, now: datetime
-) -> float | None:
-    """Deletes a finished object when its time is over; else the seconds until then."""
-    if finished is None:
-        return None
-    left = (finished + timedelta(seconds=obj.spec.ttl_seconds_after_finished) - now).total_seconds()
-    if left > 0:
-        return left + 1
-    await client.delete(obj.KIND, obj.metadata.namespace, obj.metadata.name, uid=obj.metadata.uid)
-    return None
 
 
 def investigation_name(alert: Alert) -> str:

@@ -1,28 +1,33 @@
-"""Chain, Agent, MCPServer, LLMProvider, InvestigationDefaults: can it be used?
+"""Chain, Agent, LLMProvider, InvestigationDefaults: can it be used? (And what an MCPServer has in common with them.)
 
-Watches: the five configuration kinds. Decides: whether all that an object names is there and fits, whether the Secrets
+Watches: the configuration kinds. Decides: whether all that an object names is there and fits, whether the Secrets
 it names can be read, and whether an LLMProvider's server knows its key and its model. Writes: the condition `Ready`
-with every error at once, by field path. The five are one controller, because the question is one; what differs between
+with every error at once, by field path. They are one controller, because the question is one; what differs between
 the kinds is in `tarsy.plan.check`.
 
 Secrets are not watched (DESIGN section 3), so an object that names some is looked at again now and then.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 
 from tarsy.controllers.cache import Cache
 from tarsy.controllers.masking import masking_errors
-from tarsy.controllers.probing import Probes
+from tarsy.controllers.probing import Probes, as_plan
 from tarsy.controllers.status import write_status
 from tarsy.kube.client import KubeClient
+from tarsy.kube.values import config_map_text
 from tarsy.llm.registry import SecretProblem
-from tarsy.plan.check import check, secrets
+from tarsy.plan.check import check, config_maps, secrets
 from tarsy.plan.errors import At, PlanError
-from tarsy.plan.model import SecretKey
+from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
 from tarsy.resources.meta import AnyResource, Condition, set_condition
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
+from tarsy.store.errors import StoreError
+
+log = logging.getLogger(__name__)
 
 RECHECK_SECONDS = 30.0
 """How soon a Secret that was created or labelled later makes its object Ready."""
@@ -30,26 +35,38 @@ RECHECK_SECONDS = 30.0
 SETTLED_RECHECK_SECONDS = 300.0
 """How soon a Secret that was deleted is noticed; its next use notices at once."""
 
+AFTER_ERROR_SECONDS = 5.0
+
 ReadSecret = Callable[[SecretKey], Awaitable[str]]
+PublishLimits = Callable[[ObjectRef, CallLimits | None], Awaitable[None]]
+Problem = tuple[PlanError, str]
+"""What makes an object not Ready, and the condition's reason for it."""
 
 
 async def reconcile(
-    obj: AnyResource, cache: Cache, client: KubeClient, read_secret: ReadSecret, probes: Probes | None = None
+    obj: AnyResource,
+    cache: Cache,
+    client: KubeClient,
+    read_secret: ReadSecret,
+    probes: Probes | None = None,
+    publish_limits: PublishLimits | None = None,
 ) -> float | None:
     """Brings `Ready` up to date; returns after how many seconds to look again, if at all.
+
+    The limits of an LLMProvider are made known to all workers, whether it is Ready or not.
 
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
     """
-    errors = [(error, "ReferencesInvalid") for error in check(obj, cache)]
-    errors += [(error, "MaskingInvalid") for error in masking_errors(obj)]
-    named, values = secrets(obj), []
-    for key, at in named:
+    errors, waits, values = await problems(obj, cache, client, read_secret)
+    note = ""
+    if isinstance(obj, LLMProvider) and publish_limits is not None:
+        plan = as_plan(obj)
         try:
-            values.append(await read_secret(key))
-        except SecretProblem as problem:
-            errors.append((at.error(problem.message), problem.reason))
-    note, waits = "", [RECHECK_SECONDS if errors else SETTLED_RECHECK_SECONDS] if named else []
+            await publish_limits(plan.ref, plan.limits)
+        except StoreError as error:
+            log.warning("the limits of %s are not known to all workers yet: %s", obj, error)
+            waits.append(AFTER_ERROR_SECONDS)
     if isinstance(obj, LLMProvider) and probes is not None and not errors:
         found, again = await probes(obj, next(iter(values), None))
         note = found.message
@@ -61,7 +78,33 @@ async def reconcile(
     return min(waits, default=None)
 
 
-def judge(obj: AnyResource, errors: Iterable[tuple[PlanError, str]], now: datetime, note: str = "") -> ConfigStatus:
+async def problems(
+    obj: AnyResource, cache: Cache, client: KubeClient, read_secret: ReadSecret
+) -> tuple[list[Problem], list[float], list[str]]:
+    """All that makes `obj` not Ready, each with a reason, after how many seconds that may be another, and the values
+    of the Secrets it names.
+
+    Raises:
+        ApiError: the Kubernetes API refused or could not be reached.
+    """
+    errors: list[Problem] = [(error, "ReferencesInvalid") for error in check(obj, cache)]
+    errors += [(error, "MaskingInvalid") for error in masking_errors(obj)]
+    named, texts, values = secrets(obj), config_maps(obj), []
+    for key, at in named:
+        try:
+            values.append(await read_secret(key))
+        except SecretProblem as problem:
+            errors.append((at.error(problem.message), problem.reason))
+    for text, at in texts:
+        try:
+            await config_map_text(client, text)
+        except SecretProblem as problem:
+            errors.append((at.error(problem.message), problem.reason))
+    waits = [RECHECK_SECONDS if errors else SETTLED_RECHECK_SECONDS] if named or texts else []
+    return errors, waits, values
+
+
+def judge(obj: AnyResource, errors: Iterable[Problem], now: datetime, note: str = "") -> ConfigStatus:
     """The status that says `errors` (each with a reason), or that there are none, and then `note`."""
     found = list(errors)
     generation = obj.metadata.generation

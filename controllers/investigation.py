@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from tarsy.controllers.alert import ACCEPTED_UID, expire, mark_accepted
+from tarsy.controllers.alert import ACCEPTED_UID, mark_accepted
 from tarsy.controllers.cache import Cache, Key, Unreadable
+from tarsy.controllers.expiry import expire
 from tarsy.controllers.projection import project
 from tarsy.controllers.runbooks import Runbooks
 from tarsy.controllers.status import write_status
@@ -67,6 +68,9 @@ class Desk:
     events: Events
     runbooks: Runbooks
     mask_of: Callable[[MaskingPlan], Callable[[str], str]] = field(default_factory=lambda: Maskers().of)
+    at_rest: dict[str, tuple[str, datetime]] = field(default_factory=dict)
+    """Finished objects by uid: a state (resourceVersion) in which all was as it should be, and when they ended. Their
+    records are not read again while they stay so."""
 
 
 async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
@@ -77,24 +81,32 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
         StoreError, StoreUnavailable: the record could not be read or written.
     """
     now = datetime.now(UTC)
-    identity = UUID(investigation.metadata.uid)
+    meta = investigation.metadata
+    seen, ended = desk.at_rest.get(meta.uid, ("", now))
+    if seen and seen == meta.resource_version:
+        return await expire(desk.client, desk.cache, investigation, ended, now)
+    identity = UUID(meta.uid)
     record = await desk.reads.record(identity)
     if record is not None:
         wanted = DesiredState(investigation.spec.desired_state)
         if not record.state.finished and wanted is not record.desired_state:
             await desk.runs.set_desired_state(identity, wanted)
-        if ACCEPTED_UID not in investigation.metadata.annotations:  # a crash came between
+        marked, published = ACCEPTED_UID in meta.annotations, record.revision <= record.published_revision
+        if not marked:  # a crash came between
             await mark_accepted(desk.client, desk.cache, investigation)
-        if record.revision <= record.published_revision and project(record, investigation, now) != investigation.status:
+        right = published and project(record, investigation, now) == investigation.status
+        if published and not right:
             desk.publish_again(record)  # somebody else wrote the status
         if not record.state.finished or _finish_time(investigation) is None:
             return None  # its publication brings it back
-        return await expire(desk.client, investigation, record.finished_at, now)
+        if marked and right and record.finished_at is not None:
+            desk.at_rest[meta.uid] = meta.resource_version, record.finished_at
+        return await expire(desk.client, desk.cache, investigation, record.finished_at, now)
     refusal = _finished_without_record(investigation)
     if refusal is not None:
         if refusal[0] != "RecordLost" or _finish_time(investigation) is None:  # what was found stays readable
             await write_status(desk.client, desk.cache, investigation, _finished(investigation, refusal, now))
-        return await expire(desk.client, investigation, _finish_time(investigation), now)
+        return await expire(desk.client, desk.cache, investigation, _finish_time(investigation), now)
     try:
         run = await _plan(investigation, desk)
     except BeingFetched:
@@ -107,9 +119,10 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
     return None
 
 
-async def deleted(uid: str, runs: Runs) -> None:
+async def deleted(uid: str, desk: Desk) -> None:
     """An Investigation is gone: its run stops, its record stays."""
-    await runs.object_deleted(UUID(uid))
+    desk.at_rest.pop(uid, None)
+    await desk.runs.object_deleted(UUID(uid))
 
 
 def _finished_without_record(investigation: Investigation) -> tuple[str, str] | None:

@@ -8,6 +8,7 @@ from tarsy.plan.errors import At, PlanError
 from tarsy.plan.parts import masking_plan
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
+from tarsy.resources.v1alpha1.masking import Masking
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
 
 _FIELDS = {"groups": "patternGroups", "patterns": "patterns", "custom": "customPatterns"}
@@ -15,12 +16,17 @@ _FIELDS = {"groups": "patternGroups", "patterns": "patterns", "custom": "customP
 
 def masking_errors(obj: AnyResource) -> list[PlanError]:
     """All that is wrong with the masking of an MCPServer or of InvestigationDefaults; nothing for other kinds."""
+    settings: dict[str, Masking | None] = {}
     match obj:
         case MCPServer():
-            masking, at = obj.spec.masking, At.of(obj) / "masking"
-        case InvestigationDefaults() if obj.spec.alert_masking is not None:
-            masking, at = obj.spec.alert_masking, At.of(obj) / "alertMasking"
+            settings = {"masking": obj.spec.masking}
+        case InvestigationDefaults():
+            settings = {"alertMasking": obj.spec.alert_masking, "modelOutputMasking": obj.spec.model_output_masking}
         case _:
-            return []
-    found = faults(masking_plan(masking))
-    return [(at / _FIELDS[fault.part])[fault.index].error(fault.sentence) for fault in found]
+            pass
+    return [
+        (At.of(obj) / field / _FIELDS[fault.part])[fault.index].error(fault.sentence)
+        for field, masking in settings.items()
+        if masking is not None
+        for fault in faults(masking_plan(masking))
+    ]

@@ -35,7 +35,9 @@ class _Known:
 def as_plan(provider: LLMProvider) -> ProviderPlan:
     """A provider by itself, with no agent that uses it."""
     meta, spec = provider.metadata, provider.spec
-    ref = ObjectRef(kind=provider.KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid or "")
+    ref = ObjectRef(
+        kind=provider.KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid or "", generation=meta.generation
+    )
     backend = usual_client(spec.type, Backend(spec.backend) if spec.backend else None)
     return provider_plan(provider, ref).model_copy(update={"backend": backend})
 
@@ -64,7 +66,8 @@ class Probes:
     async def __call__(self, provider: LLMProvider, key: str | None) -> tuple[Probed, float]:
         """What the provider said, and in how many seconds it wants to be asked again."""
         plan = as_plan(provider)
-        asked = hashlib.sha256(f"{plan.model_dump_json()}\n{key or ''}".encode()).hexdigest()
+        same = plan.model_copy(update={"limits": None, "ref": plan.ref.model_copy(update={"generation": 0})})
+        asked = hashlib.sha256(f"{same.model_dump_json()}\n{key or ''}".encode()).hexdigest()
         known = self._known.get(plan.ref.uid)
         if known is None or known.asked != asked or known.until <= self._clock():
             found = await self._ask(plan, key)

@@ -39,6 +39,7 @@ _KINDS: dict[StageKind, Literal["Investigation", "Synthesis", "ExecutiveSummary"
     StageKind.EXECUTIVE_SUMMARY: "ExecutiveSummary",
 }
 
+_GOES_ON = "The investigation has not ended."
 _CONFIDENCE: dict[Confidence, Literal["High", "Medium", "Low", "Inconclusive"]] = {
     Confidence.HIGH: "High",
     Confidence.MEDIUM: "Medium",
@@ -126,6 +127,9 @@ def news(
         yield "Warning" if bad else "Normal", "StageFinished", f"Stages finished: {told}."
     if record.attempt > 1 and record.attempt != (old.attempt or 0) and not record.state.finished:
         yield "Warning", "Resumed", f"The run was resumed after its worker was lost (attempt {record.attempt})."
+    for change in record.provider_changes:
+        if change.revision > (old.record_revision or 0):
+            yield "Warning", "ProviderFallback", change.message
     exceeded = record.budget_exceeded
     if exceeded and not any(c.type == ConditionType.BUDGET_EXCEEDED and c.status == "True" for c in old.conditions):
         yield "Warning", "BudgetExceeded", exceeded.message
@@ -147,8 +151,10 @@ def _conditions(record: InvestigationRecord) -> Iterator[Condition]:
     failure = outcome.failure if outcome else None
     yield _condition(ConditionType.ACCEPTED, "True", "Planned", f"Chain {record.chain} is resolved and frozen.")
     if not record.state.finished:
-        yield _condition(ConditionType.FINISHED, "False", phase(record), "The investigation has not ended.")
-        yield _condition(ConditionType.SUCCEEDED, "Unknown", phase(record), "The investigation has not ended.")
+        yield _condition(ConditionType.FINISHED, "False", phase(record), _GOES_ON)
+        changed = record.provider_changes[-1] if record.provider_changes else None
+        reason, text = ("ProviderFallback", changed.message) if changed else (phase(record), _GOES_ON)
+        yield _condition(ConditionType.SUCCEEDED, "Unknown", reason, text)
     else:
         reason = failure.reason if failure else phase(record)
         message = failure.message if failure else f"The investigation has ended: {phase(record)}."

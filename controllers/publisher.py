@@ -2,7 +2,8 @@
 
 Watches: the record, by its revisions. Decides: what is worth a write: a change that people wait for (a stage, the
 phase, a condition) at most once a second, the end at once, mere counters every ten seconds. Writes: the status of
-accepted Investigations, and Events. What cannot be published is left for later and holds nobody else up.
+accepted Investigations, and Events. What cannot be published is left for later and holds nobody else up; what was
+looked at is not read again for a second, unless it has finished: steps follow each other faster.
 
 Others may write the same object all the time: a status that was refused because its object had changed is made anew at
 once, a few times, and one that somebody else wrote over is put right, at most once a second. Events tell what is new
@@ -67,6 +68,7 @@ class Publisher:
         self._active = active
         self._changed = changed
         self._written: dict[UUID, float] = {}
+        self._looked: dict[UUID, float] = {}
         self._held: dict[UUID, float] = {}
         self._again: set[UUID] = set()
         self._told: dict[UUID, InvestigationStatus] = {}
@@ -103,7 +105,10 @@ class Publisher:
         now, soonest = time.monotonic(), POLL_SECONDS
         self._written = {k: v for k, v in self._written.items() if now - v < COUNTERS_SECONDS}
         self._held = {k: v for k, v in self._held.items() if v > now}
-        due = {record.id: record for record in await self._reads.unpublished(LIMIT)}
+        self._looked = {k: v for k, v in self._looked.items() if now - v < POLL_SECONDS}
+        if self._looked:
+            soonest = min(soonest, min(self._looked.values()) + POLL_SECONDS - now)
+        due = {record.id: record for record in await self._reads.unpublished(LIMIT, self._looked)}
         for identity in self._again - due.keys():
             found = await self._reads.record(identity)
             if found is None:
@@ -121,6 +126,7 @@ class Publisher:
             self._again.discard(record.id)
             try:
                 await self._publish_despite_conflicts(record)
+                self._looked[record.id] = time.monotonic()
             except StoreError:
                 raise
             except ApiError as error:

@@ -1,7 +1,8 @@
 """A queue of keys: each key once, one at a time, later again after a failure.
 
 The semantics of client-go's workqueue: a key that is added while it is being worked on is worked on once more after;
-failures wait exponentially longer, up to a limit; success forgets them.
+failures wait exponentially longer, up to a limit; success forgets them. Beside it is a line of keys that can wait, so
+that ten thousand of them hold up nobody.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ class KeyedQueue(Generic[K]):
         self._first = first_delay
         self._longest = longest_delay
         self._ready: dict[K, None] = {}
+        self._idle: dict[K, None] = {}
         self._working: set[K] = set()
         self._again: set[K] = set()
         self._failures: dict[K, int] = {}
@@ -36,8 +38,17 @@ class KeyedQueue(Generic[K]):
         if key in self._working:
             self._again.add(key)
             return
+        self._idle.pop(key, None)
         self._ready[key] = None
         self._wake.set()
+
+    def add_when_idle(self, key: K) -> None:
+        """Wants `key` worked on when nothing else is to be done; an earlier wish stands."""
+        if key in self._working:
+            self._again.add(key)
+        elif key not in self._ready:
+            self._idle[key] = None
+            self._wake.set()
 
     def add_after(self, key: K, seconds: float) -> None:
         """Wants `key` worked on in `seconds`; an earlier wish stands."""
@@ -58,9 +69,9 @@ class KeyedQueue(Generic[K]):
                 if self._due.get(key) == due:
                     del self._due[key]
                     self.add(key)
-            if self._ready:
-                key = next(iter(self._ready))
-                del self._ready[key]
+            if line := self._ready or self._idle:
+                key = next(iter(line))
+                del line[key]
                 self._working.add(key)
                 return key
             self._wake.clear()
@@ -90,8 +101,8 @@ class KeyedQueue(Generic[K]):
         if key in self._again:
             self._again.discard(key)
             self.add(key)
-        elif self._ready:
+        elif self._ready or self._idle:
             self._wake.set()
 
     def __len__(self) -> int:
-        return len(self._ready) + len(self._working)
+        return len(self._ready) + len(self._idle) + len(self._working)

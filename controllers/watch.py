@@ -15,7 +15,7 @@ from typing import Any
 
 import kopf
 
-from tarsy.kube.client import Connection, KubeClient
+from tarsy.kube.client import PAGE_SIZE, Connection, KubeClient
 from tarsy.resources.meta import GROUP, VERSION
 from tarsy.resources.v1alpha1 import KINDS
 
@@ -109,6 +109,7 @@ class Watch:
         settings.networking.error_backoffs = _Backoffs()
         settings.networking.connect_timeout = 5.0
         settings.watching.server_timeout = 300
+        settings.watching.chunk_size = PAGE_SIZE
         settings.queueing.idle_timeout = 1.0
         settings.process.ultimate_exiting_timeout = None
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import ssl
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
@@ -12,17 +14,22 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from tarsy.controllers.active import ActiveController
+from tarsy.controllers.server_checks import ServerChecks
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
+from tarsy.kube.values import Values
 from tarsy.masking import default_masker
+from tarsy.mcp.link import Policy
+from tarsy.observe.counters import Counters
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import InvestigationRecord, RunOutcome, State
 from tarsy.resources.meta import API_VERSION
 from tarsy.runbook.fetch import Fetcher
 from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.reads import Reads
+from tarsy.store.retention import Retention
 from tarsy.store.runs import Runs
 
 T = TypeVar("T")
@@ -94,15 +101,25 @@ class Desk:
         library: str | None = None,
         runbook_hosts: tuple[str, ...] = (),
         runbooks: Fetcher | None = None,
+        retention_seconds: float | None = None,
+        look_every: float | None = None,
+        counters: Counters | None = None,
     ) -> AsyncIterator[Counter[str]]:
-        """Runs an active controller; gives the count of its writes."""
+        """Runs an active controller; gives the count of its writes.
+
+        Tool servers are looked at every `look_every` seconds; not at all when it is not given.
+        """
         async with await CountingClient.load(kubeconfig or self.kubeconfig) as client:
             client.writes = Counter()
+            secrets, checks = Secrets(client), None
+            if look_every is not None:
+                policy = Policy(Values(client, secrets), ssl.create_default_context())
+                checks = ServerChecks(policy, default_masker().mask, interval=look_every)
             controller = ActiveController(
                 client,
                 self.runs,
                 self.reads,
-                Secrets(client),
+                secrets,
                 Chosen(client, self.namespace, "tarsy-controller", uuid4().hex),
                 Events(client),
                 library_namespace=library or self.namespace,
@@ -112,6 +129,9 @@ class Desk:
                 relist_seconds=relist_seconds,
                 runbook_hosts=runbook_hosts,
                 runbooks=runbooks,
+                checks=checks,
+                counters=counters,
+                purge=None if retention_seconds is None else partial(Retention(self.pool).purge, retention_seconds),
             )
             task = asyncio.create_task(controller.run())
             try:

@@ -1,19 +1,18 @@
-"""What an Alert's Investigation is called, when objects expire, and what the Alert's status says."""
+"""What an Alert's Investigation is called, and what the Alert's status says."""
 
 import re
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.controllers.alert import expire, investigation_name, reconcile
+from tarsy.controllers.alert import investigation_name, reconcile
 from tarsy.controllers.cache import Cache
 from tarsy.kube.client import ApiError
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Alert, AlertStatus
-from unit.controllers.builders import NOW, OTHER_UID, UID, alert, investigation, raw
+from unit.controllers.builders import OTHER_UID, UID, alert, investigation, raw
 
 DNS = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 names = st.from_regex(DNS, fullmatch=True).filter(lambda name: len(name) <= 253)
@@ -67,21 +66,8 @@ class Api:
         self.status = AlertStatus.model_validate(body["status"])
         return raw(kind, name, {"alertType": "PodCrash", "data": "x"}, body["status"], resourceVersion="11")
 
-    async def delete(self, kind: str, namespace: str, name: str, *, uid: str) -> None:
+    async def delete(self, kind: str, namespace: str, name: str, *, uid: str, resource_version: str) -> None:
         self.writes.append(("delete", kind))
-
-
-@pytest.mark.parametrize(("seconds", "left"), [(99, 2.0), (100, None), (101, None)])
-async def test_object_is_deleted_at_and_after_the_end_of_its_time_not_before(seconds: int, left: float | None) -> None:
-    api, obj = Api(), alert(spec={"ttlSecondsAfterFinished": 100})
-    assert await expire(api, obj, NOW, NOW + timedelta(seconds=seconds)) == left
-    assert api.writes == ([] if left else [("delete", "Alert")])
-
-
-async def test_object_that_has_not_finished_has_no_end() -> None:
-    api = Api()
-    assert await expire(api, alert(spec={"ttlSecondsAfterFinished": 0}), None, NOW) is None
-    assert api.writes == []
 
 
 def cluster(*objects: dict[str, Any], chain: bool = True) -> Cache:

@@ -1,9 +1,40 @@
 """`Ready`: what it says of an object's errors."""
 
-from tarsy.controllers.configuration import judge
+from tarsy.controllers.cache import Cache
+from tarsy.controllers.configuration import AFTER_ERROR_SECONDS, judge, reconcile
+from tarsy.kube.client import ApiError
 from tarsy.plan.errors import At
+from tarsy.plan.model import CallLimits, ObjectRef
 from tarsy.resources.parse import parse
+from tarsy.store.errors import StoreUnavailable
 from unit.controllers.builders import NOW, raw
+
+
+async def test_limits_of_a_provider_are_published_before_anybody_is_asked_and_again_when_that_failed() -> None:
+    found = parse(
+        raw("LLMProvider", "one", {"type": "openai", "model": "m", "limits": {"maxConcurrent": 3}}, generation=7)
+    )
+    published: list[tuple[str, int, CallLimits | None]] = []
+    away = [True, False]
+
+    async def publish(ref: ObjectRef, limits: CallLimits | None) -> None:
+        published.append((ref.uid, ref.generation, limits))
+        if away.pop():
+            raise StoreUnavailable("Postgres is away")
+
+    class Api:
+        async def patch(self, *_: object, **__: object) -> dict[str, object]:
+            raise ApiError(404, "NotFound", "it is gone")
+
+    async def again() -> float | None:
+        return await reconcile(found, Cache(), Api(), no_secrets, None, publish)  # type: ignore[arg-type]
+
+    assert (await again(), await again()) == (None, AFTER_ERROR_SECONDS)
+    assert published == [(found.metadata.uid, 7, CallLimits(max_concurrent=3))] * 2
+
+
+async def no_secrets(_: object) -> str:
+    raise AssertionError("it names none")
 
 
 def chain(generation: int = 4):

@@ -31,6 +31,7 @@ class World:
         self.accepted: list[Any] = []
         self.wanted: list[DesiredState] = []
         self.again: list[Any] = []
+        self.read = 0
 
     def desk(self, *objects: dict[str, Any]) -> Desk:
         cache = Cache()
@@ -39,6 +40,7 @@ class World:
         return Desk(cache, self, self, self, "library", str, self.again.append, self, self)  # type: ignore[arg-type]
 
     async def record(self, run: Any) -> Any:
+        self.read += 1
         return self.found
 
     async def accept(self, run: Any) -> bool:
@@ -176,3 +178,31 @@ async def test_status_that_is_not_the_records_is_published_again_unless_that_is_
         world = World(replace(published, published_revision=7 - behind))
         await reconcile(investigation(status, annotations={ACCEPTED_UID: UID}), world.desk())
         assert len(world.again) == again
+
+
+async def test_record_of_what_is_over_and_in_order_is_not_read_again_until_the_object_changes() -> None:
+    ended = record(State.COMPLETED, revision=7, published_revision=7, finished_at=NOW - timedelta(days=1))
+    marked: dict[str, Any] = {"annotations": {ACCEPTED_UID: UID}}
+    spec = {"ttlSecondsAfterFinished": 31_536_000}
+    right = project(ended, investigation(None, spec, **marked), NOW).to_dict()
+    world = World(ended)
+    desk = world.desk()
+    for _ in range(3):
+        assert await reconcile(investigation(right, spec, **marked), desk) is not None
+    assert world.read == 1
+    await reconcile(investigation({**right, "phase": "Queued"}, spec, resourceVersion="11", **marked), desk)
+    assert (world.read, len(world.again)) == (2, 1)
+    await reconcile(investigation(right, {"ttlSecondsAfterFinished": 0}, **marked), desk)
+    assert world.deleted
+
+
+@pytest.mark.parametrize(("annotations", "behind"), [({}, 0), ({ACCEPTED_UID: UID}, 1)], ids=["mark", "status"])
+async def test_what_is_over_and_lacks_something_is_looked_at_again(annotations: dict[str, str], behind: int) -> None:
+    ended = record(State.COMPLETED, revision=7, published_revision=7 - behind)
+    spec = {"ttlSecondsAfterFinished": 31_536_000}
+    right = project(ended, investigation(None, spec), NOW).to_dict()
+    world = World(ended)
+    desk = world.desk()
+    for _ in range(2):
+        await reconcile(investigation(right, spec, annotations=annotations), desk)
+    assert world.read == 2

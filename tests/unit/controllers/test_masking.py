@@ -19,8 +19,12 @@ BAD = {
 
 @pytest.mark.parametrize(
     ("obj", "at"),
-    [(server(masking=BAD), "spec.masking"), (defaults(alertMasking=BAD), "spec.alertMasking")],
-    ids=["MCPServer", "InvestigationDefaults"],
+    [
+        (server(masking=BAD), "spec.masking"),
+        (defaults(alertMasking=BAD), "spec.alertMasking"),
+        (defaults(modelOutputMasking=BAD), "spec.modelOutputMasking"),
+    ],
+    ids=["MCPServer", "alerts", "models"],
 )
 def test_each_entry_is_told_with_its_field_and_the_remedy(obj: Any, at: str) -> None:
     group, pattern, custom = masking_errors(obj)

@@ -10,7 +10,15 @@ import pytest
 from tarsy.controllers.projection import news, project
 from tarsy.record.finding import Claim, Confidence, Finding
 from tarsy.record.history import BudgetExceeded, BudgetLimit
-from tarsy.record.run import DesiredState, Failure, InvestigationRecord, RunOutcome, StageKind, State
+from tarsy.record.run import (
+    DesiredState,
+    Failure,
+    InvestigationRecord,
+    ProviderChange,
+    RunOutcome,
+    StageKind,
+    State,
+)
 from tarsy.record.usage import Usage
 from tarsy.resources.meta import MAX_STATUS_BYTES, condition
 from unit.controllers.builders import NOW, investigation, record, stage
@@ -187,6 +195,29 @@ def test_stage_has_a_name_that_the_api_takes(name: str) -> None:
 
 def told(what: InvestigationRecord, before: Any = None) -> list[tuple[str, str]]:
     return [(kind, reason) for kind, reason, _ in news(what, investigation(before).status)]
+
+
+def test_each_change_of_provider_is_one_event_and_the_last_one_the_reason_while_the_run_goes_on() -> None:
+    one = ProviderChange(3, "RateLimited", "look/a: Provider first is given up.")
+    two = ProviderChange(5, "ModelNotFound", "look/b: Provider first is given up.")
+    what = record(provider_changes=(one, two))
+
+    assert told(what) == [("Warning", "ProviderFallback")] * 2
+    assert [text for _, _, text in news(what, investigation({"recordRevision": 3}).status)] == [two.message]
+    assert told(what, {"recordRevision": 5}) == []
+    items = project(what, investigation(), NOW).conditions
+    assert {item.type: item.reason for item in items if item.status != "True"} == {
+        "Finished": "Running",
+        "Succeeded": "ProviderFallback",
+        "EvidenceDegraded": "AllServersAvailable",
+        "BudgetExceeded": "WithinBudget",
+    }
+    succeeded = condition(items, "Succeeded")
+    assert succeeded is not None and succeeded.message == two.message
+    ended = condition(
+        project(record(State.COMPLETED, provider_changes=(one,)), investigation(), NOW).conditions, "Succeeded"
+    )
+    assert ended is not None and ended.reason == "Succeeded"
 
 
 def test_stages_that_ended_are_one_event_and_are_told_once() -> None:

@@ -1,6 +1,7 @@
 """What is published when, and what happens to what cannot be; with time set by hand."""
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -32,6 +33,7 @@ class World:
         self.records = {item.id: item for item in records}
         self.published: dict[UUID, int] = {}
         self.writes: list[tuple[str, Any]] = []
+        self.read: list[list[str]] = []
         self.refuse: dict[str, ApiError] = {}
         self.conflicts = 0
         self.there: Any = None
@@ -56,8 +58,10 @@ class World:
         spec = {"alertRef": {"name": "a"}}
         return raw("Investigation", name, spec, status, uid=uid, resourceVersion=str(self.version))
 
-    async def unpublished(self, limit: int) -> list[InvestigationRecord]:
-        return [item for item in self.records.values() if item.revision > self.published.get(item.id, 0)]
+    async def unpublished(self, limit: int, but: Collection[UUID] = ()) -> list[InvestigationRecord]:
+        behind = [item for item in self.records.values() if item.revision > self.published.get(item.id, 0)]
+        self.read.append([item.name for item in behind if item.state.finished or item.id not in but])
+        return [item for item in behind if item.state.finished or item.id not in but]
 
     async def record(self, run: UUID) -> InvestigationRecord | None:
         return self.records.get(run)
@@ -129,6 +133,26 @@ async def test_stage_change_is_written_at_most_once_a_second(world: Any) -> None
     await w.round()
     w.change(stages=(stage(0, State.RUNNING),))
     assert [await w.round(0.5), await w.round(0.6)] == [0, 1]
+
+
+async def test_run_that_goes_on_is_read_once_a_second_and_one_that_ended_at_once(world: Any) -> None:
+    w = world(record())
+    await w.round()
+    for seconds in (0.3, 0.3, 0.5):
+        w.change(model_calls=w.records[UUID(UID)].model_calls + 1)
+        await w.round(seconds)
+    assert w.read == [["inv"], [], [], ["inv"]]
+    ended = record(State.COMPLETED)
+    w.change(state=ended.state, outcome=ended.outcome, finished_at=ended.finished_at)
+    await w.round(0.1)
+    assert w.read[-1] == ["inv"] and w.told.reasons == ["Succeeded"]
+
+
+async def test_round_comes_again_when_what_it_left_out_is_due(world: Any) -> None:
+    w = world(record())
+    await w.round()
+    w.now += 0.4
+    assert await w.publisher._round() == pytest.approx(0.6)
 
 
 async def test_counters_alone_are_written_every_ten_seconds(world: Any) -> None:

@@ -178,3 +178,41 @@ def test_many_workers_share_the_keys_and_no_two_hold_the_same(run: Run) -> None:
         assert len(queue) == 0
 
     run(body())
+
+
+def test_what_can_wait_comes_after_all_that_cannot(run: Run) -> None:
+    async def body() -> None:
+        queue: KeyedQueue[str] = KeyedQueue()
+        for key in ("old-1", "old-2", "both"):
+            queue.add_when_idle(key)
+        for key in ("new", "both"):
+            queue.add(key)
+        queue.add_when_idle("new")
+        assert len(queue) == 4
+        assert [key for key, _ in await work(queue, 4)] == ["new", "both", "old-1", "old-2"]
+        assert await nothing_within(queue, 10)
+
+    run(body())
+
+
+def test_key_that_is_worked_on_while_it_is_wanted_when_idle_is_worked_on_again(run: Run) -> None:
+    async def body() -> None:
+        queue: KeyedQueue[str] = KeyedQueue()
+        queue.add_when_idle("a")
+        key = await queue.get()
+        queue.add_when_idle("a")
+        queue.done(key)
+        assert [key for key, _ in await work(queue, 1)] == ["a"]
+
+    run(body())
+
+
+def test_who_waits_for_a_key_is_woken_by_one_that_can_wait(run: Run) -> None:
+    async def body() -> None:
+        queue: KeyedQueue[str] = KeyedQueue()
+        waiting = asyncio.create_task(queue.get())
+        await asyncio.sleep(1)
+        queue.add_when_idle("a")
+        assert await waiting == "a"
+
+    run(body())

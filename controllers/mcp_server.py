@@ -1,0 +1,204 @@
+"""MCPServer: can it be used, does it answer, and are its tools those that its object names?
+
+Watches: MCPServers. Decides: `Ready` as for all configuration (`tarsy.controllers.configuration`), and that a stdio
+command does not run in a cluster; `Available` by looks at the server (`tarsy.controllers.server_checks`): one failure
+is none, several in a row are; `Verified` by comparing the lists of its object with the tools it has. Writes: these
+conditions, the tools' names and hash, the last error, and Events when a server comes, goes, or changes its tools.
+
+A failed look changes what is known only when it counts; until then, and after a restart of the operator, what the
+status says already stays.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from tarsy.controllers.cache import Cache, Key
+from tarsy.controllers.configuration import ReadSecret, judge, problems
+from tarsy.controllers.server_checks import Health, ServerChecks
+from tarsy.controllers.status import write_status
+from tarsy.kube.client import KubeClient
+from tarsy.kube.events import Events
+from tarsy.mcp.health import Look
+from tarsy.mcp.link import NO_STDIO
+from tarsy.mcp.offer import list_hash, nothing_offered
+from tarsy.plan.errors import At, PlanError
+from tarsy.plan.model import ObjectRef, ServerPlan
+from tarsy.plan.parts import server_plan
+from tarsy.plan.policy import names
+from tarsy.resources.meta import Condition, ConditionStatus, condition, set_condition
+from tarsy.resources.v1alpha1.common import ConditionType, McpSelection
+from tarsy.resources.v1alpha1.mcp_server import MAX_TOOLS, MCPServer, MCPServerStatus
+
+Told = tuple[Literal["Normal", "Warning"], str, str]
+
+
+async def reconcile(
+    server: MCPServer,
+    cache: Cache,
+    client: KubeClient,
+    read_secret: ReadSecret,
+    events: Events,
+    checks: ServerChecks | None = None,
+) -> float | None:
+    """Brings the conditions up to date; returns after how many seconds to look again, if at all.
+
+    Raises:
+        ApiError: the Kubernetes API refused or could not be reached.
+    """
+    errors, waits, _ = await problems(server, cache, client, read_secret)
+    plan, health = as_plan(server), None
+    if checks is not None:
+        errors += stdio_errors(server, checks.policy.allow_stdio)
+        if not errors:
+            key = Key(server.KIND, server.metadata.namespace, server.metadata.name)
+            health, again = checks.health(key, plan)
+            waits += [again] if again is not None else []
+    now = datetime.now(UTC)
+    status = judge_server(server, plan, errors, health, now)
+    if await write_status(client, cache, server, status) is not None:
+        for kind, reason, message in happened(server.status, status):
+            await events.tell(server, reason, message, kind=kind)
+    return min(waits, default=None)
+
+
+def as_plan(server: MCPServer) -> ServerPlan:
+    """A server by itself, with all of its tools."""
+    meta = server.metadata
+    ref = ObjectRef(kind=server.KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid or "")
+    return server_plan(server, ref, McpSelection(name=meta.name))
+
+
+def stdio_errors(server: MCPServer, allowed: bool) -> list[tuple[PlanError, str]]:
+    """That a command may not be run here, where it may not (DESIGN section 7)."""
+    if allowed or server.spec.transport.type != "stdio":
+        return []
+    return [((At.of(server) / "transport" / "type").error(NO_STDIO), "StdioNotInCluster")]
+
+
+def judge_server(
+    server: MCPServer,
+    plan: ServerPlan,
+    errors: Sequence[tuple[PlanError, str]],
+    health: Health | None,
+    now: datetime,
+) -> MCPServerStatus:
+    """The status that says what is known.
+
+    Args:
+        server: the object as it is.
+        plan: the same as a part of a plan.
+        errors: all that makes it not Ready, each with a reason.
+        health: what is known of the server; None when it is not looked at.
+        now: the time of this change.
+    """
+    generation, before = server.metadata.generation, server.status
+    conditions = judge(server, errors, now).conditions
+    known = _known(server, plan, health) if not errors else _Known(_NOT_READY, _NOT_READY)
+    for kind, said in ((ConditionType.AVAILABLE, known.available), (ConditionType.VERIFIED, known.verified)):
+        old = condition(before.conditions, kind)
+        if not said.only_if_nothing_is_known or old is None or old.observed_generation != generation:
+            new = Condition(type=kind, status=said.status, reason=said.reason, message=said.message)
+            new = new.model_copy(update={"observed_generation": generation})
+            conditions = set_condition(conditions, new, now)
+    fields = {**before.model_dump(include={"tool_count", "tools", "tools_hash"}), **known.fields}
+    return MCPServerStatus(observed_generation=generation, conditions=conditions, **fields)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a condition says; one that is there of this generation stays where that is asked for."""
+
+    status: ConditionStatus
+    reason: str
+    message: str
+    only_if_nothing_is_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    available: _Said
+    verified: _Said
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+_NOT_READY = _Said("Unknown", "NotReady", "It is not looked at until it is Ready.")
+
+
+def _known(server: MCPServer, plan: ServerPlan, health: Health | None) -> _Known:
+    """What is known of a server that is Ready."""
+    failed = health.failed if health is not None else None
+    error = {"last_error": (failed.failure or failed.reason) if failed else server.status.last_error}
+    if health is not None and health.away and failed is not None:
+        text = f"Several looks in a row failed: {failed.failure}"
+        verified = _Said("Unknown", "NotChecked", "It must answer first.", only_if_nothing_is_known=True)
+        return _Known(_Said("False", failed.reason or "McpError", text), verified, error)
+    if health is None or health.found is None or failed is not None:
+        text = f"A look failed: {failed.failure}" if failed else "It was not looked at yet."
+        unknown = _Said("Unknown", "NotChecked", text, only_if_nothing_is_known=True)
+        return _Known(unknown, unknown, error)
+    digests = health.found.digests
+    names_of_tools = sorted(digests)
+    fields = {
+        "tool_count": len(digests),
+        "tools": tuple(names_of_tools[:MAX_TOOLS]),
+        "tools_hash": list_hash(digests),
+        "last_error": None,
+    }
+    available = _Said("True", "Answers", f"It answers and has {len(digests)} tools.")
+    return _Known(available, _verified(server, plan, health.found), fields)
+
+
+def _verified(server: MCPServer, plan: ServerPlan, found: Look) -> _Said:
+    count, missing = len(found.digests), "; ".join(_missing(server, found.digests))
+    if not count:
+        return _Said("False", "NothingOffered", "It has no tools.")
+    if missing:
+        text = f"It has no such tools: {missing}. Correct the names, or update the server."
+        return _Said("False", "ToolsMissing", text)
+    if (why := nothing_offered(plan, found.offer)) is not None:
+        return _Said("False", "NothingOffered", f"Agents get none of its tools: {why}.")
+    offered = len(found.offer.definitions)
+    return _Said("True", "ToolsKnown", f"Agents get at most {offered} of its {count} tools (toolPolicy {plan.policy}).")
+
+
+def happened(before: MCPServerStatus, after: MCPServerStatus) -> Iterator[Told]:
+    """What to tell of a change: kind, reason and message of each Event."""
+    was, now = (condition(status.conditions, ConditionType.AVAILABLE) for status in (before, after))
+    old = was.status if was is not None else "Unknown"
+    if now is not None and now.status != old:
+        since = f" (since {now.last_transition_time:%Y-%m-%dT%H:%M:%SZ})" if now.last_transition_time else ""
+        if now.status == "False":
+            yield "Warning", "Unavailable", now.message[:900] + since
+        elif now.status == "True" and old == "False":
+            yield "Normal", "AvailableAgain", now.message + since
+    if before.tools_hash and after.tools_hash and before.tools_hash != after.tools_hash:
+        yield "Warning", "ToolsChanged", _difference(before, after)
+
+
+def _difference(before: MCPServerStatus, after: MCPServerStatus) -> str:
+    old, new = set(before.tools), set(after.tools)
+    parts = [
+        f"{what} {', '.join(sorted(which)[:20])}{' and more' if len(which) > 20 else ''}"
+        for what, which in (("new:", new - old), ("gone:", old - new))
+        if which
+    ]
+    told = "; ".join(parts) or "descriptions or parameters of some"
+    return f"Its list of tools changed: {told} (hash {(after.tools_hash or '')[:12]})."
+
+
+def _missing(server: MCPServer, tools: Collection[str]) -> Iterator[str]:
+    """Entries of the object's lists that name no tool of the server, with their field."""
+    spec = server.spec
+    lists = {
+        "spec.tools.allow": spec.tools.allow or (),
+        "spec.tools.deny": spec.tools.deny,
+        "spec.tools.readOnly": spec.tools.read_only,
+        "spec.tools.destructive": spec.tools.destructive,
+        "spec.repeatableTools": spec.repeatable_tools,
+    }
+    for path, entries in lists.items():
+        unknown = [entry for entry in entries if not any(names((entry,), tool) for tool in tools)]
+        if unknown:
+            yield f"{path} names {', '.join(unknown[:5])}{' and more' if len(unknown) > 5 else ''}"

@@ -1,0 +1,30 @@
+"""Every run ends: what nobody runs, and nobody has time left to run, is ended by the active controller, and counted."""
+
+from uuid import UUID
+
+import pytest
+
+from integration.controllers.desk import Desk
+from tarsy.observe.counters import SWEPT_RUNS, Counters
+from tarsy.record.run import LeaseLost, RunOutcome, State
+
+pytestmark = pytest.mark.kubernetes
+
+
+async def test_a_run_without_a_worker_and_without_time_ends_and_is_counted(desk: Desk) -> None:
+    await desk.configure()
+    counters = Counters()
+    async with desk.controller(counters=counters):
+        made = await desk.put("Investigation", "mine", {"alert": {"alertType": "PodCrash", "data": "x"}})
+        await desk.reason("Investigation", "mine", "Accepted", "True", "Planned")
+        claimed = await desk.claim()
+        await desk.pool.execute("UPDATE worker SET expires_at = now() - interval '1 second'")
+        await desk.pool.execute("UPDATE investigation SET deadline = now() - interval '1 hour'")
+
+        await desk.reason("Investigation", "mine", "Finished", "True", "DeadlineExceeded")
+
+    assert f"\n{SWEPT_RUNS} 1\n" in counters.text()
+    record = await desk.reads.record(UUID(made["metadata"]["uid"]))
+    assert record is not None and record.state is State.TIMED_OUT
+    with pytest.raises(LeaseLost):
+        await desk.runs.finish(record.id, claimed.attempt, RunOutcome(State.COMPLETED))
