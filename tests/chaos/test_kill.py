@@ -93,7 +93,7 @@ class Killer:
 async def test_kill_at_every_boundary_repeats_no_finished_step(bare_tenant: Tenant, boundaries: Boundaries) -> None:
     tenant = bare_tenant
     model = await tenant.use_model(SCRIPT)
-    await tenant.use_tools(repeatableTools=["look"])
+    await tenant.use_tools(tools={"readOnly": ["look"]})
     for agent in ("first", "left", "right"):
         await tenant.use_agent(agent, "tools")
     await tenant.use_chain(["first"], ["left", "right"], summary=True)
@@ -158,7 +158,7 @@ agents:
 async def test_kill_with_the_second_of_three_calls_answered_repeats_the_other_two_alone(bare_tenant: Tenant) -> None:
     tenant = bare_tenant
     await tenant.use_model(SIDE_BY_SIDE)
-    await tenant.use_tools(repeatableTools=["look", "wait"])
+    await tenant.use_tools(tools={"readOnly": ["look", "wait"]})
     await tenant.use_agent("agent", "tools")
     await tenant.use_chain(["agent"])
     await tenant.machine.stop_operator()

@@ -11,14 +11,14 @@ import pytest
 
 from e2e.tenant import ANSWER, KEY, SUMMARY, Tenant, condition
 from e2e.waiting import until
+from extras import needs
 from tarsy.kube.credentials import LABEL
 from tarsy.local.objects import put
 from tarsy.local.stack import bind_secret_role
 from wire import gemini
 from wire.server import StandIn, standing_in
 
-pytest.importorskip("google.genai")
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
+pytestmark = [needs("google.genai"), pytest.mark.kubernetes, pytest.mark.timeout(300)]
 SIGNATURES = [bytes(range(256)), b"\xff\xfe\xfd"]
 
 

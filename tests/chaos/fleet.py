@@ -1,0 +1,127 @@
+"""Operators and workers as processes of one machine, as many as a test wants, to be killed, stopped and woken.
+
+Decision: they are forked from one process that has imported the product (`zygote.py`), so that a test can afford to
+kill one every second; what runs in them is `tarsy run` and `tarsy worker`, from the command line on.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from e2e.machine import Machine
+from e2e.waiting import until
+from tarsy.local.apiserver.process import end_with_parent
+
+LEASE_SECONDS = 2.0
+ZYGOTE = Path(__file__).with_name("zygote.py")
+
+
+class Member:
+    """One process of a fleet."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is still there; one that is stopped is."""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal, where there is still somebody to get it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    async def gone(self, seconds: float = 20.0) -> None:
+        """Waits until it has ended."""
+
+        async def look() -> bool:
+            return not self.alive
+
+        await until(f"process {self.pid} has ended", look, seconds)
+
+    async def kill(self) -> None:
+        """Ends it as a node does that loses its power."""
+        self.signal(signal.SIGKILL)
+        await self.gone()
+
+
+class Fleet:
+    """Starts members; see `running_fleet`."""
+
+    def __init__(self, machine: Machine, zygote: subprocess.Popen[str], environment: dict[str, str]) -> None:
+        self._machine = machine
+        self._zygote = zygote
+        self._environment = environment
+        self.members: list[Member] = []
+
+    def controller(self, *arguments: str) -> Member:
+        """An operator that runs no investigation itself."""
+        return self.start("run", "--places", "0", *arguments)
+
+    def operator(self, *arguments: str) -> Member:
+        """An operator with a worker in it."""
+        return self.start("run", "--lease-seconds", f"{LEASE_SECONDS:g}", *arguments)
+
+    def worker(self, *arguments: str, before: str = "") -> Member:
+        """A worker with a short lease; `before` is Python that it runs first."""
+        return self.start("worker", "--lease-seconds", f"{LEASE_SECONDS:g}", *arguments, before=before)
+
+    def start(self, *arguments: str, before: str = "") -> Member:
+        """A `tarsy` process."""
+        fixed = ["--kubeconfig", str(self._machine.api.kubeconfig), "--stdio-tools", "--health-port", "0"]
+        drain = [] if "--drain-seconds" in arguments else ["--drain-seconds", "0"]
+        order = {
+            "arguments": [arguments[0], *fixed, *drain, *arguments[1:]],
+            "environment": {**self._environment, "TARSY_DATABASE_URL": self._machine.postgres.dsn},
+            "log": str(self._machine.log),
+            "before": before,
+        }
+        assert self._zygote.stdin is not None and self._zygote.stdout is not None
+        self._zygote.stdin.write(json.dumps(order) + "\n")
+        self._zygote.stdin.flush()
+        member = Member(int(self._zygote.stdout.readline()))
+        self.members.append(member)
+        return member
+
+    async def disband(self) -> None:
+        """Ends all that are left."""
+        for member in self.members:
+            member.signal(signal.SIGKILL)
+        await asyncio.gather(*(member.gone() for member in self.members))
+        self.members.clear()
+
+
+@contextlib.contextmanager
+def running_fleet(machine: Machine) -> Iterator[Fleet]:
+    """A fleet of this machine; whoever is left in it ends with it."""
+    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    with machine.log.open("ab") as log:
+        zygote = subprocess.Popen(
+            [sys.executable, str(ZYGOTE)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd="/",
+            env=environment,
+            start_new_session=True,
+            preexec_fn=end_with_parent(signal.SIGKILL),
+        )
+    try:
+        assert zygote.stdout is not None
+        assert zygote.stdout.readline() == "ready\n", machine.log.read_text(errors="replace")[-2000:]
+        yield Fleet(machine, zygote, environment)
+    finally:
+        zygote.kill()
+        zygote.communicate()

@@ -1,0 +1,97 @@
+"""Eight workers and a limit of three: never four runs in progress, read from the record; and what holds that.
+
+The claim is made slow, so that what is counted and what is taken lie far apart: what keeps the limit then is the one
+advisory lock, or nothing. Without it the same test fails, and that is a test too.
+"""
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from chaos.fleet import Fleet
+from e2e.tenant import ANSWER, Tenant
+from e2e.waiting import until
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.record_only, pytest.mark.timeout(600)]
+
+LIMIT = 3
+WORKERS = 8
+LEASE = "15"
+"""Seconds. Nobody is killed here, and a claim that waits must not cost a worker its runs."""
+
+WITHOUT_LOCK = "import os, tarsy.store.claims; tarsy.store.claims.CLAIM_LOCK += os.getpid()"
+"""Each process takes a lock of its own, which locks out nobody."""
+
+SCRIPT = f"agents: {{agent: [{{text: {ANSWER}, tokens: 5, first_token_ms: 50, per_token_ms: 10}}]}}"
+SLOW_CLAIM = """
+CREATE FUNCTION chaos_slow() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_sleep(0.1);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER chaos_slow AFTER INSERT OR UPDATE ON lease FOR EACH STATEMENT EXECUTE FUNCTION chaos_slow();
+"""
+
+
+@pytest.fixture
+async def slow_claims(bare_tenant: Tenant) -> AsyncIterator[None]:
+    connection = await asyncpg.connect(bare_tenant.machine.postgres.dsn, server_settings={"search_path": "tarsy"})
+    await connection.execute(SLOW_CLAIM)
+    try:
+        yield
+    finally:
+        await connection.execute("DROP FUNCTION chaos_slow CASCADE")
+        await connection.close()
+
+
+async def most_at_once(tenant: Tenant, fleet: Fleet, *, workers: int, runs: int, before: str = "") -> tuple[int, int]:
+    """Has so many runs done by so many workers under the limit.
+
+    Returns:
+        How many were in progress at the same time, and how often one was claimed, at most.
+    """
+    await tenant.use_model(SCRIPT)
+    await tenant.use_agent()
+    await tenant.use_chain(["agent"])
+    fleet.controller()
+    for number in range(runs):
+        await tenant.investigate(f"run-{number}")
+    accepted = "SELECT count(*) FROM investigation WHERE namespace = $1"
+    await until("all are accepted", lambda: count(tenant, accepted, runs), 60)
+    for _ in range(workers):
+        fleet.worker("--global-limit", str(LIMIT), "--lease-seconds", LEASE, before=before)
+    ended = f"{accepted} AND state = 'completed'"
+    await until("all have ended", lambda: count(tenant, ended, runs), 30 + 2 * runs)
+    rows = await tenant.rows(
+        "SELECT started_at, finished_at, attempt FROM investigation WHERE namespace = $1", tenant.namespace
+    )
+    # An end counts before a start of the same moment: who ended made the place.
+    changes = sorted([(row["started_at"], 1) for row in rows] + [(row["finished_at"], -1) for row in rows])
+    most = now = 0
+    for _, change in changes:
+        now += change
+        most = max(most, now)
+    return most, max(row["attempt"] for row in rows)
+
+
+async def count(tenant: Tenant, query: str, wanted: int) -> bool:
+    (row,) = await tenant.rows(query, tenant.namespace)
+    return bool(row["count"] == wanted)
+
+
+@pytest.mark.usefixtures("slow_claims")
+async def test_eight_workers_never_have_more_runs_in_progress_than_the_limit(
+    bare_tenant: Tenant, fleet: Fleet, full: bool
+) -> None:
+    runs = 200 if full else 24
+    most, claims = await most_at_once(bare_tenant, fleet, workers=WORKERS, runs=runs)
+    print(f"\nworkers {WORKERS}, runs {runs}, limit {LIMIT}, most in progress at once {most}, claims of a run {claims}")
+    assert (most, claims) == (LIMIT, 1)
+
+
+@pytest.mark.usefixtures("slow_claims")
+async def test_without_the_lock_of_the_claim_the_limit_does_not_hold(bare_tenant: Tenant, fleet: Fleet) -> None:
+    most, claims = await most_at_once(bare_tenant, fleet, workers=4, runs=12, before=WITHOUT_LOCK)
+    print(f"\nwithout the lock: workers 4, limit {LIMIT}, most in progress at once {most}, claims of a run {claims}")
+    assert most > LIMIT or claims > 1
