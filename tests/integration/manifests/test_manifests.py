@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from apis import LocalApi
 from integration.manifests.conftest import MANIFESTS, Kubectl, account
@@ -80,8 +81,31 @@ def test_kubectl_diff_is_clean_after_apply(installed: LocalApi, kubectl: Kubectl
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_the_kind_overlay_is_accepted_as_a_whole(installed: LocalApi, kubectl: Kubectl) -> None:
-    kubectl("apply", "-k", str(MANIFESTS / "overlays" / "kind"), "--validate=false", "--dry-run=server")
+@pytest.mark.parametrize("overlay", ["kind", "workers"])
+def test_an_overlay_is_accepted_as_a_whole(installed: LocalApi, kubectl: Kubectl, overlay: str) -> None:
+    kubectl("apply", "-k", str(MANIFESTS / "overlays" / overlay), "--validate=false", "--dry-run=server")
+
+
+def test_with_workers_of_their_own_the_operator_runs_no_investigation(kubectl: Kubectl) -> None:
+    built = kubectl("kustomize", str(MANIFESTS / "overlays" / "workers")).stdout
+    args = {
+        obj["metadata"]["name"]: obj["spec"]["template"]["spec"]["containers"][0].get("args")
+        for obj in yaml.safe_load_all(built)
+        if obj["kind"] == "Deployment"
+    }
+    assert args["tarsy-operator"][0] == "run" and "--places=0" in args["tarsy-operator"]
+    assert args["tarsy-worker"][0] == "worker"
+
+
+def test_a_worker_reads_what_runs_name_and_writes_nothing(installed: LocalApi, kubectl: Kubectl) -> None:
+    for name in ("serviceaccount", "clusterrole"):
+        kubectl("apply", "-f", str(MANIFESTS / "components" / "workers" / f"{name}.yaml"))
+    worker = account(installed, "tarsy-system", "tarsy-worker")
+    deadline = time.monotonic() + 10  # the authorizer sees a binding through a watch of its own
+    while rights(kubectl, worker, "shop") != {("configmaps", "get")}:
+        assert time.monotonic() < deadline
+    assert rights(kubectl, worker, "tarsy-library") == {("configmaps", "get")} | SECRETS
+    assert rights(kubectl, worker, "tarsy-system") == {("configmaps", "get")}
 
 
 @pytest.mark.parametrize("sample", ["llmprovider-openai", "llmprovider-local", "database"])
