@@ -2,8 +2,9 @@
 
 A test asks for an API through a fixture that depends on `api_kind`; the kind then shows in its name. What only a real
 server makes meaningful is marked `real_only(reason)`; what needs Kubernetes 1.30 is marked `newer_api`, and skipped on
-an older real server. The closing lines count by API what ran and what was skipped and why, so that a green run never
-hides what it did not check.
+an older real server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is
+but a few files; `--quick` skips it. The closing lines count by API what ran and what was skipped and why, so that a
+green run never hides what it did not check.
 """
 
 from collections import Counter, defaultdict
@@ -21,8 +22,10 @@ KINDS = {"embedded": ("embedded",), "real": ("real",), "both": ("real", "embedde
 OLDEST_SUPPORTED = (1, 30)
 NONE = "none"
 MACHINES = ("e2e", "chaos")
-SLOWEST = ("test_kill.py", "test_demo.py", "test_outages.py", "test_limits.py")
+SLOWEST = ("test_points.py", "test_kill.py", "test_demo.py", "test_outages.py", "test_limits.py")
 """Files that take a minute or more, the longest first."""
+SMALL_CHAOS = ("test_pause.py",)
+"""Files of `chaos` that are not heavy."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,12 +36,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="embedded",
         help="Kubernetes API of the tests that need one; with `real`, all other tests are left out.",
     )
+    parser.addoption("--quick", action="store_true", help="Skip the tests that are heavy.")
     goldens.add_option(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the marker of this file; refuses to start where the chosen API cannot be had."""
     config.addinivalue_line("markers", "real_only(reason): only a real API server makes this meaningful")
+    config.addinivalue_line("markers", "heavy(reason): takes long; --quick skips it")
     if "real" in KINDS[config.getoption("--api")]:
         try:
             require_binaries()
@@ -68,7 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         kind = _kind(item)
         item.user_properties.append(("api", kind))
-        if reason := _why_not(item, kind, version):
+        if reason := _why_not(item, kind, version) or (_why_later(item) if config.getoption("--quick") else ""):
             item.add_marker(pytest.mark.skip(reason=reason))
     yield
     if left_out := [item for item in items if _kind(item) not in tier]:
@@ -100,14 +105,14 @@ def _kind(item: pytest.Item) -> str:
 
 
 def _folders(item: pytest.Item) -> tuple[str, ...]:
-    return item.path.relative_to(item.config.rootpath).parts
+    return tuple(item.nodeid.partition("::")[0].split("/"))
 
 
-def _order(item: pytest.Item) -> tuple[bool, bool, int]:
+def _order(item: pytest.Item) -> tuple[int, bool, int]:
     """What takes longest first, so that no worker is left with it alone: machines, the real ones before the others."""
-    name = item.path.name
+    folder, name = _folders(item)[1], item.path.name
     return (
-        _folders(item)[1] not in MACHINES,
+        0 if folder in MACHINES else 1 if folder == "integration" else 2,
         _kind(item) != "real",
         SLOWEST.index(name) if name in SLOWEST else len(SLOWEST),
     )
@@ -121,6 +126,14 @@ def _why_not(item: pytest.Item, kind: str, version: tuple[int, ...] | None) -> s
     if kind == "real" and item.get_closest_marker("newer_api") and version and version < OLDEST_SUPPORTED:
         return f"needs Kubernetes 1.30 or newer; the API server here is {_dotted(version)}"
     return ""
+
+
+def _why_later(item: pytest.Item) -> str:
+    heavy = item.get_closest_marker("heavy")
+    if heavy is None and (_folders(item)[1] != "chaos" or item.path.name in SMALL_CHAOS):
+        return ""
+    (reason,) = heavy.args if heavy else ("chaos",)
+    return f"heavy ({reason}): make test-all runs it"
 
 
 def _real_version() -> tuple[int, ...] | None:

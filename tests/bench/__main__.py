@@ -25,8 +25,10 @@ from tests.bench import (
     first_request,
     kubernetes_api,
     masking,
+    mcp_sessions,
     providers,
     rows_and_bytes,
+    scale,
 )
 from tests.bench.bed import Bed, running_bed
 from tests.bench.figures import Result, show
@@ -44,6 +46,8 @@ ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
     "providers": providers.run,
     "engine": engine.run,
     "masking": masking.run,
+    "mcp": mcp_sessions.run,
+    "scale": scale.run,
 }
 """Those that need no operator, and are run before there is one."""
 

@@ -1,13 +1,12 @@
 """Runs `sdk_loop.py`, the bare loop, against a tenant's model and tools."""
 
-import asyncio
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.bench.bed import Tenant
+from tests.bench.children import found_by
 
 SDK_LOOP = Path(__file__).with_name("sdk_loop.py")
 
@@ -48,15 +47,4 @@ async def run_bare(
             }
         )
     )
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(SDK_LOOP), str(path), stdout=asyncio.subprocess.PIPE, cwd=folder
-    )
-    try:
-        output, _ = await process.communicate()
-    except BaseException:
-        process.kill()
-        await process.wait()
-        raise
-    if process.returncode:
-        raise RuntimeError(f"the bare loop ended with {process.returncode}")
-    return Bare(**json.loads(output))
+    return Bare(**await found_by(SDK_LOOP, str(path)))

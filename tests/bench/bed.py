@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 import asyncpg
 import yaml
+from tests.bench.children import START_SECONDS, listening
 
 from tarsy.local.apiserver.process import Spawner, end, free_port
 from tarsy.local.objects import put
@@ -25,7 +26,6 @@ from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
 
 AGENT = "investigator"
-START_SECONDS = 60.0
 RUN_SECONDS = 600.0
 POLL_SECONDS = 0.1
 TOOL_SERVER = Path(__file__).with_name("tool_server.py")
@@ -60,7 +60,7 @@ class Bed:
         ]
         try:
             for port in commands:
-                await _listening(port)
+                await listening(port)
             process = self.stack.operator(*operator)
             try:
                 tenant = Tenant(self, name, process, f"http://127.0.0.1:{model_port}", f"http://127.0.0.1:{tools_port}")
@@ -90,8 +90,9 @@ class Tenant:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}
         await put(self.bed.stack.client, namespace)
         await self.put("LLMProvider", "model", {"type": "openai", "model": "scripted", "baseURL": self.base_url})
-        await self.put("MCPServer", "tools", {"transport": {"type": "http", "http": {"url": self.tools_url}}})
-        await self.put("Agent", AGENT, {"mcpServers": [{"name": "tools"}]})
+        transport = {"type": "http", "http": {"url": self.tools_url}}
+        await self.put("MCPServer", "tools", {"transport": transport, "toolPolicy": "All"})
+        await self.put("Agent", AGENT, {"mcpServers": [{"name": "tools"}], "toolPolicy": "All"})
 
     async def put(self, kind: str, name: str, spec: dict[str, Any]) -> None:
         """Makes an object of this project."""
@@ -202,16 +203,3 @@ def loop_script(calls: int, *, tokens: int, first_ms: float = 0, per_ms: float =
 def now() -> float:
     """Seconds since the epoch, as the model's journal and Postgres count them."""
     return time.time()
-
-
-async def _listening(port: int) -> None:
-    """Waits until somebody listens on a port of this machine."""
-    async with asyncio.timeout(START_SECONDS):
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                await asyncio.sleep(0.05)
-                continue
-            writer.close()
-            return

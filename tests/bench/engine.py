@@ -8,12 +8,10 @@ import asyncio
 import gc
 import resource
 import sys
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.bench.figures import Figure, Result
+from tests.bench.figures import Figure, Result, best_cpu
 
 from tarsy.engine.prompts import builder
 from tarsy.engine.prompts.react import react_section
@@ -62,7 +60,7 @@ def _parser(size: int, rounds: int) -> list[Figure]:
     }
     found = []
     for name, text in texts.items():
-        seconds = _seconds(lambda text=text: parse(text, tools), rounds)
+        seconds = best_cpu(lambda text=text: parse(text, tools), rounds)
         found.append(Figure(f"ReAct parser, {name}", len(text.encode()) / 1e6 / seconds, "MB/s"))
     return found
 
@@ -75,8 +73,8 @@ def _prompts(size: int, tools: int, rounds: int) -> list[Figure]:
     }
     listed = [ToolDefinition(f"kubernetes.tool_{i}", "Lists what there is. " * 5, schema) for i in range(tools)]
     task = Task("KubePodCrashLooping", _filled("pod checkout <!-- restarts -->\n", size), "", (), "triage")
-    plain = _seconds(lambda: builder.investigation_messages(agent(), task, NOW, {}, {}), rounds)
-    react = _seconds(
+    plain = best_cpu(lambda: builder.investigation_messages(agent(), task, NOW, {}, {}), rounds)
+    react = best_cpu(
         lambda: builder.investigation_messages(agent(), task, NOW, {}, {}, [react_section(listed)]), rounds
     )
     return [
@@ -108,7 +106,7 @@ def _strategy(strategy: Strategy, calls: int, runs: int, rounds: int) -> Figure:
             if outcome.failure is not None:
                 raise RuntimeError(f"{strategy}: {outcome.failure.message}")
 
-    seconds = _seconds(lambda: asyncio.run(work()), rounds)
+    seconds = best_cpu(lambda: asyncio.run(work()), rounds)
     return Figure(f"a model call of {strategy.value}", seconds * 1000 / (runs * calls), "ms")
 
 
@@ -142,15 +140,6 @@ def _resident() -> float:
     except OSError:
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most / 1024 if sys.platform == "darwin" else most
-
-
-def _seconds(work: Callable[[], object], rounds: int) -> float:
-    best = float("inf")
-    for _ in range(rounds):
-        start = time.process_time()
-        work()
-        best = min(best, time.process_time() - start)
-    return max(best, 1e-9)
 
 
 def _filled(text: str, size: int) -> str:

@@ -4,7 +4,6 @@ Each client reads the same streams in a process of its own, one client after the
 """
 
 import asyncio
-import json
 import statistics
 import sys
 from collections.abc import AsyncIterator
@@ -12,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.bench.children import found_by, listening
 from tests.bench.figures import Figure, Result, percentile
 
 from tarsy.local.apiserver.process import free_port
@@ -23,7 +23,8 @@ CLIENTS = {
     "sdk": "openai package alone",
     "chat": "ChatOpenAI alone",
 }
-HERE = Path(__file__).parent
+SERVER = Path(__file__).with_name("stamp_server.py")
+LOOP = Path(__file__).with_name("provider_loop.py")
 
 
 async def run(quick: bool) -> Result:
@@ -36,7 +37,7 @@ async def run(quick: bool) -> Result:
             found: dict[str, list[dict[str, Any]]] = {name: [] for name in CLIENTS}
             for _ in range(rounds):
                 for name, series in found.items():
-                    series.append(await _loop(name, base_url, f"{TOKENS}@{apart}", str(calls), str(at_once)))
+                    series.append(await found_by(LOOP, name, base_url, f"{TOKENS}@{apart}", str(calls), str(at_once)))
             for name, series in found.items():
                 cpu = [one["cpu_seconds"] * 1000 / calls for one in series]
                 delays = [delay for one in series for delay in one["delays"]]
@@ -58,34 +59,10 @@ async def run(quick: bool) -> Result:
 @asynccontextmanager
 async def _server() -> AsyncIterator[str]:
     port = free_port()
-    process = await asyncio.create_subprocess_exec(sys.executable, str(HERE / "stamp_server.py"), str(port))
+    process = await asyncio.create_subprocess_exec(sys.executable, str(SERVER), str(port))
     try:
-        async with asyncio.timeout(30):
-            while True:
-                try:
-                    _, writer = await asyncio.open_connection("127.0.0.1", port)
-                except OSError:
-                    await asyncio.sleep(0.05)
-                    continue
-                writer.close()
-                break
+        await listening(port)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.kill()
         await process.wait()
-
-
-async def _loop(*arguments: str) -> dict[str, Any]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(HERE / "provider_loop.py"), *arguments, stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        output, _ = await process.communicate()
-    except BaseException:
-        process.kill()
-        await process.wait()
-        raise
-    if process.returncode:
-        raise RuntimeError(f"the loop of {arguments[0]} ended with {process.returncode}")
-    found: dict[str, Any] = json.loads(output)
-    return found

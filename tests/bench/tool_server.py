@@ -1,4 +1,7 @@
-"""A tool server made with the official SDK, over streamable HTTP: `python tool_server.py PORT`."""
+"""A tool server made with the official SDK: `python tool_server.py PORT [sse]`, or `python tool_server.py stdio`.
+
+By HTTP it is streamable HTTP where nothing else is said.
+"""
 
 import sys
 
@@ -21,5 +24,14 @@ def make_server() -> MCPServer:
     return server
 
 
+def main() -> None:
+    match sys.argv[1:]:
+        case ["stdio"]:
+            make_server().run("stdio")
+        case [port, *kind]:
+            app = make_server().sse_app() if kind == ["sse"] else make_server().streamable_http_app()
+            uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="error")
+
+
 if __name__ == "__main__":
-    uvicorn.run(make_server().streamable_http_app(), host="127.0.0.1", port=int(sys.argv[1]), log_level="error")
+    main()

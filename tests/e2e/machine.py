@@ -39,8 +39,24 @@ class Machine:
 
     def new_operator(self, *arguments: str) -> OperatorProcess:
         """Starts an operator beside all others; the caller stops it."""
-        fixed = ["--kubeconfig", str(self.api.kubeconfig), "--stdio-tools", "--health-port", "0"]
-        return OperatorProcess([*fixed, *arguments], {"TARSY_DATABASE_URL": self.postgres.dsn}, self.log)
+        return self._new("run", *arguments)
+
+    def new_worker(self, *arguments: str) -> OperatorProcess:
+        """Starts a worker beside all others; the caller stops it."""
+        return self._new("worker", *arguments)
+
+    def _new(self, command: str, *arguments: str) -> OperatorProcess:
+        fixed = [
+            "--kubeconfig",
+            str(self.api.kubeconfig),
+            "--stdio-tools",
+            "--health-port",
+            "0",
+            "--drain-seconds",
+            "0",
+        ]
+        settings = {"TARSY_DATABASE_URL": self.postgres.dsn}
+        return OperatorProcess([*fixed, *arguments], settings, self.log, command=command)
 
     async def operator(self, *arguments: str) -> OperatorProcess:
         """The operator with these arguments, running."""

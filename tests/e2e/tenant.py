@@ -80,13 +80,14 @@ class Tenant:
         return model
 
     async def use_tools(self, name: str = "tools", *arguments: str, **spec: Any) -> None:
-        """Makes an MCPServer that runs `tool_server.py`."""
+        """Makes an MCPServer that runs `tool_server.py`; all its tools are for agents that may have all."""
         env = [
             {"name": "COUNT_FILE", "value": str(self.folder / "calls")},
             {"name": "GATE_FILE", "value": str(self.folder / "gate")},
         ]
         stdio = {"command": sys.executable, "args": [str(TOOL_SERVER), *arguments], "env": env}
-        await self.put("MCPServer", name, {"transport": {"type": "stdio", "stdio": stdio}, **spec})
+        transport = {"type": "stdio", "stdio": stdio}
+        await self.put("MCPServer", name, {"transport": transport, "toolPolicy": "All", **spec})
 
     def tool_calls(self, tool: str) -> int:
         """How often the tool server was asked for a tool."""
@@ -95,8 +96,9 @@ class Tenant:
         return sum(line.split()[0] == tool for line in lines)
 
     async def use_agent(self, name: str = "agent", *servers: str, **spec: Any) -> None:
-        """Makes an Agent with these tool servers."""
-        await self.put("Agent", name, {"mcpServers": [{"name": server} for server in servers], **spec})
+        """Makes an Agent with these tool servers, and all their tools."""
+        selected = [{"name": server} for server in servers]
+        await self.put("Agent", name, {"mcpServers": selected, "toolPolicy": "All", **spec})
 
     async def use_chain(self, *stages: list[str], name: str = "chain", summary: bool = False, **spec: Any) -> None:
         """Makes a Chain; a stage is the list of its agents."""

@@ -188,7 +188,9 @@ async def test_dev_that_is_killed_leaves_no_process(start: Start) -> None:
 
 
 @pytest.mark.timeout(300)  # two starts and a whole run
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.heavy("the other way to end"))]
+)
 async def test_dev_keeps_objects_and_record_where_it_is_told(start: Start, number: signal.Signals) -> None:
     folder = open_folder()
     try:
@@ -231,7 +233,9 @@ async def test_dev_starts_again_the_operator_that_died(start: Start) -> None:
     assert await dev.ended(40) == 0, dev.output()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.heavy("the other way to end"))]
+)
 async def test_demo_that_is_interrupted_leaves_nothing(start: Start, number: signal.Signals) -> None:
     demo = await start("demo")
     await demo.said("kubectl apply")
@@ -250,7 +254,7 @@ async def test_demo_that_is_interrupted_leaves_nothing(start: Start, number: sig
             pytest.param(f, marks=pytest.mark.real_only("its start has steps"))
             for f in ("etcd.log", "kube-apiserver.log")
         ),
-        "ca.crt",
+        pytest.param("ca.crt", marks=pytest.mark.heavy("the other moment")),
         "tools.log",
     ],
 )

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import AsyncIterator
 
+import asyncpg
 import pytest
 
 from e2e.tenant import ANSWER, Tenant, condition
@@ -25,6 +26,8 @@ agents:
       gate: last
 """
 OUTAGE_SECONDS = 10.0
+READ_ONLY_SECONDS = 4.0
+SHORT_LEASE_SECONDS = 2
 
 
 @contextlib.asynccontextmanager
@@ -42,6 +45,25 @@ async def postgres_away(tenant: Tenant) -> AsyncIterator[None]:
         yield
     finally:
         await asyncio.to_thread(postgres.restart)
+
+
+@contextlib.asynccontextmanager
+async def postgres_read_only(tenant: Tenant) -> AsyncIterator[None]:
+    """As in a failover that is not over: inside, every server that answers takes reads only."""
+
+    async def switch(to: str) -> None:
+        connection = await asyncpg.connect(tenant.machine.postgres.dsn)
+        try:
+            await connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {to}")
+            await connection.execute("SELECT pg_reload_conf()")
+        finally:
+            await connection.close()
+
+    await switch("on")
+    try:
+        yield
+    finally:
+        await switch("off")
 
 
 async def assert_done_once(tenant: Tenant, name: str = "run", *, seconds: float = 60.0) -> None:
@@ -79,6 +101,39 @@ async def test_postgres_restarted_in_the_middle(tenant: Tenant) -> None:
         model.open_gate("last")
         await asyncio.sleep(3)
     await assert_done_once(tenant)
+
+
+async def test_postgres_fails_over_in_the_middle(tenant: Tenant) -> None:
+    model = await tenant.simple(SCRIPT)
+    await tenant.investigate()
+    await tenant.asked(1)
+    async with postgres_read_only(tenant):
+        model.open_gate("first")
+        model.open_gate("last")
+        await asyncio.sleep(READ_ONLY_SECONDS)
+        assert tenant.tool_calls("look") == 0, "no effect without a record of it"
+    await assert_done_once(tenant)
+
+
+async def test_postgres_away_for_longer_than_a_lease_lasts(bare_tenant: Tenant) -> None:
+    """As for minutes: the worker has lost its lease and what was under way, and takes the run up again."""
+    tenant = bare_tenant
+    await tenant.machine.operator("--lease-seconds", str(SHORT_LEASE_SECONDS))
+    model = await tenant.simple(SCRIPT)
+    model.open_gate("first")
+    run = await tenant.investigate()
+    await tenant.asked(3)
+    async with postgres_away(tenant):
+        await asyncio.sleep(3 * SHORT_LEASE_SECONDS)
+    await tenant.asked(4)
+    model.open_gate("last")
+    inv = await tenant.finished(seconds=60)
+    assert condition(inv, "Succeeded") == "True", inv["status"]
+    assert inv["status"]["attempt"] == 2
+    assert [request.turn for request in tenant.model.journal.requests] == [0, 1, 2, 2]
+    assert (tenant.tool_calls("look"), tenant.tool_calls("write")) == (1, 1)
+    record = await tenant.record(run)
+    assert (record.model_calls, record.interrupted_model_calls, record.tool_calls) == (3, 1, 2)
 
 
 async def test_api_server_away_for_ten_seconds_in_the_middle(tenant: Tenant) -> None:

@@ -1,6 +1,7 @@
 """Models of a tenant: whether they can be used, what they cost, and the next one where one fails."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,14 @@ async def test_a_run_whose_first_provider_fails_ends_on_the_second_and_tells_it(
     (told,) = [e for e in await tenant.reads.timeline(identity) if e.type.value == "provider_fallback"]
     assert told.metadata["reason"] == "CredentialsRejected"
     assert (told.metadata["from"], told.metadata["to"]) == ("model", "second")
+
+    async def told_of_it() -> list[dict[str, Any]]:
+        return [e for e in await tenant.client.list("Event", tenant.namespace) if e["reason"] == "ProviderFallback"]
+
+    events = await until("an Event tells of the change", told_of_it)
+    assert [(e["type"], e["involvedObject"]["name"]) for e in events] == [("Warning", "run")]
+    assert "Provider model is given up" in events[0]["message"]
+    assert "goes on with provider second" in events[0]["message"]
     status, shown = await tarsy("timeline", "run", "-n", tenant.namespace, database_url=tenant.machine.postgres.dsn)
     assert (status, "goes on with provider second" in shown) == (0, True), shown
 

@@ -3,10 +3,15 @@
 Run as `python tool_server.py [exit]`. Each call is one line of the file in COUNT_FILE, written before anything else
 happens: the tool, and the idempotency key. Tools: `look` and `write` succeed, `refuse` answers with an error, `hang`
 never answers, `wait` answers when the file in GATE_FILE exists, `die` ends the server.
+
+The file in KILL_FILE holds a moment at which the server kills itself, once: `start`, `open` (its tools are asked for),
+`call` (one was counted), `idle` (one was answered), `close` (its input has ended). The file in GONE_FILE then says that
+it did; where that is set, a server that was killed does not start again.
 """
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -17,6 +22,18 @@ SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}}
 TOOLS = ("look", "write", "refuse", "hang", "wait", "die")
 KEY = "tarsy.dev/idempotency-key"
 LOCK = threading.Lock()
+
+
+def moment(name: str) -> None:
+    """Kills the server if this is where it shall be killed; it has not said anything more by then."""
+    kill, gone = (Path(os.environ.get(variable, "/nowhere/at/all")) for variable in ("KILL_FILE", "GONE_FILE"))
+    if name == "start" and gone.exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    if kill.exists() and kill.read_text(encoding="utf-8") == name:
+        kill.unlink()
+        if gone.parent.exists():
+            gone.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def send(message: dict[str, Any]) -> None:
@@ -34,6 +51,7 @@ def count(params: dict[str, Any]) -> None:
 def call(request: dict[str, Any]) -> None:
     params = request["params"]
     count(params)
+    moment("call")
     name, what = params["name"], (params.get("arguments") or {}).get("what", "")
     if name == "die":
         os._exit(3)
@@ -45,6 +63,7 @@ def call(request: dict[str, Any]) -> None:
     text = f"{name} found nothing under {what}" if name == "refuse" else f"{name} saw {what}"
     result = {"content": [{"type": "text", "text": text}], "isError": name == "refuse"}
     send({"id": request["id"], "result": result})
+    moment("idle")
 
 
 def answer(request: dict[str, Any]) -> None:
@@ -54,6 +73,7 @@ def answer(request: dict[str, Any]) -> None:
             result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
             send({"id": request["id"], "result": result})
         case "tools/list":
+            moment("open")
             tools = [{"name": name, "description": f"To {name}.", "inputSchema": SCHEMA} for name in TOOLS]
             send({"id": request["id"], "result": {"tools": tools}})
         case "tools/call":
@@ -66,8 +86,10 @@ def main() -> None:
     if sys.argv[1:] == ["exit"]:
         print("fatal: no configuration", file=sys.stderr, flush=True)
         sys.exit(2)
+    moment("start")
     for line in sys.stdin:
         answer(json.loads(line))
+    moment("close")
 
 
 if __name__ == "__main__":

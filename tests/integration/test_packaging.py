@@ -49,7 +49,7 @@ print(json.dumps({
 }))
 """
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.heavy("builds and installs the package")]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ pytest_plugins = ["pytester"]
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
 INI = """
     [pytest]
-    addopts = --strict-markers -p no:randomly -p no:xdist
-    asyncio_default_fixture_loop_scope = function
+    addopts = --strict-markers --disable-plugin-autoload
     markers = newer_api
 """
 TESTS = """
@@ -24,6 +23,9 @@ TESTS = """
 
     @pytest.mark.newer_api
     def test_rules(api_kind): assert api_kind == "embedded"
+
+    @pytest.mark.heavy("a thousand times")
+    def test_again(): pass
 """
 
 
@@ -48,21 +50,36 @@ ETCD = "    1 real API server only: it has an etcd"
 
 def test_embedded_tier_runs_everything_but_what_only_a_real_server_shows(checkout: pytest.Pytester) -> None:
     result = checkout.runpytest_inprocess()
-    result.assert_outcomes(passed=3, skipped=1)
-    result.stdout.fnmatch_lines(["embedded API: 2 ran, 1 skipped", ETCD, "no API needed: 1 ran, 0 skipped"])
+    result.assert_outcomes(passed=4, skipped=1)
+    result.stdout.fnmatch_lines(["embedded API: 2 ran, 1 skipped", ETCD, "no API needed: 2 ran, 0 skipped"])
 
 
 def test_real_tier_leaves_out_what_needs_no_api_and_skips_what_is_too_new(checkout: pytest.Pytester) -> None:
     result = checkout.runpytest_inprocess("--api", "real")
-    result.assert_outcomes(passed=2, skipped=1, deselected=1)
+    result.assert_outcomes(passed=2, skipped=1, deselected=2)
     result.stdout.fnmatch_lines(["real API 1.20: 2 ran, 1 skipped", NEWER])
 
 
 def test_both_tiers_run_each_test_of_an_api_twice_and_the_others_once(checkout: pytest.Pytester) -> None:
     result = checkout.runpytest_inprocess("--api", "both", "-v")
-    result.assert_outcomes(passed=5, skipped=2)
+    result.assert_outcomes(passed=6, skipped=2)
     result.stdout.fnmatch_lines_random(["*test_anywhere?real? PASSED*", "*test_anywhere?embedded? PASSED*"])
-    result.stdout.fnmatch_lines(["real API 1.20: 2 ran*", NEWER, "embedded API: 2 ran*", ETCD, "no API needed: 1 ran*"])
+    result.stdout.fnmatch_lines(["real API 1.20: 2 ran*", NEWER, "embedded API: 2 ran*", ETCD, "no API needed: 2 ran*"])
+
+
+def test_quick_run_says_what_it_leaves_for_another(checkout: pytest.Pytester) -> None:
+    result = checkout.runpytest_inprocess("--quick")
+    result.assert_outcomes(passed=3, skipped=2)
+    heavy = "    1 heavy (a thousand times): make test-all runs it"
+    result.stdout.fnmatch_lines(["no API needed: 1 ran, 1 skipped", heavy])
+
+
+def test_chaos_is_heavy_but_for_its_small_cases(checkout: pytest.Pytester) -> None:
+    one = "def test_it(api_kind): pass"
+    checkout.makepyfile(**{"tests/chaos/test_pause": one, "tests/chaos/test_kill": one})
+    result = checkout.runpytest_inprocess("--quick", "tests/chaos")
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines(["    1 heavy (chaos): make test-all runs it"])
 
 
 def test_real_tier_without_binaries_ends_with_a_sentence(

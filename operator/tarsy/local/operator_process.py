@@ -1,7 +1,7 @@
-"""The operator as a process of its own, looked after as a kubelet would: started again when it dies.
+"""The operator, or a worker, as a process of its own, looked after as a kubelet would: started again when it dies.
 
-`tarsy dev`, the demo, the end-to-end and the chaos tests all run it this way, so what they show is `tarsy run` itself,
-and killing it with SIGKILL is a thing one can do by hand.
+`tarsy dev`, the demo, the end-to-end and the chaos tests all run it this way, so what they show is `tarsy run` (and
+`tarsy worker`) itself, and killing it with SIGKILL is a thing one can do by hand.
 """
 
 import asyncio
@@ -17,18 +17,21 @@ STOP_SECONDS = 10.0
 
 
 class OperatorProcess:
-    """One `tarsy run` at a time.
+    """One process of a `tarsy` command at a time.
 
     Args:
-        arguments: of `tarsy run`.
+        arguments: of the command.
         environment: of the process; nothing else but PATH and HOME is passed on.
         log: its output is appended there.
+        command: `run`, or `worker`.
 
     `on_restart`, where set, is called with the exit status of one that died, before the next starts.
     """
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-        self._command = [sys.executable, "-m", "tarsy.cli", "run", *arguments]
+    def __init__(
+        self, arguments: Sequence[str], environment: Mapping[str, str], log: Path, *, command: str = "run"
+    ) -> None:
+        self._command = [sys.executable, "-m", "tarsy.cli", command, *arguments]
         self._environment = {k: os.environ[k] for k in ("PATH", "HOME") if k in os.environ} | dict(environment)
         self._log = log
         self.on_restart: Callable[[int], None] | None = None
@@ -43,6 +46,10 @@ class OperatorProcess:
     def kill(self) -> None:
         """Ends the process with SIGKILL."""
         self._process.kill()
+
+    def terminate(self) -> None:
+        """Asks the process to end; `wait` tells when it has."""
+        self._process.terminate()
 
     async def keep_running(self) -> None:
         """Starts the operator again whenever it ends, until cancelled."""

@@ -105,7 +105,8 @@ class Stack:
         """Starts an operator for this stack, with the rights that the shipped manifests give it."""
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{SYSTEM}"]
         kubeconfig = self.api.kubeconfig_for(f"system:serviceaccount:{SYSTEM}:{OPERATOR}", groups)
-        defaults = ["--kubeconfig", str(kubeconfig), "--stdio-tools", "--health-port", "0"]
+        # Who stops a stack wants it to end now; what was under way goes on at the next start.
+        defaults = ["--kubeconfig", str(kubeconfig), "--stdio-tools", "--health-port", "0", "--drain-seconds", "0"]
         settings = {"TARSY_DATABASE_URL": self.database_url, **environment}
         return OperatorProcess([*defaults, *arguments], settings, self.operator_log)
 

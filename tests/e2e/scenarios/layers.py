@@ -63,7 +63,8 @@ def _layers(run: Run) -> Iterator[tuple[str, str]]:
         for call in execution.model_calls:
             name = f"models/{execution.title}-call-{call.row['number'] + 1}.txt"
             yield name, "\n\n".join(_model_call(execution, call, before, call.row["definitions"] == offered))
-            before, offered = call.sent, call.row["definitions"]
+            if call.row["request"] is None:  # a summary is no part of the conversation
+                before, offered = call.sent, call.row["definitions"]
 
 
 def _outcome(run: Run) -> dict[str, Any]:
@@ -133,7 +134,7 @@ def _in_place(events: Iterable[TimelineEvent]) -> Iterator[TimelineEvent]:
 
 
 def _is_call(event: TimelineEvent) -> bool:
-    return event.type is EventType.LLM_TOOL_CALL
+    return event.type in (EventType.LLM_TOOL_CALL, EventType.MCP_TOOL_SUMMARY)
 
 
 def _event(event: TimelineEvent) -> dict[str, Any]:
@@ -149,7 +150,7 @@ def _event(event: TimelineEvent) -> dict[str, Any]:
 
 
 def _tool_call(execution: Execution, row: asyncpg.Record) -> dict[str, Any]:
-    plain = ("server", "tool", "arguments", "state", "attempt", "made", "repeatable", "result")
+    plain = ("server", "tool", "arguments", "state", "attempt", "made", "repeatable", "access", "refused", "result")
     return _filled(
         {
             "execution": execution.title,

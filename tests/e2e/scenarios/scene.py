@@ -76,6 +76,7 @@ class Scene:
             library_namespace=self._namespace,
             lease_namespace=self._namespace,
             namespaces=(self._namespace,),
+            server_check_seconds=None,  # its servers are in this process, and nowhere else
             worker=WorkerSettings(global_limit=at_once, heartbeat_seconds=0.5),
         )
         secrets = Secrets(self.kube)

@@ -6,7 +6,7 @@ from e2e.scenarios.scene import Scene
 CONFIGURATION = """
 kind: Agent
 name: collector
-spec: {mcpServers: [{name: kubernetes}, {name: network}]}
+spec: {mcpServers: [{name: kubernetes}, {name: network}], toolPolicy: All}
 ---
 kind: Chain
 name: few-calls

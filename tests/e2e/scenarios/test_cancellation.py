@@ -10,7 +10,7 @@ spec: {mcpServers: [{name: kubernetes}]}
 ---
 kind: Agent
 name: prober
-spec: {mcpServers: [{name: network}]}
+spec: {mcpServers: [{name: network}], toolPolicy: All}
 ---
 kind: Chain
 name: waits-for-models

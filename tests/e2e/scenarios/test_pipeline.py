@@ -14,11 +14,15 @@ spec: {instructions: You read logs., mcpServers: [{name: kubernetes, tools: [get
 ---
 kind: Agent
 name: prober
-spec: {instructions: You look at connections., strategy: native-thinking, mcpServers: [{name: network}]}
+spec:
+  instructions: You look at connections.
+  strategy: native-thinking
+  mcpServers: [{name: network}]
+  toolPolicy: All
 ---
 kind: Agent
 name: verifier
-spec: {instructions: You doubt what was concluded., mcpServers: [{name: network}]}
+spec: {instructions: You doubt what was concluded., mcpServers: [{name: network}], toolPolicy: All}
 ---
 kind: Agent
 name: judge
@@ -29,6 +33,7 @@ name: checkout
 spec:
   alertTypes: [CheckoutDown]
   llmProvider: scripted
+  summarization: {llmProvider: thinker}
   stages:
   - {name: collect, agents: [{name: collector}]}
   - name: analyse
@@ -46,6 +51,7 @@ RUNBOOK = "1. Look at the pods of checkout.\n2. Ask whether its database answers
 PODS = calls("kubernetes.list_pods", namespace="shop")
 LEDGER = calls("kubernetes.list_pods", namespace="pay")
 LOGS = calls("kubernetes.get_logs", pod="checkout-5d4f")
+GATEWAY = calls("kubernetes.get_logs", pod="gateway-2f8c")
 PROBE = calls("network.probe", host="ledger-db.pay", port=5432)
 REFUSED = ("The database refuses connections.", "network.probe", "refused the connection")
 ANSWERS = {
@@ -54,8 +60,15 @@ ANSWERS = {
         says("checkout-5d4f is in CrashLoopBackOff, ledger-0 runs ([callId: @callId(kubernetes.list_pods)])."),
     ],
     "reader": [
-        says("", LOGS, calls("kubernetes.get_logs", pod="ledger-0")),
+        says("", LOGS, calls("kubernetes.get_logs", pod="ledger-0"), GATEWAY),
         says("checkout-5d4f cannot connect to its database; ledger-0 cannot be read."),
+    ],
+    "reader:summarization": [
+        says(
+            "`GET /pay 502 upstream checkout` once; 29 health checks were answered.",
+            tokens=(400, 20),
+            thinking="Only one line matters.",
+        )
     ],
     "prober": [
         says("", PROBE, thinking="The port tells more than the log.", provider_state={"signature": "c2lnLTE="}),

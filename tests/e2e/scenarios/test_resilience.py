@@ -11,7 +11,7 @@ spec: {instructions: You look at pods and logs., mcpServers: [{name: kubernetes}
 ---
 kind: Agent
 name: prober
-spec: {instructions: You look at connections., mcpServers: [{name: network}]}
+spec: {instructions: You look at connections., mcpServers: [{name: network}], toolPolicy: All}
 ---
 kind: Agent
 name: concluder

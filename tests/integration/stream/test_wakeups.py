@@ -75,6 +75,33 @@ async def test_wakeups_beyond_the_bound_become_one_for_all_readers(dsn: str, poo
     assert received == [""]
 
 
+async def test_runs_that_went_on_wait_for_each_other_and_nothing_else_waits_with_them(
+    dsn: str, pool: asyncpg.Pool
+) -> None:
+    received: list[str] = []
+    heard = asyncio.Event()
+    connection = await asyncpg.connect(dsn)
+    for channel in CHANNELS:
+        await connection.add_listener(channel, lambda *said: (received.append(said[2] + said[3]), heard.set()))
+
+    async def next_one() -> None:
+        async with asyncio.timeout(5):
+            await heard.wait()
+        heard.clear()
+
+    notifier = Notifier(pool, progress_seconds=LONG)
+    async with running(notifier):
+        notifier.notify("tarsy_run", "a")
+        await next_one()
+        notifier.notify("tarsy_run", "b")
+        await asyncio.sleep(0.2)
+        assert received == ["tarsy_runa"]
+        notifier.notify("tarsy_queue", "")
+        await next_one()
+        assert sorted(received) == ["tarsy_queue", "tarsy_runa", "tarsy_runb"]
+    await connection.close()
+
+
 async def _received(
     dsn: str, pool: asyncpg.Pool, notifier: Notifier, ask: Callable[[Callable[[str, str], None]], object]
 ) -> list[str]:

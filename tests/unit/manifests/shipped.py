@@ -7,7 +7,7 @@ import yaml
 
 ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "manifests"
-INSTALLED = ("base", "library", "components/postgres", "components/tenant")
+INSTALLED = ("base", "library", "components/postgres", "components/tenant", "components/workers")
 CLUSTER_WIDE = ("Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition")
 
 

@@ -4,12 +4,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from mcp.client import Client
 
+from tarsy.local.sample_server.cluster import Cluster
 from tarsy.local.sample_server.kinds import KINDS as TOOL_KINDS
+from tarsy.local.sample_server.tools import sample_server
+from tarsy.mcp.offer import offer
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check
+from tarsy.plan.model import ObjectRef
+from tarsy.plan.parts import server_plan
+from tarsy.plan.policy import ToolPolicy
+from tarsy.record.messages import Access
 from tarsy.resources.meta import API_VERSION, AnyResource
 from tarsy.resources.v1alpha1 import KINDS, Chain, MCPServer
+from tarsy.resources.v1alpha1.common import McpSelection
 from unit.manifests.shipped import MANIFESTS, documents, named, objects
 
 LIBRARY = [obj for obj in objects("library") if obj["apiVersion"] == API_VERSION]
@@ -57,6 +66,17 @@ def test_the_tools_are_where_the_server_says() -> None:
     meta, (port,) = service["metadata"], service["spec"]["ports"]
     assert server.spec.transport.http is not None
     assert server.spec.transport.http.url == f"http://{meta['name']}.{meta['namespace']}.svc:{port['port']}/mcp"
+
+
+async def test_the_server_offers_agents_all_of_the_tools_that_there_are() -> None:
+    (server,) = (obj for obj in _read(LIBRARY) if isinstance(obj, MCPServer))
+    plan = server_plan(server, ObjectRef(kind="MCPServer", namespace="l", name="kubernetes"), McpSelection(name="k"))
+    async with Client(sample_server(Cluster({}))) as client:
+        listed = (await client.list_tools()).tools
+    found = offer(plan, listed)
+    assert len(found.definitions) == len(listed) == 4 and plan.policy is ToolPolicy.READ_ONLY
+    assert set(found.access.values()) == {Access.READ_ONLY}
+    assert found.access == offer(plan.model_copy(update={"read_only": (), "trust_annotations": True}), listed).access
 
 
 def test_the_tools_may_read_every_kind_they_offer_and_nothing_else() -> None:

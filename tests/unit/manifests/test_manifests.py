@@ -6,6 +6,7 @@ import tomllib
 from typing import Any
 
 import pytest
+import yaml
 
 from tarsy.resources.v1alpha1 import KINDS
 from unit.manifests.shipped import CLUSTER_WIDE, INSTALLED, MANIFESTS, ROOT, documents, installed, named, objects
@@ -102,13 +103,37 @@ def test_the_image_is_that_of_this_version() -> None:
     assert ours == {f"tarsy-operator:{version}"}
 
 
-def test_the_operator_understands_the_arguments_of_its_deployment() -> None:
+@pytest.mark.parametrize("name", ["tarsy-operator", "tarsy-worker"])
+def test_the_program_understands_the_arguments_of_its_deployment(name: str) -> None:
     from typer.main import get_command
 
     from tarsy.cli.main import app
 
-    (operator,) = (obj for obj in WORKLOADS if obj["metadata"]["name"] == "tarsy-operator")
-    command, *arguments = operator["spec"]["template"]["spec"]["containers"][0]["args"]
+    (workload,) = (obj for obj in WORKLOADS if obj["metadata"]["name"] == name)
+    command, *arguments = workload["spec"]["template"]["spec"]["containers"][0]["args"]
     found = get_command(app).commands[command]  # type: ignore[attr-defined]
     known = {option for parameter in found.params for option in parameter.opts}
     assert {re.sub("=.*", "", argument) for argument in arguments} <= known
+
+
+@pytest.mark.parametrize("name", ["tarsy-operator", "tarsy-worker"])
+def test_a_pod_is_given_more_time_to_end_than_its_runs_to_reach_a_boundary(name: str) -> None:
+    (workload,) = (obj for obj in WORKLOADS if obj["metadata"]["name"] == name)
+    pod = workload["spec"]["template"]["spec"]
+    (drain,) = (arg for arg in pod["containers"][0]["args"] if arg.startswith("--drain-seconds="))
+    assert pod["terminationGracePeriodSeconds"] >= int(drain.partition("=")[2]) + 10
+
+
+def test_where_workers_have_a_deployment_of_their_own_the_operator_runs_nothing() -> None:
+    (component,) = documents(MANIFESTS / "components" / "workers" / "kustomization.yaml")
+    (patch,) = component["patches"]
+    assert patch["target"] == {"kind": "Deployment", "name": "tarsy-operator"}
+    (change,) = yaml.safe_load(patch["patch"])
+    assert change == {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--places=0"}
+
+
+def test_whoever_lets_the_operator_read_secrets_lets_the_workers_too() -> None:
+    bindings = [obj for obj in installed("RoleBinding") if obj["roleRef"]["name"] == "tarsy-secret-reader"]
+    assert len(bindings) == 2
+    for binding in bindings:
+        assert [subject["name"] for subject in binding["subjects"]] == ["tarsy-operator", "tarsy-worker"]
