@@ -9,13 +9,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tarsy.controllers import alert, configuration, investigation, mcp_server
+from tarsy.controllers import alert, chat_message, configuration, investigation, mcp_server
 from tarsy.controllers.cache import Cache, Key, Unreadable, Version
 from tarsy.controllers.configuration import PublishLimits, ReadSecret
 from tarsy.controllers.probing import Probes
 from tarsy.controllers.publisher import Publisher
 from tarsy.controllers.queue import KeyedQueue
-from tarsy.controllers.refusal import postpone, refuse
+from tarsy.controllers.refusal import refuse
 from tarsy.controllers.relist import relist
 from tarsy.controllers.runbooks import Runbooks, token_reader
 from tarsy.controllers.server_checks import ServerChecks
@@ -29,6 +29,7 @@ from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation, MCPServe
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.runbook.fetch import Fetcher
 from tarsy.store.errors import StoreError
+from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
 
@@ -43,6 +44,7 @@ SWEEP_SECONDS = 10.0
 SWEEP_GRACE_SECONDS = 60.0
 PURGE_SECONDS = 600.0
 WORKERS = 8
+_RUNS = (Investigation.KIND, ChatMessage.KIND)
 _PASSIVE = (Alert.KIND, Investigation.KIND, ChatMessage.KIND)
 
 
@@ -67,6 +69,7 @@ class ActiveController:
         client: KubeClient,
         runs: Runs,
         reads: Reads,
+        questions: Questions,
         read_secret: ReadSecret,
         election: LeaderElection,
         events: Events,
@@ -108,7 +111,7 @@ class ActiveController:
         again = self._publisher.again
         self._runbooks = Runbooks(runbooks or Fetcher(token_reader(read_secret)), runbook_hosts, self._queue.add)
         self._desk = investigation.Desk(
-            self._cache, client, runs, reads, library_namespace, mask, again, events, self._runbooks
+            self._cache, client, runs, reads, questions, library_namespace, mask, again, events, self._runbooks
         )
 
     async def run(self) -> None:
@@ -154,6 +157,7 @@ class ActiveController:
         self._note_waiting(key)
         if key.kind == Investigation.KIND:
             self._wake_alert(raw)
+            self._wake_questions(key)
         if before is None or after is None or (before.uid, before.generation) != (after.uid, after.generation):
             self._spec_changed(key)
 
@@ -193,6 +197,13 @@ class ActiveController:
         else:
             self._queue.add(key)
 
+    def _wake_questions(self, investigation: Key) -> None:
+        """Those that wait for an Investigation that was not there."""
+        for key in self._waiting:
+            found = self._cache.find(key) if key.namespace == investigation.namespace else None
+            if isinstance(found, ChatMessage) and found.spec.investigation_ref.name == investigation.name:
+                self._queue.add(key)
+
     def _wake_dependents(self, changed: Key | None) -> None:
         """Configuration changed: whatever may have waited for it is looked at again."""
         for key in self._cache.all_keys():
@@ -202,10 +213,10 @@ class ActiveController:
             self._queue.add(key)
 
     def _note_waiting(self, key: Key) -> None:
-        """Alerts and Investigations that are not accepted, nor finished: they wait for configuration."""
+        """Alerts, Investigations and questions that are not accepted, nor finished: they wait for something else."""
         found = self._cache.find(key)
         self._waiting.pop(key, None)
-        if isinstance(found, Alert | Investigation):
+        if isinstance(found, Alert | Investigation | ChatMessage):
             accepted = condition(found.status.conditions, ConditionType.ACCEPTED)
             ended = condition(found.status.conditions, ConditionType.FINISHED)
             if (accepted is None or accepted.status != "True") and (ended is None or ended.status != "True"):
@@ -243,7 +254,7 @@ class ActiveController:
 
     async def _reconcile(self, key: Key) -> float | None:
         for uid in tuple(self._deleted.get(key, ())):
-            if key.kind == Investigation.KIND:
+            if key.kind in _RUNS:
                 await investigation.deleted(uid, self._desk)
             self._deleted[key].discard(uid)
         if not self._deleted.get(key):
@@ -259,8 +270,7 @@ class ActiveController:
             case Investigation() as obj:
                 return await investigation.reconcile(obj, self._desk)
             case ChatMessage() as obj:
-                await postpone(obj, self._client, self._cache)
-                return None
+                return await chat_message.reconcile(obj, self._desk)
             case MCPServer() as obj:
                 return await mcp_server.reconcile(
                     obj, self._cache, self._client, self._read_secret, self._events, self._checks

@@ -43,6 +43,7 @@ from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import LastError
 from tarsy.runbook.sources import shown, sources
+from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.runs import NewRun, Runs
 
@@ -56,12 +57,13 @@ FETCH_RECHECK_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What accepting an investigation needs."""
+    """What accepting an investigation, or a question about one, needs."""
 
     cache: Cache
     client: KubeClient
     runs: Runs
     reads: Reads
+    questions: Questions
     library_namespace: str
     mask: Callable[[str], str]
     publish_again: Callable[[InvestigationRecord], None]
@@ -176,14 +178,14 @@ async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
         namespace=meta.namespace,
         namespace_uid=(namespace or {}).get("metadata", {}).get("uid", ""),
         name=meta.name,
-        alert_data=await _masked(await alert_data(alert, source, desk.client), plan.alert_masking, desk),
-        runbook=await _masked(await _runbook(investigation, alert, source, desk), plan.alert_masking, desk),
+        alert_data=await masked(await alert_data(alert, source, desk.client), plan.alert_masking, desk),
+        runbook=await masked(await _runbook(investigation, alert, source, desk), plan.alert_masking, desk),
         plan=plan,
         author=author,
     )
 
 
-async def _masked(text: str, setting: MaskingPlan | None, desk: Desk) -> str:
+async def masked(text: str, setting: MaskingPlan | None, desk: Desk) -> str:
     """The text as it is stored: without secrets, or, where masking fails, as it came (fail open, DESIGN section 6).
 
     A setting that cannot be used (its object is not Ready and says why) gives way to the installation's.

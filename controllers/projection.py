@@ -73,23 +73,28 @@ def project(record: InvestigationRecord, investigation: Investigation, now: date
         progress=progress(record),
         current_stage=_name(running) if running else None,
         stages=tuple(_stage(stage) for stage in record.stages[-MAX_STAGES:]),
-        usage=UsageSummary(
-            model_calls=record.model_calls,
-            tool_calls=record.tool_calls,
-            input_tokens=record.usage.input_tokens,
-            output_tokens=record.usage.output_tokens,
-            thinking_tokens=record.usage.thinking_tokens,
-            total_tokens=record.usage.total_tokens,
-            cost_usd=_cost(record),
-        ),
+        usage=usage(record),
         finding=_finding(record),
-        last_error=_last_error(record),
+        last_error=last_error(record),
         queued_at=record.accepted_at,
         started_at=record.started_at,
         finished_at=record.finished_at,
         duration=_duration(record),
         record=RecordRef(id=str(record.id)),
         record_revision=record.revision,
+    )
+
+
+def usage(record: InvestigationRecord) -> UsageSummary:
+    """What a run used so far."""
+    return UsageSummary(
+        model_calls=record.model_calls,
+        tool_calls=record.tool_calls,
+        input_tokens=record.usage.input_tokens,
+        output_tokens=record.usage.output_tokens,
+        thinking_tokens=record.usage.thinking_tokens,
+        total_tokens=record.usage.total_tokens,
+        cost_usd=_cost(record),
     )
 
 
@@ -149,32 +154,33 @@ def news(
 def _conditions(record: InvestigationRecord) -> Iterator[Condition]:
     outcome = record.outcome
     failure = outcome.failure if outcome else None
-    yield _condition(ConditionType.ACCEPTED, "True", "Planned", f"Chain {record.chain} is resolved and frozen.")
+    yield made(ConditionType.ACCEPTED, "True", "Planned", f"Chain {record.chain} is resolved and frozen.")
     if not record.state.finished:
-        yield _condition(ConditionType.FINISHED, "False", phase(record), _GOES_ON)
+        yield made(ConditionType.FINISHED, "False", phase(record), _GOES_ON)
         changed = record.provider_changes[-1] if record.provider_changes else None
         reason, text = ("ProviderFallback", changed.message) if changed else (phase(record), _GOES_ON)
-        yield _condition(ConditionType.SUCCEEDED, "Unknown", reason, text)
+        yield made(ConditionType.SUCCEEDED, "Unknown", reason, text)
     else:
         reason = failure.reason if failure else phase(record)
         message = failure.message if failure else f"The investigation has ended: {phase(record)}."
-        yield _condition(ConditionType.FINISHED, "True", reason, message)
+        yield made(ConditionType.FINISHED, "True", reason, message)
         succeeded: ConditionStatus = "True" if record.state is State.COMPLETED else "False"
-        yield _condition(ConditionType.SUCCEEDED, succeeded, reason, message)
+        yield made(ConditionType.SUCCEEDED, succeeded, reason, message)
     if record.evidence_missing:
         missing = ", ".join(record.evidence_missing)
         text = f"Tool servers were missing: {missing}. What they know is not in the finding."
-        yield _condition(ConditionType.EVIDENCE_DEGRADED, "True", "ToolServersMissing", text)
+        yield made(ConditionType.EVIDENCE_DEGRADED, "True", "ToolServersMissing", text)
     else:
-        yield _condition(ConditionType.EVIDENCE_DEGRADED, "False", "AllServersAvailable", "No tool server was missing.")
+        yield made(ConditionType.EVIDENCE_DEGRADED, "False", "AllServersAvailable", "No tool server was missing.")
     if exceeded := record.budget_exceeded:
-        yield _condition(ConditionType.BUDGET_EXCEEDED, "True", exceeded.limit.value, exceeded.message)
+        yield made(ConditionType.BUDGET_EXCEEDED, "True", exceeded.limit.value, exceeded.message)
     else:
         text = "No limit of the run's budget was reached."
-        yield _condition(ConditionType.BUDGET_EXCEEDED, "False", "WithinBudget", text)
+        yield made(ConditionType.BUDGET_EXCEEDED, "False", "WithinBudget", text)
 
 
-def _condition(kind: ConditionType, status: ConditionStatus, reason: str, message: str) -> Condition:
+def made(kind: ConditionType, status: ConditionStatus, reason: str, message: str) -> Condition:
+    """A condition of a run."""
     # A reason that the API would refuse must not cost the whole status.
     word = re.sub(r"[^A-Za-z0-9_]", "", reason)[:64]
     return Condition(type=kind, status=status, reason=word if word[:1].isalpha() else "Unknown", message=message)
@@ -216,7 +222,8 @@ def _finding(record: InvestigationRecord) -> FindingSummary | None:
     )
 
 
-def _last_error(record: InvestigationRecord) -> LastError | None:
+def last_error(record: InvestigationRecord) -> LastError | None:
+    """What went wrong last."""
     outcome = record.outcome
     if outcome and outcome.failure:
         return LastError(reason=outcome.failure.reason, message=outcome.failure.message)

@@ -2,8 +2,8 @@
 
 Watches: the record, by its revisions. Decides: what is worth a write: a change that people wait for (a stage, the
 phase, a condition) at most once a second, the end at once, mere counters every ten seconds. Writes: the status of
-accepted Investigations, and Events. What cannot be published is left for later and holds nobody else up; what was
-looked at is not read again for a second, unless it has finished: steps follow each other faster.
+accepted Investigations and ChatMessages, and Events. What cannot be published is left for later and holds nobody up;
+what was looked at is not read again for a second, unless it has finished: steps follow each other faster.
 
 Others may write the same object all the time: a status that was refused because its object had changed is made anew at
 once, a few times, and one that somebody else wrote over is put right, at most once a second. Events tell what is new
@@ -13,16 +13,19 @@ since the status that this controller wrote last, not since what it finds.
 import asyncio
 import logging
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Literal
 from uuid import UUID
 
+from tarsy.controllers.answers import news_of_answer, project_answer
 from tarsy.controllers.cache import Cache
 from tarsy.controllers.projection import news, project
 from tarsy.controllers.status import merge_patch, write_status
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.events import Events
 from tarsy.record.run import InvestigationRecord
-from tarsy.resources.v1alpha1 import Investigation, InvestigationStatus
+from tarsy.resources.v1alpha1 import ChatMessage, ChatMessageStatus, Investigation, InvestigationStatus
 from tarsy.store.errors import StoreError
 from tarsy.store.reads import Reads
 
@@ -71,11 +74,11 @@ class Publisher:
         self._looked: dict[UUID, float] = {}
         self._held: dict[UUID, float] = {}
         self._again: set[UUID] = set()
-        self._told: dict[UUID, InvestigationStatus] = {}
+        self._told: dict[UUID, Told] = {}
         self._not_kept: dict[UUID, int] = {}
 
     def again(self, record: InvestigationRecord) -> None:
-        """The status of this published investigation is another's: puts it right, in its turn.
+        """The status of this published run is another's: puts it right, in its turn.
 
         Not where the API itself changed it, such as one whose CRDs are older than this controller.
         """
@@ -136,10 +139,10 @@ class Publisher:
                     raise
                 if error.reason != "Conflict":
                     self._hold(record)
-                log.info("status of Investigation %s/%s: %s", record.namespace, record.name, error)
+                log.info("status of %s/%s: %s", record.namespace, record.name, error)
             except Exception:
                 self._hold(record)
-                log.exception("status of Investigation %s/%s could not be made", record.namespace, record.name)
+                log.exception("status of %s/%s could not be made", record.namespace, record.name)
         return soonest
 
     async def _publish_despite_conflicts(self, record: InvestigationRecord) -> None:
@@ -154,15 +157,16 @@ class Publisher:
         self._held[record.id] = time.monotonic() + AFTER_ERROR_SECONDS
 
     async def _publish(self, record: InvestigationRecord) -> None:
-        obj = self._cache.get(Investigation, record.namespace, record.name)
+        kind: type[Investigation] | type[ChatMessage] = Investigation if record.parent is None else ChatMessage
+        obj: Investigation | ChatMessage | None = self._cache.get(kind, record.namespace, record.name)
         if obj is None or obj.metadata.uid != str(record.id):
-            raw = await self._client.find(Investigation.KIND, record.namespace, record.name)
+            raw = await self._client.find(kind.KIND, record.namespace, record.name)
             if raw is None or raw["metadata"]["uid"] != str(record.id):
                 self._told.pop(record.id, None)
                 await self._reads.mark_published(record.id, record.revision)
                 return
             found = self._cache.find(self._cache.put(raw))
-            if not isinstance(found, Investigation):
+            if not isinstance(found, Investigation | ChatMessage):
                 self._hold(record)
                 return
             obj = found
@@ -171,7 +175,7 @@ class Publisher:
             if latest is None:
                 return
             record = latest
-        status = project(record, obj, datetime.now(UTC))
+        status = _status(record, obj)
         if _counters_only(obj.status, status) and record.id in self._written:
             return
         # What was told last stays noted until its successor is: the answer to a write may be lost on its way.
@@ -181,8 +185,8 @@ class Publisher:
             if merge_patch(answer.get("status") or {}, status.to_dict()):
                 self._not_kept[record.id] = record.revision
         if record.revision > record.published_revision:
-            for kind, reason, message in news(record, told):
-                await self._events.tell(obj, reason, message, kind=kind)
+            for weight, reason, message in _news(record, told):
+                await self._events.tell(obj, reason, message, kind=weight)
         if record.state.finished:
             del self._told[record.id]
         else:
@@ -190,7 +194,19 @@ class Publisher:
         await self._reads.mark_published(record.id, record.revision)
 
 
-def _counters_only(old: InvestigationStatus, new: InvestigationStatus) -> bool:
+Told = InvestigationStatus | ChatMessageStatus
+
+
+def _status(record: InvestigationRecord, obj: Investigation | ChatMessage) -> Told:
+    now = datetime.now(UTC)
+    return project_answer(record, obj, now) if isinstance(obj, ChatMessage) else project(record, obj, now)
+
+
+def _news(record: InvestigationRecord, told: Told) -> Iterable[tuple[Literal["Normal", "Warning"], str, str]]:
+    return news_of_answer(record, told) if isinstance(told, ChatMessageStatus) else news(record, told)
+
+
+def _counters_only(old: Told, new: Told) -> bool:
     """Whether nothing but what grows with every step differs."""
     same = {"usage": old.usage, "record_revision": old.record_revision}
     return new.finished_at is None and new.model_copy(update=same) == old

@@ -1,4 +1,4 @@
-"""What is not worked on, and says so: objects that do not fit their kind, and follow-up questions.
+"""What is not worked on, and says so: objects that do not fit their kind.
 
 Watches: nothing of its own. Decides: nothing. Writes: all conditions of the object, so that neither silence nor an old
 word is taken for an answer. Objects that do not fit come from API servers without CEL, or past admission.
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from tarsy.controllers.cache import Cache, Key, Unreadable
-from tarsy.controllers.status import merge_patch, patch_status, write_status
+from tarsy.controllers.status import merge_patch, patch_status
 from tarsy.kube.client import KubeClient
 from tarsy.resources.meta import Condition, Conditions, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, Investigation
@@ -52,24 +52,6 @@ async def refuse(broken: Unreadable, client: KubeClient, cache: Cache) -> None:
     key = Key(kind, meta.get("namespace", ""), meta["name"])
     seen = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
     await patch_status(client, cache, key, seen, merge_patch(old, new))
-
-
-async def postpone(message: ChatMessage, client: KubeClient, cache: Cache) -> None:
-    """Says that nobody answers follow-up questions yet; the question is kept, so nothing is refused.
-
-    Raises:
-        ApiError: the Kubernetes API refused or could not be reached.
-    """
-    wanted: tuple[tuple[ConditionType, ConditionStatus], ...] = (
-        (ConditionType.ACCEPTED, "Unknown"),
-        (ConditionType.FINISHED, "False"),
-        (ConditionType.SUCCEEDED, "Unknown"),
-    )
-    text = "This version of TARSy does not answer follow-up questions; a version that does will find this one."
-    generation = message.metadata.generation
-    conditions = _set(message.status.conditions, wanted, "ChatNotAvailable", text, generation)
-    changes = {"observed_generation": generation, "conditions": conditions, "phase": "Pending"}
-    await write_status(client, cache, message, message.status.model_copy(update=changes))
 
 
 def _set(

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from tarsy.controllers.cache import Cache, Key, Version
 from tarsy.kube.client import KubeClient
-from tarsy.resources.v1alpha1 import KINDS, Investigation
+from tarsy.resources.v1alpha1 import KINDS, ChatMessage, Investigation
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
 
@@ -59,8 +59,8 @@ async def relist(
         for key, version in before.items():
             if version.uid not in there:
                 gone(key, version.uid)
-        if kind == Investigation.KIND:
-            living = there
+        if kind in (Investigation.KIND, ChatMessage.KIND):
+            living |= there
     for identity in unfinished:
         if str(identity) not in living:
             await _stop_without_object(identity, client, reads, runs, namespaces)
@@ -72,6 +72,7 @@ async def _stop_without_object(
     record = await reads.record(identity)
     if record is None or (namespaces and record.namespace not in namespaces):
         return
-    raw = await client.find(Investigation.KIND, record.namespace, record.name)
+    kind = Investigation.KIND if record.parent is None else ChatMessage.KIND
+    raw = await client.find(kind, record.namespace, record.name)
     if raw is None or raw["metadata"]["uid"] != str(identity):
         await runs.object_deleted(identity)

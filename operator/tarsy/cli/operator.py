@@ -29,6 +29,7 @@ from tarsy.mcp.link import Policy
 from tarsy.observe.counters import Counters
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.turnstile import SharedModels, Turnstiles
+from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.retention import Retention
 from tarsy.store.runs import Runs
@@ -126,6 +127,7 @@ async def run_product(
         client,
         runs,
         reads,
+        Questions(pool, notifier.notify),
         secrets,
         LeaderElection(client, settings.lease_namespace, "tarsy-controller", instance),
         Events(client, instance=instance),

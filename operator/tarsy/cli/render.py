@@ -28,6 +28,7 @@ _MARKS = {
     EventType.PROVIDER_FALLBACK: ("fallback", "blue"),
     EventType.FINAL_ANALYSIS: ("analysis", "green"),
     EventType.EXECUTIVE_SUMMARY: ("summary", "green"),
+    EventType.USER_QUESTION: ("question", "blue"),
 }
 _BODY_LINES = 14
 _QUOTE = 120
@@ -38,7 +39,8 @@ def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
     mark, colour = _MARKS[event.type]
     head = Text()
     head.append(event.created_at.strftime("%H:%M:%S "), style="dim")
-    where = "/".join(part for part in (event.stage_name, event.agent_name) if part)
+    asked = event.metadata.get("author") if event.type is EventType.USER_QUESTION else None
+    where = str(asked or "/".join(part for part in (event.stage_name, event.agent_name) if part))
     head.append(f"{where}  ", style="bold")
     head.append(mark, style=colour)
     if event.type is EventType.LLM_TOOL_CALL:

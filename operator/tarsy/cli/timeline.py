@@ -18,7 +18,7 @@ PAGE = 500
 
 
 async def show_timeline(database_url: str, namespace: str, name: str, *, follow: bool) -> int:
-    """Prints the timeline; with `follow` until the investigation ended. Returns the exit status.
+    """Prints the timeline, then those of its questions; with `follow` until all have ended. Returns the exit status.
 
     Raises:
         StoreError: there is no such investigation in the record, or the record cannot be read.
@@ -34,11 +34,14 @@ async def show_timeline(database_url: str, namespace: str, name: str, *, follow:
             )
         console = Console()
         if not follow:
-            for event in await _all_events(reads, record.id):
-                console.print(event_block(event, full=True))
-            console.print(outcome_block(record) if record.state.finished else status_line(record))
+            for one in (record, *await reads.answers(record.id)):
+                for event in await _all_events(reads, one.id):
+                    console.print(event_block(event, full=True))
+                console.print(outcome_block(one) if one.state.finished else status_line(one))
             return 0
         await follow_timeline(console, reads, database_url, record.id, full=True)
+        for answer in await reads.answers(record.id):
+            await follow_timeline(console, reads, database_url, answer.id, full=True)
         return 0
     finally:
         await pool.close()

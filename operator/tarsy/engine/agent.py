@@ -5,7 +5,7 @@ What does leave this function as an exception is what nobody here can answer: a 
 written, cancellation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import assert_never
@@ -27,6 +27,7 @@ from tarsy.engine.strategies.react_loop import ReactCalls
 from tarsy.engine.task import Task
 from tarsy.plan.model import AgentPlan, Limits, Strategy
 from tarsy.record.ids import event_id
+from tarsy.record.messages import Message
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, Failure, ModelCallKind, StageKind, State
 from tarsy.record.timeline import Event, EventStatus, EventType
 
@@ -98,7 +99,7 @@ async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task,
                 work = synthesis_context(task.agents, timelines, limit=room_for_work(window))
                 opening = builder.synthesis_messages(agent, task, began, work)
                 return await run_single_call(conversation, ModelCallKind.SYNTHESIS, opening, world)
-            opening = builder.investigation_messages(agent, task, began, {}, {})
+            opening = _opening(conversation, task, {}, {}, ())
             return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world)
         case _:
             assert_never(agent.strategy)
@@ -112,9 +113,7 @@ async def _run_with_tools(conversation: Conversation, task: Task, world: World) 
         instructions = builder.server_instructions(agent, toolbox.instructions)
         react = agent.strategy is Strategy.REACT
         sections = [react_section(toolbox.tools)] if react else []
-        opening = builder.investigation_messages(
-            agent, task, conversation.began, toolbox.unavailable, instructions, sections
-        )
+        opening = _opening(conversation, task, toolbox.unavailable, instructions, sections)
         try:
             text = await run_loop(conversation, opening, toolbox, world, _manner)
         except (ModelCallFailed, BudgetSpent):
@@ -122,6 +121,20 @@ async def _run_with_tools(conversation: Conversation, task: Task, world: World) 
             raise
         await _report_missing(conversation, toolbox, world, told)
         return text
+
+
+def _opening(
+    conversation: Conversation,
+    task: Task,
+    unavailable: Mapping[str, str],
+    instructions: Mapping[str, str],
+    sections: Sequence[str],
+) -> tuple[Message, ...]:
+    """What an agent begins with that investigates, or answers a question about an investigation."""
+    agent, began = conversation.agent, conversation.began
+    if task.question is not None:
+        return builder.chat_messages(agent, task.question, began, unavailable, instructions, sections)
+    return builder.investigation_messages(agent, task, began, unavailable, instructions, sections)
 
 
 def _manner(strategy: Strategy, toolbox: Toolbox) -> Manner:

@@ -9,16 +9,15 @@ Work is as long as it is until it does not fit: then tool results and thoughts a
 length, the longest of a few that makes it fit; what agents concluded is never cut.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from uuid import UUID
 
 from tarsy.engine.conclusion import whole
 from tarsy.engine.prompts.fence import fence, inline
 from tarsy.engine.prompts.results import result_header
-from tarsy.record.run import Failure, State
 from tarsy.record.timeline import RETRYING, WAITING, EventStatus, EventType, TimelineEvent
+from tarsy.record.work import AgentWork, StageWork, Timelines
 
 _LENGTHS = (16_000, 8_000, 4_000, 2_000, 1_000, 500, 200)
 """Characters to which results and thoughts are cut, tried in this order."""
@@ -30,30 +29,6 @@ class StageConclusion:
 
     stage: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class AgentWork:
-    """One agent of a stage and how it ended."""
-
-    execution: UUID
-    name: str
-    strategy: str
-    model: str
-    state: State
-    failure: Failure | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StageWork:
-    """A stage of an investigation with its agents, in launch order; a synthesis is a stage of its own."""
-
-    name: str
-    agents: tuple[AgentWork, ...]
-
-
-Timelines = Mapping[UUID, Sequence[TimelineEvent]]
-"""The events of each execution, in order."""
 
 
 def chain_context(conclusions: Sequence[StageConclusion]) -> str:

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from tarsy.engine.budget import BudgetSpent
 from tarsy.engine.conclusion import whole
-from tarsy.engine.context import AgentWork
 from tarsy.engine.conversation import Conversation
 from tarsy.engine.ports import World
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.ids import event_id
 from tarsy.record.messages import Role
 from tarsy.record.timeline import Event, EventStatus, EventType, TimelineEvent
+from tarsy.record.work import AgentWork
 
 
 async def note_exceeded(world: World, exceeded: BudgetExceeded) -> None:

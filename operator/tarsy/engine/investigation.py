@@ -45,7 +45,7 @@ async def investigate(investigation: Investigation, world: World) -> RunOutcome:
     """
     plan = investigation.plan
     history = await world.recorder.history()
-    world = _bounded(investigation, history, world)
+    world = bounded(investigation.id, plan, history, world)
     conclusions: list[StageConclusion] = []
     index = 0  # of the stage in the plan: one that is skipped leaves its number free
     for stage in plan.stages:
@@ -91,11 +91,11 @@ async def investigate(investigation: Investigation, world: World) -> RunOutcome:
     )
 
 
-def _bounded(investigation: Investigation, history: RunHistory, world: World) -> World:
+def bounded(run: UUID, plan: Plan, history: RunHistory, world: World) -> World:
     """The world with the run's budget and loop guard, as its history has left them."""
-    clock, limits = asyncio.get_running_loop().time, investigation.plan.limits
-    meter = Meter(investigation.id, investigation.plan.budget, history, clock)
-    return replace(world, meter=meter, guard=Guard(history.calls, seconds=limits.repeat_seconds, clock=clock))
+    clock = asyncio.get_running_loop().time
+    meter = Meter(run, plan.budget, history, clock)
+    return replace(world, meter=meter, guard=Guard(history.calls, seconds=plan.limits.repeat_seconds, clock=clock))
 
 
 def _tell_what_follows(plan: Plan, stage: StagePlan, world: World) -> None:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tarsy.engine.agent import AgentResult, run_agent
-from tarsy.engine.context import AgentWork
 from tarsy.engine.ports import World
 from tarsy.engine.task import Task
 from tarsy.plan.model import AgentPlan, Limits, StagePlan, SuccessPolicy
 from tarsy.record.ids import execution_id
 from tarsy.record.run import Failure, StageKind, StageOutcome, StageStart, State
+from tarsy.record.work import AgentWork
 
 
 @dataclass(frozen=True, slots=True)

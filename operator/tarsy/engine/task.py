@@ -1,9 +1,23 @@
-"""What an agent is asked to do: the alert, the runbook, what earlier stages concluded, or what to synthesise."""
+"""What an agent is asked to do: the alert, the runbook and what earlier stages concluded, or a question."""
 
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from tarsy.engine.context import AgentWork, StageConclusion
+from tarsy.engine.context import StageConclusion
+from tarsy.record.work import AgentWork, Exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about an investigation that has ended: who asks, what is known, what was asked before.
+
+    `history` is what `investigation_context` makes, its fences in it.
+    """
+
+    author: str
+    text: str
+    history: str
+    earlier: tuple[Exchange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +25,8 @@ class Task:
     """The job of a stage.
 
     `synthesise` names the stage whose agents' work is to be combined, `agents` tell how each of them ended;
-    `summarise` is the analysis an executive summary is made of. `concludes`: the agent's answer is the stage's
+    `summarise` is the analysis an executive summary is made of, `question` what is asked instead of an investigation.
+    `concludes`: the agent's answer is the stage's
     conclusion; `last`: no stage of the chain comes after.
     """
 
@@ -23,6 +38,7 @@ class Task:
     synthesise: UUID | None = None
     agents: tuple[AgentWork, ...] = ()
     summarise: str | None = None
+    question: Question | None = None
     concludes: bool = False
     last: bool = False
 

@@ -46,6 +46,15 @@ def budget(scope: Scope, of_run: Level[BudgetSpec]) -> tuple[Budget, Mapping[str
     return Budget.model_validate(values), origins
 
 
+def chat_budget(scope: Scope) -> tuple[Budget, At | None]:
+    """What one answer to a question may use; with where a limit in dollars stands."""
+    spec = scope.chain.chat.budget if scope.chain.chat else None
+    if spec is None:
+        return Budget(), None
+    at = scope.at_chain / "chat" / "budget" / "costUSD"
+    return Budget.model_validate(spec.model_dump()), at if spec.cost_usd is not None else None
+
+
 def costs_are_known(agents: Iterable[AgentPlan], at_cost: At | None, look: Lookup) -> None:
     """Reports every provider of unknown rates when there is a budget in dollars, which stands in field `at_cost`."""
     if at_cost is None:

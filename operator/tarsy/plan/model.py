@@ -298,7 +298,8 @@ class StagePlan(_Frozen):
 class Plan(_Frozen):
     """A whole run, resolved.
 
-    `chat` answers follow-up questions (None: none are taken). `objects` are all objects the plan came from, with
+    `chat` answers follow-up questions (None: none are taken), each within `chat_seconds` (None: the run's own limit)
+    and `chat_budget`. `objects` are all objects the plan came from, with
     generations. `namespace_limit` and `chain_limit` bound how many runs of the namespace and of the chain are in
     progress at once (None: only the installation's own limit). `alert_masking` is for what the run is about and its
     runbook, `model_output_masking` for what its models say (None: the installation's).
@@ -311,6 +312,8 @@ class Plan(_Frozen):
     stages: tuple[StagePlan, ...]
     executive_summary: AgentPlan | None
     chat: AgentPlan | None = None
+    chat_seconds: float | None = None
+    chat_budget: Budget = Budget()
     alert_masking: MaskingPlan | None = None
     model_output_masking: MaskingPlan | None = None
     limits: Limits = Limits()
@@ -318,6 +321,22 @@ class Plan(_Frozen):
     namespace_limit: int | None = None
     chain_limit: int | None = None
     objects: tuple[ObjectRef, ...] = ()
+
+    def to_answer(self) -> "Plan":
+        """The plan of the answer to one question about this run; only where `chat` is."""
+        if self.chat is None:
+            raise ValueError("this plan takes no questions")
+        seconds = self.chat_seconds or self.limits.investigation_seconds
+        changes = {
+            "stages": (StagePlan(name="chat", agents=(self.chat,)),),
+            "executive_summary": None,
+            "chat": None,
+            "limits": self.limits.model_copy(update={"investigation_seconds": seconds}),
+            "budget": self.chat_budget,
+            "namespace_limit": None,
+            "chain_limit": None,
+        }
+        return self.model_copy(update=changes)
 
     def dump(self) -> bytes:
         """Canonical JSON: the same plan always gives the same bytes."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tarsy.plan import builtin
 from tarsy.plan.agents import Agents, Made, Servers, servers
 from tarsy.plan.bounds import budget as lowest_budget
-from tarsy.plan.bounds import costs_are_known, limits
+from tarsy.plan.bounds import chat_budget, costs_are_known, limits
 from tarsy.plan.catalog import Catalog
 from tarsy.plan.errors import At, PlanInvalid
 from tarsy.plan.levels import Scope, last_set
@@ -121,6 +121,8 @@ def explain(
     billed = (*of_run, summary) if summary else of_run
     costs_are_known(billed, origins_of_budget.get("cost_usd"), look)
     chat = gathered.add("chat", agents.chat([agent for stage in stages for agent in stage.agents]))
+    answers, in_dollars = chat_budget(scope)
+    costs_are_known((chat,) if chat else (), in_dollars, look)
     chain_ref = look.use(chain)
     if look.errors:
         raise PlanInvalid(look.errors)
@@ -131,6 +133,8 @@ def explain(
         stages=stages,
         executive_summary=summary,
         chat=chat,
+        chat_seconds=scope.chain.chat.timeout_seconds if scope.chain.chat else None,
+        chat_budget=answers,
         alert_masking=_masking(scope.defaults.alert_masking),
         model_output_masking=_masking(scope.defaults.model_output_masking),
         limits=bounds,

@@ -53,6 +53,7 @@ class StageKind(StrEnum):
     INVESTIGATION = "investigation"
     SYNTHESIS = "synthesis"
     EXECUTIVE_SUMMARY = "executive_summary"
+    CHAT = "chat"
 
 
 class InteractionState(StrEnum):
@@ -339,9 +340,10 @@ class ProviderChange:
 
 @dataclass(frozen=True, slots=True)
 class InvestigationRecord:
-    """An investigation with its counters, as the projector and the CLI read it.
+    """An investigation, or the answer to a question about one, with its counters, as the projector and the CLI read it.
 
-    `cost_usd` is the sum of what is known, None when nothing is; `cost_complete` is False when some of it is unknown.
+    `parent` is the investigation that is asked about, None for an investigation. `cost_usd` sums up what is known, None
+    when nothing is; `cost_complete` is False when some of it is unknown.
     """
 
     id: UUID
@@ -372,3 +374,4 @@ class InvestigationRecord:
     cost_complete: bool = True
     budget_exceeded: BudgetExceeded | None = None
     provider_changes: tuple[ProviderChange, ...] = ()
+    parent: UUID | None = None

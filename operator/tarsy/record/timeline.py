@@ -29,6 +29,7 @@ class EventType(StrEnum):
     PROVIDER_FALLBACK = "provider_fallback"
     FINAL_ANALYSIS = "final_analysis"
     EXECUTIVE_SUMMARY = "executive_summary"
+    USER_QUESTION = "user_question"
 
 
 class EventStatus(StrEnum):

@@ -39,10 +39,14 @@ class LocalLease:
 
 
 class RunControl:
-    """Implements `engine.ports.Control` for one run; the worker tells it what the heartbeat brought."""
+    """Implements `engine.ports.Control` for one run; the worker tells it what the heartbeat brought.
 
-    def __init__(self, lease: LocalLease, desired: DesiredState) -> None:
+    `answers`: the run answers a question about another.
+    """
+
+    def __init__(self, lease: LocalLease, desired: DesiredState, *, answers: bool = False) -> None:
         self._lease = lease
+        self.answers = answers
         self.task: asyncio.Task[None] | None = None
         self.desired = desired
         self.lost = False

@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 import asyncpg
 
+from tarsy.engine.chat import Chat, answer
 from tarsy.engine.investigation import Investigation, investigate
 from tarsy.engine.masking import Mask
 from tarsy.engine.ports import LeaseLost, Models, Toolboxes, World
@@ -29,6 +30,7 @@ from tarsy.runtime.control import RunControl
 from tarsy.runtime.turnstile import RunModels, SharedModels, Turnstiles
 from tarsy.store.claims import ClaimedRun
 from tarsy.store.errors import StoreError
+from tarsy.store.questions import Questions
 from tarsy.store.runs import Runs
 from tarsy.store.wakeups import Notify
 
@@ -57,6 +59,7 @@ class Runner:
     ) -> None:
         self._pool = pool
         self._runs = runs
+        self._questions = Questions(pool)
         self._models = models
         self._toolboxes = toolboxes
         self._notify = notify
@@ -112,11 +115,10 @@ class Runner:
         if self._turnstiles is not None:
             models = RunModels(self._models, self._turnstiles.of(claimed.id, claimed.attempt, remaining))
         world = World(recorder, models, self._toolboxes, control, mask=self._mask(claimed.plan))
-        start = Investigation(claimed.id, claimed.plan, claimed.alert_data, claimed.runbook or "")
         try:
             # A task of its own, ended with this one: a task group counts what its children's errors cancel as a
             # cancellation of the task it is in, and here only a real one may count.
-            return await asyncio.create_task(investigate(start, world))
+            return await asyncio.create_task(self._run(claimed, world))
         except (Exception, BaseExceptionGroup) as raised:
             # The agents of a stage run in task groups: what one of them could not answer stops the stage.
             error = _first_leaf(raised)
@@ -136,6 +138,14 @@ class Runner:
         except InvalidPattern as error:
             log.warning("the namespace's modelOutputMasking cannot be used: %s", error.sentence)
             return self._maskers.of(MaskingPlan())
+
+    async def _run(self, claimed: ClaimedRun, world: World) -> RunOutcome:
+        if claimed.parent is None:
+            start = Investigation(claimed.id, claimed.plan, claimed.alert_data, claimed.runbook or "")
+            return await investigate(start, world)
+        past = await self._questions.past(claimed.parent, claimed.id)
+        author = str(claimed.author.get("username") or "a colleague")
+        return await answer(Chat(claimed.id, claimed.plan, author, claimed.alert_data, past), world)
 
     async def _finish(self, claimed: ClaimedRun, outcome: RunOutcome) -> None:
         until = self._clock() + self._grace

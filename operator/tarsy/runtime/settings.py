@@ -11,13 +11,15 @@ from dataclasses import dataclass
 class WorkerSettings:
     """How a worker claims and holds runs.
 
-    `places` are the runs this process has at once, `global_limit` those of the whole installation.
+    `places` are the runs this process has at once, `global_limit` those of the whole installation; beside them it
+    answers up to `questions` questions at once.
     `lease_seconds` after its last heartbeat a worker's runs may be claimed by others; `heartbeat_seconds` lie between
     two heartbeats. `poll_seconds` bounds how long a lost wake-up can delay a claim.
     """
 
     places: int = 20
     global_limit: int = 100
+    questions: int = 10
     lease_seconds: float = 15.0
     heartbeat_seconds: float = 5.0
     poll_seconds: float = 2.0
@@ -25,8 +27,8 @@ class WorkerSettings:
     drain_seconds: float = 20.0
 
     def __post_init__(self) -> None:
-        if self.places < 1 or self.global_limit < 1:
-            raise ValueError("places and global limit must be at least 1")
+        if self.places < 1 or self.global_limit < 1 or self.questions < 1:
+            raise ValueError("places, global limit and questions must be at least 1")
         if self.lease_seconds < 2 * self.heartbeat_seconds:
             raise ValueError("the lease must last at least two heartbeats")
         if self.drain_seconds < 0:

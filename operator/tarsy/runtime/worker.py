@@ -140,10 +140,13 @@ class Worker:
         while True:
             self._wake.clear()
             try:
-                free = 0 if self._draining else self._settings.places - len(self._runs)
+                answering = sum(control.answers for _, control in self._runs.values())
+                free = 0 if self._draining else self._settings.places - (len(self._runs) - answering)
+                questions = 0 if self._draining else self._settings.questions - answering
                 # No longer than a heartbeat may wait for its turn; what was claimed unheard is handed back.
                 async with self._claiming, asyncio.timeout(self._settings.heartbeat_seconds):
-                    for claimed in await self._claims.claim(identity, free, self._settings.global_limit):
+                    most = self._settings.global_limit
+                    for claimed in await self._claims.claim(identity, free, most, questions=questions):
                         self._start(claimed, lease, group)
             except (StoreError, TimeoutError) as error:
                 log.warning("worker %s could not claim: %s", identity, str(error) or "no answer in time")
@@ -169,7 +172,7 @@ class Worker:
                 self._wake.set()
 
         log.info("run of %s/%s claimed (attempt %d)", claimed.namespace, claimed.name, claimed.attempt)
-        control = RunControl(lease, claimed.desired_state)
+        control = RunControl(lease, claimed.desired_state, answers=claimed.parent is not None)
         self._runs[claimed.id] = (claimed.attempt, control)
         control.task = group.create_task(run(), name=f"run {claimed.id}")
         if self._draining:  # the claim was under way

@@ -40,7 +40,10 @@ _UNREADABLE = RunOutcome(
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRun:
-    """A run that this worker may now write, as `attempt`. `seconds_left` counts to its deadline."""
+    """A run that this worker may now write, as `attempt`. `seconds_left` counts to its deadline.
+
+    Of an answer, `parent` is the investigation that is asked about, and `alert_data` is the question.
+    """
 
     id: UUID
     attempt: int
@@ -52,6 +55,7 @@ class ClaimedRun:
     author: Mapping[str, Any]
     desired_state: DesiredState
     seconds_left: float
+    parent: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +173,11 @@ class Claims:
             if row["investigation"] is not None
         }
 
-    async def claim(self, worker: UUID, free: int, global_limit: int) -> list[ClaimedRun]:
+    async def claim(self, worker: UUID, free: int, global_limit: int, *, questions: int = 0) -> list[ClaimedRun]:
         """Claims up to `free` runs, pending or orphaned, within the global, namespace and chain limits.
+
+        Beside them, up to so many questions, one about an investigation at a time: somebody waits for the answer, so
+        no limit of runs holds for them.
 
         Raises:
             WorkerLost: the worker is not registered, or has expired.
@@ -183,7 +190,11 @@ class Claims:
                 await connection.execute(self._sql["reap_workers"])
                 if not await connection.fetchval(self._sql["is_worker"], worker):
                     raise WorkerLost(f"Worker {worker} is not registered, or has expired. Register it again.")
-                ids = await self._choose(connection, free, global_limit)
+                waiting = (
+                    await connection.fetch(self._sql["questions"], questions, self._knows) if questions > 0 else []
+                )
+                ids = await self._not_being_written(connection, {row["id"]: row["leased"] for row in waiting})
+                ids += await self._choose(connection, free, global_limit) if free > 0 else []
                 claimed = []
                 for row in await connection.fetch(self._sql["take"], ids, worker) if ids else []:
                     try:
@@ -192,7 +203,7 @@ class Claims:
                         await close_run(connection, self._close, row["id"], _UNREADABLE)
                 return claimed
 
-        if free <= 0:
+        if free <= 0 and questions <= 0:
             return []
         claimed = await call(self._pool, "claim investigations", take)
         for run in claimed:
@@ -206,11 +217,15 @@ class Claims:
         }
         if sum(running.values()) >= global_limit:
             return []
-        waiting = [Candidate(**row) for row in await connection.fetch(self._sql["candidates"], free)]
+        waiting = [Candidate(**row) for row in await connection.fetch(self._sql["candidates"], free, self._knows)]
         chosen = choose(waiting, running, free=free, global_limit=global_limit)
-        leased = [run.id for run in chosen if run.leased]
+        return await self._not_being_written(connection, {run.id: run.leased for run in chosen})
+
+    async def _not_being_written(self, connection: asyncpg.Connection, runs: Mapping[UUID, bool]) -> list[UUID]:
+        """Those of the runs (and whether a dead worker's lease is on them) that no zombie writes at this moment."""
+        leased = [run for run, lease in runs.items() if lease]
         locked = {row["investigation"] for row in await connection.fetch(self._sql["lock_leases"], leased)}
-        return [run.id for run in chosen if not run.leased or run.id in locked]
+        return [run for run, lease in runs.items() if not lease or run in locked]
 
     async def release(self, worker: UUID, run: UUID, attempt: int) -> bool:
         """Hands a run back: claimable at once, by anybody. False when this attempt no longer held it."""
@@ -245,4 +260,5 @@ def _claimed(row: asyncpg.Record) -> ClaimedRun:
         author=row["author"],
         desired_state=DesiredState(row["desired_state"]),
         seconds_left=row["seconds_left"],
+        parent=row["parent"],
     )

@@ -78,6 +78,10 @@ class Reads:
         found = await self._records("find", namespace, name, namespace_uid)
         return found[0] if found else None
 
+    async def answers(self, run: UUID) -> list[InvestigationRecord]:
+        """The answers to questions about an investigation, in the order in which they are given."""
+        return await self._records("answers", run)
+
     async def unpublished(self, limit: int, but: Collection[UUID] = ()) -> list[InvestigationRecord]:
         """Investigations whose objects' status is behind, oldest first.
 

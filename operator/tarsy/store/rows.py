@@ -167,6 +167,7 @@ def investigation(
         cost_complete=row["cost_complete"],
         budget_exceeded=budget_exceeded(row),
         provider_changes=tuple(changes),
+        parent=row["parent"],
         evidence_missing=tuple(f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items())),
     )
 

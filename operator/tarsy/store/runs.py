@@ -18,6 +18,7 @@ from tarsy.record.text import clean
 from tarsy.store.claims import CLAIM_LOCK
 from tarsy.store.closing import close_run
 from tarsy.store.database import call
+from tarsy.store.migrate import newest
 from tarsy.store.queries import load
 from tarsy.store.text import clean_or_none
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, Notify, silent
@@ -95,6 +96,7 @@ class Runs:
                 clean(run.alert_data),
                 clean_or_none(run.runbook),
                 plan.dump().decode(),
+                newest(),
             )
             return accepted is not None
 

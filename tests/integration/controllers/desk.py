@@ -28,6 +28,7 @@ from tarsy.record.run import InvestigationRecord, RunOutcome, State
 from tarsy.resources.meta import API_VERSION
 from tarsy.runbook.fetch import Fetcher
 from tarsy.store.claims import ClaimedRun, Claims
+from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.retention import Retention
 from tarsy.store.runs import Runs
@@ -119,6 +120,7 @@ class Desk:
                 client,
                 self.runs,
                 self.reads,
+                Questions(self.pool, self._notify),
                 secrets,
                 Chosen(client, self.namespace, "tarsy-controller", uuid4().hex),
                 Events(client),
@@ -215,6 +217,24 @@ class Desk:
             (claimed,) = await self.claims.claim(worker, 1, 1000)
             if claimed.namespace == self.namespace:
                 return claimed
+
+    async def claim_question(self) -> ClaimedRun | None:
+        """The next question that a worker would answer, None when there is none."""
+        worker = uuid4()
+        await self.claims.register(worker, "test", 600)
+        return next(iter(await self.claims.claim(worker, 0, 1000, questions=1)), None)
+
+    async def finished(self, name: str, **spec: Any) -> dict[str, Any]:
+        """An Investigation that has run."""
+        body = {"alert": {"alertType": "PodCrash", "data": "it crashed"}, **spec}
+        await self.put("Investigation", name, body)
+        await self.reason("Investigation", name, "Accepted", "True", "Planned")
+        await self.finish(await self.claim())
+        await self.reason("Investigation", name, "Finished", "True", "Succeeded")
+        return await self.get("Investigation", name)
+
+    async def ask(self, name: str, about: str, question: str = "Why?", **spec: Any) -> dict[str, Any]:
+        return await self.put("ChatMessage", name, {"investigationRef": {"name": about}, "question": question, **spec})
 
     async def finish(self, claimed: ClaimedRun, state: State = State.COMPLETED) -> None:
         """What a worker does last."""

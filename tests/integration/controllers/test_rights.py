@@ -38,14 +38,17 @@ async def test_rights_of_the_manifests_are_enough_for_the_way_of_an_alert(desk: 
         await desk.core("ConfigMap", "body", {"data": {"alert": "it crashed"}})
         spec = {"alertType": "PodCrash", "dataFrom": {"configMapKeyRef": {"name": "body", "key": "alert"}}}
         await desk.put("Alert", "crash", {**spec, "ttlSecondsAfterFinished": 0})
-        await desk.put("ChatMessage", "why", {"investigationRef": {"name": "inv"}, "question": "Why?"})
-        await desk.reason("ChatMessage", "why", "Accepted", "Unknown", "ChatNotAvailable")
         found = await desk.queued()
         name = found["metadata"]["name"]
         await desk.reason("Investigation", name, "Accepted", "True", "Planned")
         claims = await desk.claim()
         assert str(claims.id) == found["metadata"]["uid"]
         await desk.finish(claims)
+
+        await desk.finished("past")
+        await desk.ask("why", "past")
+        await desk.reason("ChatMessage", "why", "Accepted", "True", "Planned")
+        assert (await desk.get("ChatMessage", "why"))["metadata"]["ownerReferences"][0]["name"] == "past"
 
         async def gone() -> bool:
             return await desk.kube.list("Alert", desk.namespace) == []

@@ -182,19 +182,6 @@ async def test_finished_objects_expire_and_the_record_stays(desk: Desk) -> None:
         assert (await desk.record(found)).state is State.COMPLETED
 
 
-async def test_question_says_that_nobody_answers_yet(desk: Desk) -> None:
-    async with desk.controller():
-        await desk.put("ChatMessage", "why", {"investigationRef": {"name": "inv"}, "question": "Why?"})
-        await desk.reason("ChatMessage", "why", "Accepted", "Unknown", "ChatNotAvailable")
-        conditions = await desk.conditions("ChatMessage", "why")
-        assert {kind: status for kind, (status, *_) in conditions.items()} == {
-            "Accepted": "Unknown",
-            "Finished": "False",
-            "Succeeded": "Unknown",
-        }
-        await desk.still("ChatMessage", "why")
-
-
 async def test_relist_finds_what_the_watch_missed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     class Deaf:
         def __init__(self, *_: object, **__: object) -> None: ...

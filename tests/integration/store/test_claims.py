@@ -10,6 +10,7 @@ from integration.store.build import claimed_run, expire, new_run, next_attempt, 
 from tarsy.record.run import DesiredState, State
 from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.errors import WorkerLost
+from tarsy.store.migrate import newest
 from tarsy.store.reads import QueueDepth, Reads
 from tarsy.store.runs import Runs
 
@@ -168,3 +169,22 @@ async def test_run_with_a_plan_of_another_version_fails_and_says_so(pool: asyncp
     record = await Reads(pool).record(bad)
     assert record is not None and record.outcome is not None and record.outcome.failure is not None
     assert (record.state, record.outcome.failure.reason) == (State.FAILED, "PlanUnreadable")
+
+
+async def test_a_run_is_left_to_workers_that_know_its_plan_until_none_has_come_for_long(pool: asyncpg.Pool) -> None:
+    (run,) = await _accept(pool, 1)
+    older = Claims(pool, knows=newest() - 1)
+    holder = uuid4()
+    await older.register(holder, "node-1", 60.0)
+    assert await older.claim(holder, 1, 10) == []
+    await pool.execute("UPDATE investigation SET accepted_at = now() - interval '601 seconds'")
+    newer = await worker(pool)
+    assert await older.claim(holder, 1, 10) == []
+    await Claims(pool).deregister(newer)
+    assert [claimed.id for claimed in await older.claim(holder, 1, 10)] == [run]
+
+
+async def test_a_run_of_an_older_plan_is_claimed_by_a_newer_worker(pool: asyncpg.Pool) -> None:
+    (run,) = await _accept(pool, 1)
+    await pool.execute("UPDATE investigation SET reader = 4")
+    assert [claimed.id for claimed in await Claims(pool).claim(await worker(pool), 1, 10)] == [run]

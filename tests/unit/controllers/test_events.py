@@ -33,6 +33,7 @@ def controller(store: Any = None) -> ActiveController:
         store or Ended(),
         store or Ended(),
         nobody,
+        nobody,
         LeaderElection(nobody, "lib", "lease", "me"),
         nobody,
         library_namespace="lib",

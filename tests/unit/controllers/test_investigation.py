@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tarsy.controllers.cache import Cache
-from tarsy.controllers.investigation import ACCEPTED_UID, Desk, _masked, reconcile
+from tarsy.controllers.investigation import ACCEPTED_UID, Desk, masked, reconcile
 from tarsy.controllers.projection import project
 from tarsy.masking import MaskingFailed, default_masker
 from tarsy.plan.model import MaskingPlan
@@ -37,7 +37,7 @@ class World:
         cache = Cache()
         for obj in objects:
             cache.put(obj)
-        return Desk(cache, self, self, self, "library", str, self.again.append, self, self)  # type: ignore[arg-type]
+        return Desk(cache, self, self, self, self, "library", str, self.again.append, self, self)  # type: ignore[arg-type]
 
     async def record(self, run: Any) -> Any:
         self.read += 1
@@ -153,7 +153,7 @@ async def test_investigation_of_another_alert_of_that_name_waits() -> None:
 )
 async def test_alert_is_stored_masked_and_as_it_came_where_masking_fails(mask: Any, stored: str) -> None:
     desk = replace(World().desk(), mask=mask)
-    assert await _masked("password: hunter22", None, desk) == stored
+    assert await masked("password: hunter22", None, desk) == stored
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ async def test_alert_is_stored_masked_and_as_it_came_where_masking_fails(mask: A
 )
 async def test_alert_is_masked_as_the_namespace_says(setting: MaskingPlan, stored: str) -> None:
     desk = replace(World().desk(), mask=str.upper)
-    assert await _masked("password: hunter22", setting, desk) == stored
+    assert await masked("password: hunter22", setting, desk) == stored
 
 
 async def test_status_that_is_not_the_records_is_published_again_unless_that_is_due_anyway() -> None:

@@ -25,7 +25,7 @@ class World:
         me: Any = self
         election = LeaderElection(me, "lib", "lease", "me")
         return ActiveController(
-            *(me, me, me, me, election, me),
+            *(me, me, me, me, me, election, me),
             library_namespace="lib",
             mask=str,
             namespaces=namespaces,

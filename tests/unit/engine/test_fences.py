@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tarsy.engine.context import AgentWork, StageConclusion, StageWork, chain_context, investigation_context
+from tarsy.engine.context import StageConclusion, chain_context, investigation_context
 from tarsy.engine.prompts import builder
 from tarsy.engine.prompts.fence import defuse, fence, inline
 from tarsy.engine.prompts.react import react_section
@@ -15,6 +15,7 @@ from tarsy.engine.task import Task
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.record.messages import ToolDefinition, ToolOutcome
 from tarsy.record.run import Failure, State
+from tarsy.record.work import AgentWork, StageWork
 from unit.engine.build import RUN, Answer, agent, plan, scene, stage
 from unit.engine.memory import BEGAN
 

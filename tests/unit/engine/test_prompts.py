@@ -9,25 +9,18 @@ from uuid import UUID
 import pytest
 
 from goldens import check
-from tarsy.engine.context import (
-    AgentWork,
-    StageConclusion,
-    StageWork,
-    chain_context,
-    investigation_context,
-    synthesis_context,
-)
+from tarsy.engine.context import StageConclusion, chain_context, investigation_context, synthesis_context
 from tarsy.engine.prompts import builder
-from tarsy.engine.prompts.builder import Exchange, Question
 from tarsy.engine.prompts.calendar import calendar
 from tarsy.engine.prompts.react import react_conclusion_message, react_section
 from tarsy.engine.prompts.results import observation_text, tool_text
-from tarsy.engine.task import Task
+from tarsy.engine.task import Question, Task
 from tarsy.plan.model import AgentPlan
 from tarsy.plan.policy import ToolPolicy
 from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
 from tarsy.record.run import Failure, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
+from tarsy.record.work import AgentWork, Exchange, StageWork
 from unit.engine.build import agent
 
 GOLDENS = Path(__file__).with_name("goldens")

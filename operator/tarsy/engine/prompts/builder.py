@@ -8,40 +8,18 @@ task last. Everything from outside stands in a fence, or on one line where it is
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from tarsy.engine.context import chain_context
 from tarsy.engine.prompts.calendar import calendar
 from tarsy.engine.prompts.fence import fence, inline
 from tarsy.engine.prompts.template import template
-from tarsy.engine.task import Task
+from tarsy.engine.task import Question, Task
 from tarsy.plan.model import AgentPlan
 from tarsy.plan.policy import ToolPolicy
 from tarsy.record.messages import Message, Role
 
 _EARLIER_ANSWER_LIMIT = 4000
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """A question about an investigation and what was answered."""
-
-    question: str
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question about an investigation that has ended: who asks, what is known, what was asked before.
-
-    `history` is what `investigation_context` makes, its fences in it.
-    """
-
-    author: str
-    text: str
-    history: str
-    earlier: tuple[Exchange, ...] = ()
 
 
 def investigation_messages(

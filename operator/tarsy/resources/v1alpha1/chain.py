@@ -24,6 +24,7 @@ from tarsy.resources.v1alpha1.common import (
     Iterations,
     Loop,
     McpSelections,
+    Seconds,
     Strategy,
     SuccessPolicy,
     SummarizationSettings,
@@ -94,6 +95,10 @@ class ChatSettings(Model):
     mcp_servers: McpSelections | None = Field(
         default=None, description="Its MCP servers; the chain's when not set, else those of all its stages."
     )
+    timeout_seconds: Seconds | None = Field(
+        default=None, description="One answer, from its start; investigationSeconds of the run when not set."
+    )
+    budget: Budget | None = Field(default=None, description="What one answer may use.")
 
 
 class ChainSpec(Model):

@@ -10,8 +10,11 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource, Status
-from tarsy.resources.schema import Model, Rule, clipped
+from tarsy.resources.schema import Model, Rule, Time, clipped
 from tarsy.resources.v1alpha1.common import DESIRED_STATE_ONLY_FORWARD, DesiredState, NameRef, immutable
+from tarsy.resources.v1alpha1.investigation import Count, LastError, Phase, RecordRef, UsageSummary
+
+MAX_ANSWER = 8192
 
 
 class ChatMessageSpec(Model):
@@ -31,13 +34,27 @@ class ChatMessageSpec(Model):
 
 
 class ChatMessageStatus(Status):
-    """The answer."""
+    """The answer, and how it came about."""
 
-    phase: Literal["Pending", "Queued", "Running", "Succeeded", "Failed", "Cancelled", "TimedOut"] | None = Field(
-        default=None, description="For people: where the answer is."
+    phase: Phase | None = Field(
+        default=None,
+        description="For people: Pending (not accepted yet), Queued (waits for a worker, or for the question before), "
+        "Running, Concluding (told to stop and answer), Succeeded, Failed, Cancelled, TimedOut.",
     )
-    answer: Annotated[str, clipped(8192), StringConstraints(max_length=8192)] | None = Field(
+    answer: Annotated[str, clipped(MAX_ANSWER), StringConstraints(max_length=MAX_ANSWER)] | None = Field(
         default=None, description="The answer, cut when it is long; the record has all of it."
+    )
+    attempt: int | None = Field(
+        default=None, ge=0, description="How many times a worker has taken it up; more than 1 after a crash."
+    )
+    usage: UsageSummary | None = Field(default=None, description="What the answer used so far.")
+    last_error: LastError | None = Field(default=None, description="Why there is no answer.")
+    queued_at: Time | None = Field(default=None, description="When it was queued.")
+    started_at: Time | None = Field(default=None, description="When a worker first took it up.")
+    finished_at: Time | None = Field(default=None, description="When it ended.")
+    record: RecordRef | None = Field(default=None, description="Where the full record of the answer is.")
+    record_revision: Count | None = Field(
+        default=None, description="The revision of the record that this status was computed from."
     )
 
 

@@ -11,11 +11,19 @@ DELETE FROM worker WHERE expires_at <= clock_timestamp()
 -- name: is_worker
 SELECT EXISTS (SELECT FROM worker WHERE id = $1)
 
--- Runs in progress: those whose worker is alive.
+-- Runs in progress: those whose worker is alive. Answers to questions are not counted: they wait for no other run.
 -- name: in_progress
 SELECT i.namespace, i.chain_namespace, i.chain, count(*) AS runs
 FROM lease l JOIN worker w ON w.id = l.worker JOIN investigation i ON i.id = l.investigation
+WHERE i.parent IS NULL
 GROUP BY i.namespace, i.chain_namespace, i.chain
+
+-- Whether a worker that knows migration $2 may run `i`: its plan is no newer, or nobody newer has come for it for long.
+-- name: _readable
+(i.reader <= $2 OR (
+    i.accepted_at < now() - interval '10 minutes'
+    AND NOT EXISTS (SELECT FROM worker newer WHERE newer.schema_version >= i.reader)
+))
 
 -- What may be claimed: pending, handed back or orphaned; at most $1 of each namespace and chain, the first in line.
 -- Those past their deadline are the sweep's. The lines are found by hopping over the index from one to the next.
@@ -37,11 +45,25 @@ SELECT waiting.* FROM line CROSS JOIN LATERAL (
     SELECT i.id, i.namespace, i.chain_namespace, i.chain, i.priority, i.accepted_at, i.namespace_limit, i.chain_limit,
         l.investigation IS NOT NULL AS leased
     FROM investigation i LEFT JOIN lease l ON l.investigation = i.id LEFT JOIN worker w ON w.id = l.worker
-    WHERE i.state IN ('pending', 'running') AND w.id IS NULL
+    WHERE i.state IN ('pending', 'running') AND w.id IS NULL AND i.parent IS NULL
         AND i.namespace = line.namespace AND i.chain_namespace = line.chain_namespace AND i.chain = line.chain
         AND (i.deadline IS NULL OR i.deadline > clock_timestamp())
+        AND {_readable}
     ORDER BY i.priority DESC, i.accepted_at, i.id LIMIT $1
 ) waiting
+
+-- The first question about each investigation that is not answered, when nobody answers it.
+-- name: questions
+SELECT i.id, l.investigation IS NOT NULL AS leased
+FROM investigation i LEFT JOIN lease l ON l.investigation = i.id LEFT JOIN worker w ON w.id = l.worker
+WHERE i.state IN ('pending', 'running') AND w.id IS NULL AND i.parent IS NOT NULL
+    AND (i.deadline IS NULL OR i.deadline > clock_timestamp())
+    AND {_readable}
+    AND NOT EXISTS (
+        SELECT FROM investigation before
+        WHERE before.parent = i.parent AND before.place < i.place AND before.state IN ('pending', 'running')
+    )
+ORDER BY i.accepted_at, i.id LIMIT $1
 
 -- Leases of the dead; one that a dead worker is writing under this very moment is left for the next time.
 -- name: lock_leases
@@ -54,12 +76,12 @@ WITH taken AS (
         started_at = coalesce(started_at, clock_timestamp()),
         deadline = coalesce(deadline, clock_timestamp() + limit_seconds * interval '1 second')
     WHERE id = ANY($1::uuid[]) AND state IN ('pending', 'running')
-    RETURNING id, attempt, namespace, name, desired_state, deadline
+    RETURNING id, attempt, namespace, name, desired_state, deadline, parent
 ), leased AS (
     INSERT INTO lease (investigation, attempt, worker) SELECT id, attempt, $2 FROM taken
     ON CONFLICT (investigation) DO UPDATE SET attempt = excluded.attempt, worker = excluded.worker
 )
-SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, n.plan, n.alert_data, n.runbook, n.author,
+SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, t.parent, n.plan, n.alert_data, n.runbook, n.author,
     extract(epoch FROM t.deadline - clock_timestamp())::double precision AS seconds_left
 FROM taken t JOIN investigation_input n ON n.investigation = t.id
 

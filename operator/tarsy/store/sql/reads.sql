@@ -5,7 +5,7 @@ id, namespace, name, alert_type, chain, chain_namespace, plan_hash, stages_plann
     revision, published_revision, accepted_at, started_at, finished_at, deadline, input_tokens, output_tokens,
     thinking_tokens, cached_tokens, usage_complete, model_calls, interrupted_model_calls, tool_calls,
     cost_usd, cost_complete, budget_limit, budget_message, evidence_missing, final_analysis, finding, executive_summary, executive_summary_error, failure_reason,
-    failure_message
+    failure_message, parent
 
 -- name: record
 SELECT {_columns} FROM investigation WHERE id = $1
@@ -14,10 +14,13 @@ SELECT {_columns} FROM investigation WHERE id = $1
 -- namespace of that name.
 -- name: find
 SELECT {_columns} FROM investigation
-WHERE namespace = $1 AND name = $2 AND namespace_uid = coalesce($3, (
+WHERE namespace = $1 AND name = $2 AND parent IS NULL AND namespace_uid = coalesce($3, (
     SELECT namespace_uid FROM investigation WHERE namespace = $1 ORDER BY accepted_at DESC LIMIT 1
 ))
 ORDER BY accepted_at DESC LIMIT 1
+
+-- name: answers
+SELECT {_columns} FROM investigation WHERE parent = $1 ORDER BY place
 
 -- name: unpublished
 SELECT {_columns} FROM investigation
@@ -99,7 +102,7 @@ SELECT CASE $2
         WHEN 'alertType' THEN i.alert_type
         ELSE i.namespace
     END AS name,
-    count(DISTINCT i.id) AS investigations,
+    count(DISTINCT coalesce(i.parent, i.id)) AS investigations,
     count(*) AS calls,
     count(*) FILTER (WHERE c.state = 'interrupted') AS interrupted,
     coalesce(sum(c.input_tokens), 0)::bigint AS input_tokens,

@@ -3,8 +3,8 @@
 -- name: accept
 WITH accepted AS (
     INSERT INTO investigation (id, namespace, namespace_uid, name, alert_type, chain, chain_namespace, plan_hash,
-        stages_planned, limit_seconds, namespace_limit, chain_limit, priority)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+        stages_planned, limit_seconds, namespace_limit, chain_limit, priority, reader)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $18)
     ON CONFLICT (id) DO NOTHING
     RETURNING id
 )

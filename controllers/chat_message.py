@@ -1,0 +1,166 @@
+"""ChatMessage: a question about a finished Investigation becomes an answer.
+
+Watches: ChatMessages and Investigations. Decides: whether the question is taken (the investigation ended and was not
+cancelled, its chain takes questions), and, at first sight, the order of questions that came together. Writes: the
+question into the record, the owner reference to the Investigation, `Accepted` while there is no record. What becomes of
+an accepted question is written by `publisher`, from the record.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from tarsy.controllers.alert import ACCEPTED_UID
+from tarsy.controllers.answers import project_answer
+from tarsy.controllers.investigation import Desk, masked
+from tarsy.controllers.status import write_status
+from tarsy.plan.model import Plan
+from tarsy.record.run import DesiredState, InvestigationRecord, State
+from tarsy.resources.meta import API_VERSION, Condition, ConditionStatus, set_condition
+from tarsy.resources.v1alpha1 import ChatMessage, ChatMessageStatus, Investigation
+from tarsy.resources.v1alpha1.common import ConditionType
+from tarsy.resources.v1alpha1.investigation import LastError
+from tarsy.store.questions import NewQuestion
+
+RECHECK_SECONDS = 30.0
+
+
+class Refused(Exception):
+    """The question is not taken: why. `final`: nor will it ever be."""
+
+    def __init__(self, reason: str, message: str, *, final: bool = True) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.final = final
+
+
+async def reconcile(message: ChatMessage, desk: Desk) -> float | None:
+    """Brings a question one step further; returns after how many seconds to look again, if at all.
+
+    Raises:
+        ApiError: the Kubernetes API refused or could not be reached.
+        StoreError, StoreUnavailable: the record could not be read or written.
+    """
+    now = datetime.now(UTC)
+    identity = UUID(message.metadata.uid)
+    record = await desk.reads.record(identity)
+    if record is not None:
+        wanted = DesiredState(message.spec.desired_state)
+        if not record.state.finished and wanted is not record.desired_state:
+            await desk.runs.set_desired_state(identity, wanted)
+        if ACCEPTED_UID not in message.metadata.annotations:  # a crash came between
+            await _mark_accepted(message, record.parent, desk)
+        if record.revision <= record.published_revision and project_answer(record, message, now) != message.status:
+            desk.publish_again(record)  # somebody else wrote the status
+        return None
+    try:
+        _may_begin(message)
+        about, plan = await _about(message, desk)
+    except Refused as refusal:
+        status = _refused(message, refusal, now)
+        # An answer stays readable whose record is gone.
+        if refusal.reason != "RecordLost" or message.status.finished_at is None:
+            await write_status(desk.client, desk.cache, message, status)
+        return None if refusal.final else RECHECK_SECONDS
+    together = [one for one in desk.cache.list(ChatMessage, message.metadata.namespace) if _comes_with(one, message)]
+    await desk.questions.ask(about.id, [await _question(one, plan, desk) for one in sorted(together, key=_turn)])
+    await _mark_accepted(message, about.id, desk)
+    return None
+
+
+def _may_begin(message: ChatMessage) -> None:
+    uid, accepted = message.metadata.uid, message.metadata.annotations.get(ACCEPTED_UID)
+    if accepted is not None and accepted != uid:
+        raise Refused("Restored", "This is a copy of a question that was answered before; ask again in a new one.")
+    if accepted is not None:
+        raise Refused("RecordLost", "The record of this answer is gone from the database; ask again in a new message.")
+    if message.spec.desired_state == "Cancelled":
+        raise Refused("CancelledBeforeStart", "The question was cancelled before it was taken.")
+    if message.spec.desired_state == "Concluded":
+        raise Refused("ConcludedBeforeStart", "The answer was asked to conclude before it was begun.")
+
+
+async def _about(message: ChatMessage, desk: Desk) -> tuple[InvestigationRecord, Plan]:
+    """The record of the investigation that is asked about, and the plan of an answer."""
+    namespace, name = message.metadata.namespace, message.spec.investigation_ref.name
+    where = f"spec.investigationRef.name: Investigation {namespace}/{name}"
+    investigation = desk.cache.get(Investigation, namespace, name)
+    if investigation is None:
+        raise Refused("InvestigationMissing", f"{where} is not there; create it, or name another", final=False)
+    record = await desk.reads.record(UUID(investigation.metadata.uid))
+    plan = await desk.questions.plan(record.id) if record else None
+    if record is None or plan is None:
+        if investigation.status.finished_at is None:
+            raise Refused("InvestigationNotFinished", f"{where} has not run yet; ask when it has finished")
+        raise Refused("InvestigationNotRecorded", f"{where} has no record to answer from; ask about another")
+    if not record.state.finished:
+        raise Refused("InvestigationNotFinished", f"{where} is {record.state.value}; ask when it has finished")
+    if record.state is State.CANCELLED:
+        raise Refused("InvestigationCancelled", f"{where} was cancelled; questions are taken about others")
+    if plan.chat is None:
+        chain = f"{plan.chain.namespace}/{plan.chain.name}"
+        raise Refused("ChatDisabled", f"{where} ran Chain {chain}, whose spec.chat.enabled is false")
+    return record, plan.to_answer()
+
+
+def _comes_with(other: ChatMessage, message: ChatMessage) -> bool:
+    """Whether `other` is asked about the same, and as new."""
+    same = other.spec.investigation_ref.name == message.spec.investigation_ref.name
+    new = ACCEPTED_UID not in other.metadata.annotations and other.spec.desired_state == "Running"
+    ended = any(c.type == ConditionType.FINISHED and c.status == "True" for c in other.status.conditions)
+    return other.metadata.uid == message.metadata.uid or (same and new and not ended)
+
+
+def _turn(message: ChatMessage) -> tuple[str, int, str]:
+    """The order of questions that are first seen together: creation time, resourceVersion, name."""
+    meta = message.metadata
+    version = int(meta.resource_version) if meta.resource_version.isdigit() else 0
+    return str(meta.creation_timestamp), version, meta.name
+
+
+async def _question(message: ChatMessage, plan: Plan, desk: Desk) -> NewQuestion:
+    text = await masked(message.spec.question, plan.alert_masking, desk)
+    return NewQuestion(UUID(message.metadata.uid), message.metadata.name, text, plan)
+
+
+async def _mark_accepted(message: ChatMessage, about: UUID | None, desk: Desk) -> None:
+    """Lets a restored copy be told from what was answered, and has the Investigation own its question."""
+    meta = message.metadata
+    body: dict[str, Any] = {"metadata": {"uid": meta.uid, "annotations": {ACCEPTED_UID: meta.uid}}}
+    investigation = desk.cache.get(Investigation, meta.namespace, message.spec.investigation_ref.name)
+    if investigation is not None and investigation.metadata.uid == str(about):
+        owner = {
+            "apiVersion": API_VERSION,
+            "kind": Investigation.KIND,
+            "name": investigation.metadata.name,
+            "uid": investigation.metadata.uid,
+        }
+        others = [o.to_dict() for o in meta.owner_references if o.uid != owner["uid"]]
+        body["metadata"]["ownerReferences"] = [*others, owner]
+        body["metadata"]["resourceVersion"] = meta.resource_version
+    desk.cache.put(await desk.client.patch(message.KIND, meta.namespace, meta.name, body))
+
+
+def _refused(message: ChatMessage, refusal: Refused, now: datetime) -> ChatMessageStatus:
+    generation, conditions = message.metadata.generation, message.status.conditions
+    ended: ConditionStatus = "True" if refusal.final else "False"
+    succeeded: ConditionStatus = "False" if refusal.final else "Unknown"
+    wanted: tuple[tuple[ConditionType, ConditionStatus], ...] = (
+        (ConditionType.ACCEPTED, "False"),
+        (ConditionType.FINISHED, ended),
+        (ConditionType.SUCCEEDED, succeeded),
+    )
+    for kind, status in wanted:
+        item = Condition(type=kind, status=status, reason=refusal.reason, message=refusal.message)
+        conditions = set_condition(conditions, item.model_copy(update={"observed_generation": generation}), now)
+    cancelled = refusal.reason in ("CancelledBeforeStart", "ConcludedBeforeStart")
+    return message.status.model_copy(
+        update={
+            "observed_generation": generation,
+            "conditions": conditions,
+            "phase": "Pending" if not refusal.final else "Cancelled" if cancelled else "Failed",
+            "last_error": LastError(reason=refusal.reason, message=refusal.message),
+            "finished_at": (message.status.finished_at or now.replace(microsecond=0)) if refusal.final else None,
+        }
+    )

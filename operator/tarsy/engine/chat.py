@@ -1,0 +1,62 @@
+"""One question about an investigation that has ended: a run of its own, of one stage with one agent.
+
+Chat is a prompt concern (DESIGN section 6): the strategies, the boundaries, the budget and the resume are those of an
+investigation, and the whole investigation with all that was asked before is context. The question is the first event of
+the answer's timeline.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from tarsy.engine.context import investigation_context, room_for_work
+from tarsy.engine.investigation import bounded
+from tarsy.engine.ports import World
+from tarsy.engine.stage import run_stage
+from tarsy.engine.task import Question, Task
+from tarsy.plan.model import Plan
+from tarsy.record.ids import event_id, stage_id
+from tarsy.record.run import RunOutcome, StageKind
+from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.record.work import PastWork
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """What an answer starts from: its id, its plan (`Plan.to_answer`), the question, and what was done and asked."""
+
+    id: UUID
+    plan: Plan
+    author: str
+    question: str
+    past: PastWork
+
+
+async def answer(chat: Chat, world: World) -> RunOutcome:
+    """Answers the question; a failure is an outcome, not an exception.
+
+    Raises:
+        LeaseLost: another attempt owns the run.
+        StoreError (and others of the recorder): the record cannot be written.
+    """
+    plan, stage = chat.plan, chat.plan.stages[0]
+    history = await world.recorder.history()
+    world = bounded(chat.id, plan, history, world)
+    identity = stage_id(chat.id, 0)
+    if identity not in history.stages:
+        await world.recorder.write_events([_asked(chat)])
+    window = stage.agents[0].provider.context_window or plan.limits.context_tokens
+    work = investigation_context(chat.past.stages, chat.past.timelines, limit=room_for_work(window))
+    question = Question(chat.author, chat.question, work, chat.past.earlier)
+    task = Task(plan.alert_type, "", "", (), stage.name, question=question)
+    result = await run_stage(identity, 0, StageKind.CHAT, stage, task, plan.limits, world)
+    return RunOutcome(state=result.state, failure=result.failure, final_analysis=result.text or None)
+
+
+def _asked(chat: Chat) -> Event:
+    return Event(
+        id=event_id(chat.id, "question"),
+        type=EventType.USER_QUESTION,
+        status=EventStatus.COMPLETED,
+        content=chat.question,
+        metadata={"author": chat.author},
+    )

@@ -1,0 +1,116 @@
+"""Questions about finished investigations: how they enter the queue, and what they are answered from.
+
+An answer is a run like any other, with a row in the same table: claim, lease, fence, deadline and resume are the same.
+Only its place is its own: the answers to one investigation are given one after the other, in an order that is fixed
+when the questions are first seen.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from tarsy.plan.model import Plan
+from tarsy.record.run import State
+from tarsy.record.text import clean
+from tarsy.record.timeline import TimelineEvent
+from tarsy.record.work import AgentWork, Exchange, PastWork, StageWork
+from tarsy.store import rows
+from tarsy.store.database import call
+from tarsy.store.migrate import newest
+from tarsy.store.queries import load
+from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, Notify, silent
+
+
+@dataclass(frozen=True, slots=True)
+class NewQuestion:
+    """A question. `id` is its object's uid; the text is masked already, `plan` is `Plan.to_answer`."""
+
+    id: UUID
+    name: str
+    text: str
+    plan: Plan
+    author: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Questions:
+    """Asks, and reads what is known."""
+
+    def __init__(self, pool: asyncpg.Pool, notify: Notify = silent) -> None:
+        self._pool = pool
+        self._notify = notify
+        self._sql = load("questions")
+        self._reads = load("reads")
+
+    async def plan(self, run: UUID) -> Plan | None:
+        """The frozen plan of a run, None when its record is not here."""
+
+        async def fetch(connection: asyncpg.Connection) -> Plan | None:
+            text = await connection.fetchval(self._sql["plan"], run)
+            return None if text is None else Plan.model_validate_json(text)
+
+        return await call(self._pool, f"read the plan of {run}", fetch)
+
+    async def ask(self, about: UUID, questions: Sequence[NewQuestion]) -> list[UUID]:
+        """Puts questions in the queue behind all that were asked before, in this order; returns those that are new."""
+
+        async def insert(connection: asyncpg.Connection) -> list[UUID]:
+            async with connection.transaction():
+                await connection.execute(self._sql["lock"], about)
+                asked = [await connection.fetchval(self._sql["ask"], *_columns(about, one)) for one in questions]
+                return [run for run in asked if run is not None]
+
+        asked = await call(self._pool, f"take questions about {about}", insert)
+        for run in asked:
+            self._notify(RUN_CHANNEL, str(run))
+        if asked:
+            self._notify(QUEUE_CHANNEL, "")
+        return asked
+
+    async def past(self, about: UUID, run: UUID) -> PastWork:
+        """All that an investigation did, and what was asked about it before `run`."""
+
+        async def fetch(connection: asyncpg.Connection) -> PastWork:
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                work = await connection.fetch(self._sql["work"], about)
+                told = await connection.fetch(self._reads["timeline"], about, 0, _ALL)
+                earlier = await connection.fetch(self._sql["earlier"], about, run)
+            events: defaultdict[UUID, list[TimelineEvent]] = defaultdict(list)
+            for event in map(rows.timeline_event, told):
+                if event.execution is not None:
+                    events[event.execution].append(event)
+            stages = tuple(
+                StageWork(name, tuple(map(_agent, agents)))
+                for (_, name), agents in groupby(work, lambda row: (row["stage"], row["name"]))
+            )
+            return PastWork(stages, events, tuple(Exchange(row["question"], row["answer"] or "") for row in earlier))
+
+        return await call(self._pool, f"read what {about} did", fetch)
+
+
+_ALL = 2**31 - 1
+
+
+def _columns(about: UUID, question: NewQuestion) -> tuple[Any, ...]:
+    plan = question.plan
+    return (
+        about,
+        question.id,
+        question.name,
+        plan.digest,
+        plan.limits.investigation_seconds,
+        dict(question.author),
+        clean(question.text),
+        plan.dump().decode(),
+        newest(),
+    )
+
+
+def _agent(row: asyncpg.Record) -> AgentWork:
+    return AgentWork(
+        row["execution"], row["display_name"], row["strategy"], row["model"], State(row["state"]), rows.failure(row)
+    )

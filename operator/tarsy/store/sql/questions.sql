@@ -1,0 +1,36 @@
+-- Questions about an investigation: how they are asked, and what they are answered from.
+
+-- Two who ask at the same time wait here for each other: places are given one by one.
+-- name: lock
+SELECT id FROM investigation WHERE id = $1 AND parent IS NULL FOR UPDATE
+
+-- name: ask
+WITH asked AS (
+    INSERT INTO investigation (id, namespace, namespace_uid, name, alert_type, chain, chain_namespace, plan_hash,
+        stages_planned, limit_seconds, reader, parent, place)
+    SELECT $2, p.namespace, p.namespace_uid, $3, p.alert_type, p.chain, p.chain_namespace, $4, 1, $5, $9, p.id,
+        1 + (SELECT coalesce(max(before.place), 0) FROM investigation before WHERE before.parent = p.id)
+    FROM investigation p WHERE p.id = $1
+    ON CONFLICT (id) DO NOTHING
+    RETURNING id
+)
+INSERT INTO investigation_input (investigation, author, alert_data, plan)
+SELECT id, $6, $7, $8 FROM asked
+RETURNING investigation
+
+-- name: plan
+SELECT plan FROM investigation_input WHERE investigation = $1
+
+-- name: work
+SELECT s.id AS stage, s.name, e.id AS execution, e.display_name, e.strategy, e.model, e.state,
+    e.failure_reason, e.failure_message
+FROM stage s JOIN execution e ON e.stage = s.id
+WHERE s.investigation = $1 AND s.kind <> 'executive_summary'
+ORDER BY s.index, e.index
+
+-- name: earlier
+SELECT n.alert_data AS question, i.final_analysis AS answer
+FROM investigation i JOIN investigation_input n ON n.investigation = i.id
+WHERE i.parent = $1 AND i.state = 'completed'
+    AND i.place < (SELECT place FROM investigation WHERE id = $2)
+ORDER BY i.place
