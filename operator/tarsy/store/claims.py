@@ -190,10 +190,7 @@ class Claims:
                 await connection.execute(self._sql["reap_workers"])
                 if not await connection.fetchval(self._sql["is_worker"], worker):
                     raise WorkerLost(f"Worker {worker} is not registered, or has expired. Register it again.")
-                waiting = (
-                    await connection.fetch(self._sql["questions"], questions, self._knows) if questions > 0 else []
-                )
-                ids = await self._not_being_written(connection, {row["id"]: row["leased"] for row in waiting})
+                ids = await self._asked(connection, questions) if questions > 0 else []
                 ids += await self._choose(connection, free, global_limit) if free > 0 else []
                 claimed = []
                 for row in await connection.fetch(self._sql["take"], ids, worker) if ids else []:
@@ -209,6 +206,10 @@ class Claims:
         for run in claimed:
             self._notify(RUN_CHANNEL, str(run.id))
         return claimed
+
+    async def _asked(self, connection: asyncpg.Connection, questions: int) -> list[UUID]:
+        waiting = await connection.fetch(self._sql["questions"], questions, self._knows)
+        return await self._not_being_written(connection, {row["id"]: row["leased"] for row in waiting})
 
     async def _choose(self, connection: asyncpg.Connection, free: int, global_limit: int) -> list[UUID]:
         running = {

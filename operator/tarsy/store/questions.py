@@ -43,6 +43,7 @@ class Questions:
     def __init__(self, pool: asyncpg.Pool, notify: Notify = silent) -> None:
         self._pool = pool
         self._notify = notify
+        self._version = newest()
         self._sql = load("questions")
         self._reads = load("reads")
 
@@ -61,7 +62,7 @@ class Questions:
         async def insert(connection: asyncpg.Connection) -> list[UUID]:
             async with connection.transaction():
                 await connection.execute(self._sql["lock"], about)
-                asked = [await connection.fetchval(self._sql["ask"], *_columns(about, one)) for one in questions]
+                asked = [await connection.fetchval(self._sql["ask"], *self._columns(about, one)) for one in questions]
                 return [run for run in asked if run is not None]
 
         asked = await call(self._pool, f"take questions about {about}", insert)
@@ -91,23 +92,22 @@ class Questions:
 
         return await call(self._pool, f"read what {about} did", fetch)
 
+    def _columns(self, about: UUID, question: NewQuestion) -> tuple[Any, ...]:
+        plan = question.plan
+        return (
+            about,
+            question.id,
+            question.name,
+            plan.digest,
+            plan.limits.investigation_seconds,
+            dict(question.author),
+            clean(question.text),
+            plan.dump().decode(),
+            self._version,
+        )
+
 
 _ALL = 2**31 - 1
-
-
-def _columns(about: UUID, question: NewQuestion) -> tuple[Any, ...]:
-    plan = question.plan
-    return (
-        about,
-        question.id,
-        question.name,
-        plan.digest,
-        plan.limits.investigation_seconds,
-        dict(question.author),
-        clean(question.text),
-        plan.dump().decode(),
-        newest(),
-    )
 
 
 def _agent(row: asyncpg.Record) -> AgentWork:

@@ -69,6 +69,7 @@ class Runs:
     def __init__(self, pool: asyncpg.Pool, notify: Notify = silent) -> None:
         self._pool = pool
         self._notify = notify
+        self._version = newest()
         self._sql = load("runs")
         self._lock = load("claims")
 
@@ -96,7 +97,7 @@ class Runs:
                 clean(run.alert_data),
                 clean_or_none(run.runbook),
                 plan.dump().decode(),
-                newest(),
+                self._version,
             )
             return accepted is not None
 

@@ -56,7 +56,7 @@ class FakeQueue:
             self.on_beat()
         return held
 
-    async def claim(self, worker: UUID, free: int, global_limit: int) -> list[ClaimedRun]:
+    async def claim(self, worker: UUID, free: int, global_limit: int, *, questions: int = 0) -> list[ClaimedRun]:
         if self.claim_hangs:
             await asyncio.Event().wait()
         self._answer(worker)
