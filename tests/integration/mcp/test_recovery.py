@@ -27,9 +27,10 @@ async def answered(web: TinyWeb, fault: str | int, *, repeatable: bool, kind: st
     async with McpToolboxes(resolve, mask=str).open([server]) as box:
         assert box.unavailable == {}
         web.fault, web.calls = fault, 0
-        outcome = await box.call("tools.echo", "{}", timeout=2.0, idempotency_key="k")
+        limit = 2.0 if fault == "silence" else 60.0
+        outcome = await box.call("tools.echo", "{}", timeout=limit, idempotency_key="k")
         made, web.fault = web.calls, None
-        assert await box.call("tools.echo", "{}", timeout=5.0, idempotency_key="k") == ToolOutcome("hello")
+        assert await box.call("tools.echo", "{}", timeout=60.0, idempotency_key="k") == ToolOutcome("hello")
         assert box.unavailable == {}
         web.calls = made
     return outcome

@@ -1,4 +1,4 @@
-"""Answers to questions: a run of one agent that knows the whole investigation and what was asked before."""
+"""Answers to questions (seeds 000 and 004, chat): one agent that knows the whole investigation and what was asked."""
 
 from tarsy.engine.chat import Chat, answer
 from tarsy.engine.ports import World

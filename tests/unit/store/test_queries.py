@@ -18,6 +18,6 @@ def test_statements_are_complete(name: str) -> None:
 
 def test_every_step_begins_with_the_fence() -> None:
     steps = {name: text for name, text in load("writer").items() if "INSERT" in text or "UPDATE" in text}
-    assert len(steps) == 11
+    assert len(steps) == 13
     for statement in steps.values():
         assert re.match(r"WITH fence AS MATERIALIZED \(\s+SELECT investigation FROM lease .* FOR SHARE", statement)
