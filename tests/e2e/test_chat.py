@@ -27,6 +27,14 @@ agents:
 HELD = SCRIPT.replace("    - text: I look again.", "    - text: I look again.\n      gate: asked")
 
 
+async def reading(tenant: Tenant, script: str) -> None:
+    """A chain with a tool that only reads: who answers questions gets no other."""
+    await tenant.use_model(script)
+    await tenant.use_tools(tools={"readOnly": ["look"]})
+    await tenant.use_agent("agent", "tools")
+    await tenant.use_chain(["agent"])
+
+
 async def ask(tenant: Tenant, name: str, question: str, **spec: Any) -> UUID:
     made = await tenant.put("ChatMessage", name, {"investigationRef": {"name": "run"}, "question": question, **spec})
     return UUID(made["metadata"]["uid"])
@@ -47,7 +55,7 @@ def asked(tenant: Tenant, words: str) -> list[str]:
 
 
 async def test_two_questions_are_answered_in_turn_with_all_that_came_before_as_context(tenant: Tenant) -> None:
-    await tenant.simple(SCRIPT)
+    await reading(tenant, SCRIPT)
     about = await tenant.investigate()
     before = await tenant.finished()
     first = await ask(tenant, "first", "Is the disk still full?")
@@ -69,7 +77,7 @@ async def test_two_questions_are_answered_in_turn_with_all_that_came_before_as_c
 
 async def test_killed_operator_goes_on_with_an_answer_and_repeats_no_finished_step(bare_tenant: Tenant) -> None:
     tenant = bare_tenant
-    await tenant.simple(HELD)
+    await reading(tenant, HELD)
     await tenant.machine.stop_operator()
     operator = await tenant.machine.operator(*FAST)
     operator.start()
@@ -94,7 +102,7 @@ async def test_killed_operator_goes_on_with_an_answer_and_repeats_no_finished_st
 
 
 async def test_cancelled_question_ends_and_the_next_one_is_answered(tenant: Tenant) -> None:
-    await tenant.simple(HELD)
+    await reading(tenant, HELD)
     await tenant.investigate()
     await tenant.finished()
     await ask(tenant, "first", "First?")

@@ -20,6 +20,7 @@ EVERYWHERE = {
     *((f"{kind.PLURAL}.tarsy.dev/status", "patch") for kind in KINDS.values()),
     ("investigations.tarsy.dev", "create"),
     ("alerts.tarsy.dev", "patch"),
+    ("chatmessages.tarsy.dev", "patch"),
     ("investigations.tarsy.dev", "patch"),
     ("investigations.tarsy.dev", "delete"),
     ("alerts.tarsy.dev", "delete"),
