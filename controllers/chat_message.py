@@ -13,10 +13,10 @@ from uuid import UUID
 from tarsy.controllers.alert import ACCEPTED_UID
 from tarsy.controllers.answers import project_answer
 from tarsy.controllers.investigation import Desk, masked
-from tarsy.controllers.status import write_status
+from tarsy.controllers.status import set_alike, write_status
 from tarsy.plan.model import Plan
 from tarsy.record.run import DesiredState, InvestigationRecord, State
-from tarsy.resources.meta import API_VERSION, Condition, ConditionStatus, set_condition
+from tarsy.resources.meta import API_VERSION, ConditionStatus
 from tarsy.resources.v1alpha1 import ChatMessage, ChatMessageStatus, Investigation
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import LastError
@@ -143,17 +143,14 @@ async def _mark_accepted(message: ChatMessage, about: UUID | None, desk: Desk) -
 
 
 def _refused(message: ChatMessage, refusal: Refused, now: datetime) -> ChatMessageStatus:
-    generation, conditions = message.metadata.generation, message.status.conditions
-    ended: ConditionStatus = "True" if refusal.final else "False"
-    succeeded: ConditionStatus = "False" if refusal.final else "Unknown"
+    generation = message.metadata.generation
     wanted: tuple[tuple[ConditionType, ConditionStatus], ...] = (
         (ConditionType.ACCEPTED, "False"),
-        (ConditionType.FINISHED, ended),
-        (ConditionType.SUCCEEDED, succeeded),
+        (ConditionType.FINISHED, "True" if refusal.final else "False"),
+        (ConditionType.SUCCEEDED, "False" if refusal.final else "Unknown"),
     )
-    for kind, status in wanted:
-        item = Condition(type=kind, status=status, reason=refusal.reason, message=refusal.message)
-        conditions = set_condition(conditions, item.model_copy(update={"observed_generation": generation}), now)
+    before = message.status.conditions
+    conditions = set_alike(before, wanted, refusal.reason, refusal.message, generation, now)
     cancelled = refusal.reason in ("CancelledBeforeStart", "ConcludedBeforeStart")
     return message.status.model_copy(
         update={

@@ -4,13 +4,12 @@ Watches: nothing of its own. Decides: nothing. Writes: all conditions of the obj
 word is taken for an answer. Objects that do not fit come from API servers without CEL, or past admission.
 """
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from tarsy.controllers.cache import Cache, Key, Unreadable
-from tarsy.controllers.status import merge_patch, patch_status
+from tarsy.controllers.status import merge_patch, patch_status, set_alike
 from tarsy.kube.client import KubeClient
-from tarsy.resources.meta import Condition, Conditions, ConditionStatus, set_condition
+from tarsy.resources.meta import Conditions, ConditionStatus
 from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, Investigation
 from tarsy.resources.v1alpha1.common import ConditionType
 
@@ -42,7 +41,7 @@ async def refuse(broken: Unreadable, client: KubeClient, cache: Cache) -> None:
     message = "; ".join(str(error) for error in broken.error.errors)
     wanted = _WORK.get(kind, ((ConditionType.READY, "False"),))
     generation = meta.get("generation", 0)
-    conditions = _set(_conditions(kind, old), wanted, "Invalid", message, generation)
+    conditions = set_alike(_conditions(kind, old), wanted, "Invalid", message, generation, datetime.now(UTC))
     new = {
         **old,
         "observedGeneration": generation,
@@ -52,19 +51,6 @@ async def refuse(broken: Unreadable, client: KubeClient, cache: Cache) -> None:
     key = Key(kind, meta.get("namespace", ""), meta["name"])
     seen = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
     await patch_status(client, cache, key, seen, merge_patch(old, new))
-
-
-def _set(
-    conditions: Conditions,
-    wanted: Iterable[tuple[ConditionType, ConditionStatus]],
-    reason: str,
-    message: str,
-    generation: int,
-) -> Conditions:
-    for type_, status in wanted:
-        item = Condition(type=type_, status=status, reason=reason, message=message, observed_generation=generation)
-        conditions = set_condition(conditions, item, datetime.now(UTC))
-    return conditions
 
 
 def _conditions(kind: str, status: object) -> Conditions:

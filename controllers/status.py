@@ -5,12 +5,29 @@ as precondition: what was computed from an old object is refused by the API serv
 So a slow controller, or a second one for the seconds two overlap, never writes an older status over a newer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from tarsy.controllers.cache import Cache, Key
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.resources.meta import AnyResource, Status
+from tarsy.resources.meta import AnyResource, Condition, Conditions, ConditionStatus, Status, set_condition
+from tarsy.resources.v1alpha1.common import ConditionType
+
+
+def set_alike(
+    conditions: Conditions,
+    wanted: Iterable[tuple[ConditionType, ConditionStatus]],
+    reason: str,
+    message: str,
+    generation: int,
+    now: datetime,
+) -> Conditions:
+    """Sets several conditions for one reason, each to a status of its own."""
+    for type_, status in wanted:
+        item = Condition(type=type_, status=status, reason=reason, message=message, observed_generation=generation)
+        conditions = set_condition(conditions, item, now)
+    return conditions
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
