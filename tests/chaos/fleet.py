@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from e2e.machine import Machine
+from e2e.machine import LONG_LEASE, Machine
 from e2e.waiting import until
 from tarsy.local.apiserver.process import end_with_parent
 
@@ -74,8 +74,13 @@ class Fleet:
         return self.start("run", "--lease-seconds", f"{LEASE_SECONDS:g}", *arguments)
 
     def worker(self, *arguments: str, before: str = "") -> Member:
-        """A worker with a short lease; `before` is Python that it runs first."""
+        """A worker with a short lease, which lapses by itself; `before` is Python that it runs first."""
         return self.start("worker", "--lease-seconds", f"{LEASE_SECONDS:g}", *arguments, before=before)
+
+    async def successor(self) -> Member:
+        """A worker with a long lease, once those of all workers before it, which are dead, are over."""
+        await self._machine.lapse()
+        return self.start("worker", *LONG_LEASE)
 
     def start(self, *arguments: str, before: str = "") -> Member:
         """A `tarsy` process."""

@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from chaos.fleet import Fleet
+from e2e.machine import LONG_LEASE
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
 
@@ -29,10 +30,10 @@ async def test_a_worker_that_drains_hands_its_run_back_at_a_boundary_and_nothing
     tenant = bare_tenant
     model = await tenant.simple(SCRIPT)
     fleet.controller()
-    first = fleet.worker("--drain-seconds", "60")
+    first = fleet.worker(*LONG_LEASE, "--drain-seconds", "60")
     identity = await tenant.investigate()
     await tenant.asked(1)
-    fleet.worker()
+    fleet.worker(*LONG_LEASE)
     first.signal(signal.SIGTERM)
     await asyncio.sleep(1)
     model.open_gate("first")  # what the first had asked is answered, on record, and the last thing it does
@@ -52,16 +53,16 @@ async def test_a_worker_does_not_drain_for_ever(bare_tenant: Tenant, fleet: Flee
     tenant = bare_tenant
     model = await tenant.simple(SCRIPT)
     fleet.controller()
-    first = fleet.worker("--drain-seconds", "60" if hurried else "2")
+    first = fleet.worker(*LONG_LEASE, "--drain-seconds", "60" if hurried else "2")
     identity = await tenant.investigate()
     await tenant.asked(1)
-    fleet.worker()
+    fleet.worker(*LONG_LEASE)
     first.signal(signal.SIGTERM)
     if hurried:
         await asyncio.sleep(1)
         first.signal(signal.SIGTERM)
     await first.gone()
-    await until("the other asks again", lambda: asked_again(tenant), 20)
+    await until("the other asks again", lambda: asked_again(tenant))
     for gate in ("first", "second"):
         model.open_gate(gate)
     inv = await tenant.finished()

@@ -14,12 +14,12 @@ import pytest
 
 from chaos.boundaries import Boundaries, Boundary, Fate
 from chaos.exactness import assert_record_is_whole, repeated_steps, turns
+from e2e.machine import Machine
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 from tarsy.local.operator_process import OperatorProcess
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(400)]
-FAST = ("--lease-seconds", "2")
 
 SCRIPT = f"""
 agents:
@@ -66,7 +66,8 @@ async def boundaries(bare_tenant: Tenant) -> AsyncIterator[Boundaries]:
 class Killer:
     """Kills the operator as a node does that loses its power, and counts."""
 
-    def __init__(self, operator: OperatorProcess, boundaries: Boundaries) -> None:
+    def __init__(self, machine: Machine, operator: OperatorProcess, boundaries: Boundaries) -> None:
+        self._machine = machine
         self._operator = operator
         self._boundaries = boundaries
         self.kills = 0
@@ -77,14 +78,15 @@ class Killer:
         assert await self._operator.wait(10) == -signal.SIGKILL
         self.kills += 1
 
-    def start(self) -> None:
-        """Starts it again."""
+    async def start(self) -> None:
+        """Starts it again, when the time of its lease is over."""
+        await self._machine.lapse()
         self._operator.start()
 
     async def kill_at(self, boundary: Boundary, fate: Fate, writes: int = 1) -> None:
         """Lets it run until so many writes stand at the boundary, kills it there, and decides about the writes."""
         await self._boundaries.close(boundary)
-        self.start()
+        await self.start()
         await self._boundaries.reached(boundary, writes)
         await self.kill()
         await self._boundaries.let_go(boundary, fate)
@@ -99,7 +101,7 @@ async def test_kill_at_every_boundary_repeats_no_finished_step(bare_tenant: Tena
     await tenant.use_chain(["first"], ["left", "right"], summary=True)
     await tenant.machine.stop_operator()
     identity = await tenant.investigate()
-    operator = Killer(await tenant.machine.operator(*FAST), boundaries)
+    operator = Killer(tenant.machine, await tenant.machine.operator(), boundaries)
 
     for boundary in Boundary:
         for fate in Fate:
@@ -109,14 +111,14 @@ async def test_kill_at_every_boundary_repeats_no_finished_step(bare_tenant: Tena
     assert tenant.tool_calls("look") == 2
 
     # A call in flight of a tool that nobody called repeatable.
-    operator.start()
+    await operator.start()
     await until("the tool server is asked to wait", lambda: called(tenant, "wait"), 60)
     await operator.kill()
     (tenant.folder / "gate").touch()
 
     # A model call in flight, then two of agents side by side.
     for gate, waiting in (("thinking", {("first", 3)}), ("side", {("left", 0), ("right", 0)})):
-        operator.start()
+        await operator.start()
         await model.journal.wait_for(lambda _, wanted=waiting: turns(tenant).keys() >= wanted, 60)  # type: ignore[misc]
         await operator.kill()
         if gate == "thinking":
@@ -127,7 +129,7 @@ async def test_kill_at_every_boundary_repeats_no_finished_step(bare_tenant: Tena
     await operator.kill_at(Boundary.B_MODEL_CALL_FINISHED, Fate.COMMITTED, writes=2)
     await operator.kill_at(Boundary.C_TOOL_CALL_STARTED, Fate.ROLLED_BACK)  # the other waits for this one's row
 
-    operator.start()
+    await operator.start()
     inv = await tenant.finished(seconds=120)
     repeated = await repeated_steps(tenant, identity)
     print(f"\nkills {operator.kills}, repeated finished steps {len(repeated)}")
@@ -163,13 +165,14 @@ async def test_kill_with_the_second_of_three_calls_answered_repeats_the_other_tw
     await tenant.use_chain(["agent"])
     await tenant.machine.stop_operator()
     identity = await tenant.investigate()
-    operator = await tenant.machine.operator(*FAST)
+    operator = await tenant.machine.operator()
 
     operator.start()
     await until("look is answered, and neither wait is", lambda: look_alone_is_answered(tenant, identity), 60)
     operator.kill()
     assert await operator.wait(10) == -signal.SIGKILL
     (tenant.folder / "gate").touch()
+    await tenant.machine.lapse()
     operator.start()
     inv = await tenant.finished(seconds=120)
 

@@ -29,16 +29,16 @@ async def test_paused_operator_writes_nothing_once_another_has_taken_over(bare_t
     first = await tenant.machine.operator(*FAST)
     identity = await tenant.investigate()
     await tenant.asked(1)
-    second = tenant.machine.new_operator(*FAST)
+    second = tenant.machine.new_operator()
     try:
         os.kill(first.pid, signal.SIGSTOP)
-        await tenant.asked(2, seconds=60)  # the other asks again what the paused one never heard the answer to
+        await tenant.asked(2)  # the other asks again what the paused one never heard the answer to
         model.open_gate("first")  # both get their answer; the paused one will find it when it wakes
         await tenant.asked(4)
         os.kill(first.pid, signal.SIGCONT)
         inv = await tenant.finished()
         assert condition(inv, "Succeeded") == "True", inv["status"]
-        assert inv["status"]["attempt"] == 2
+        assert inv["status"]["attempt"] >= 2
         assert await repeated_steps(tenant, identity) == []
         assert (tenant.tool_calls("look"), tenant.tool_calls("write")) == (1, 1)
         await assert_record_is_whole(tenant, identity)

@@ -158,7 +158,7 @@ async def test_kill_at_twelve_points_of_every_strategy_repeats_no_finished_step(
             for strategy, point in aims.items():
                 if point.gate is not None:
                     await points.close(strategy, point.gate)
-            worker = fleet.worker()
+            worker = await fleet.successor()
             for strategy, point in aims.items():
                 await until(f"{strategy} is at: {point.name}", lambda s=strategy, p=point: reached(s, p), 60)  # type: ignore[misc]
             await worker.kill()
@@ -168,11 +168,11 @@ async def test_kill_at_twelve_points_of_every_strategy_repeats_no_finished_step(
                 elif point.tools:
                     (tenant.folder / "gate").touch()
             covered += len(aims)
-        fleet.worker()
+        await fleet.successor()
 
         exact, repeated = 0, 0
         for strategy, identity in runs.items():
-            inv = await tenant.finished(strategy, seconds=60)
+            inv = await tenant.finished(strategy)
             assert condition(inv, "Succeeded") == "True", inv["status"]
             assert inv["status"]["attempt"] == len(points_of(strategy)) + 1
             exact += inv["status"]["finding"]["summary"] == SUMMARY

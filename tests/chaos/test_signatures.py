@@ -52,17 +52,19 @@ async def test_killed_native_thinking_run_sends_the_same_signatures_from_another
         server.answers = [first, hanging, final, summary]
         await tenant.machine.stop_operator()
         await tenant.investigate()
-        operator = await tenant.machine.operator("--lease-seconds", "2")
+        operator = await tenant.machine.operator()
 
         await until("the tool is asked to wait", lambda: waiting(tenant), 60)
         operator.kill()  # between the first model call and the second
         assert await operator.wait(10) == -signal.SIGKILL
         assert len(server.requests) == 1
         (tenant.folder / "gate").touch()
+        await tenant.machine.lapse()
         operator.start()
         await until("the model is asked again", lambda: asked(server, 2), 60)
         operator.kill()  # in the middle of the second
         assert await operator.wait(10) == -signal.SIGKILL
+        await tenant.machine.lapse()
         operator.start()
         inv = await tenant.finished(seconds=120)
 

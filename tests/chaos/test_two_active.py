@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 
 from chaos.fleet import Fleet
+from e2e.machine import LONG_LEASE
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from tarsy.local.objects import put
 
@@ -29,7 +30,7 @@ async def test_two_controllers_active_at_once_do_everything_once(bare_tenant: Te
     for name in ("lease-a", "lease-b"):
         await put(tenant.client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         fleet.controller("--lease-namespace", name)
-    fleet.worker()
+    fleet.worker(*LONG_LEASE)
     began, alerts = time.monotonic(), []
     while time.monotonic() < began + seconds:
         name = f"alert-{len(alerts)}"

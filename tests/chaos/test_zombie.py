@@ -92,7 +92,8 @@ async def test_a_worker_that_wakes_after_its_lease_writes_no_row_and_begins_noth
     for name, identity in runs.items():
         inv = await tenant.finished(name)
         assert condition(inv, "Succeeded") == "True", inv["status"]
-        assert (inv["status"]["attempt"], inv["status"]["finding"]["summary"]) == (2, SUMMARY)
+        assert inv["status"]["attempt"] >= 2
+        assert inv["status"]["finding"]["summary"] == SUMMARY
         await assert_record_is_whole(tenant, identity, agents=())
     print(
         f"\ninvestigations {len(runs)}, rows written by the zombie {len(rows)}, model calls it began {begun}, "

@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
+
 from apis import ApiKind, LocalApi, find_kubectl, new_api
 from tarsy.kube.client import KubeClient
 from tarsy.local.objects import install_crds, put
@@ -19,6 +21,9 @@ from tarsy.local.postgres import LocalPostgres
 from tarsy.local.stack import LIBRARY, SYSTEM
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
+
+LONG_LEASE = ("--lease-seconds", "60")
+"""How slow the machine is decides nothing; where a worker was killed, `Machine.lapse` says when it is over."""
 
 
 class Machine:
@@ -54,6 +59,7 @@ class Machine:
             "0",
             "--drain-seconds",
             "0",
+            *LONG_LEASE,
         ]
         settings = {"TARSY_DATABASE_URL": self.postgres.dsn}
         return OperatorProcess([*fixed, *arguments], settings, self.log, command=command)
@@ -72,6 +78,14 @@ class Machine:
         operator, self._operator = self._operator, None
         if operator is not None:
             await operator.stop()
+
+    async def lapse(self) -> None:
+        """Lets the time of all leases be over, which is all that a test waits for once a worker was killed."""
+        connection = await asyncpg.connect(self.postgres.dsn, server_settings={"search_path": "tarsy"})
+        try:
+            await connection.execute("UPDATE worker SET expires_at = now() - interval '1 second'")
+        finally:
+            await connection.close()
 
     async def install(self) -> None:
         """The CRDs, the two namespaces every installation has, and the schema of the record."""

@@ -129,7 +129,7 @@ class Tenant:
         """The object as it is."""
         return await self.client.get(kind, self.namespace, name)
 
-    async def finished(self, name: str = "run", seconds: float = 60.0) -> dict[str, Any]:
+    async def finished(self, name: str = "run", seconds: float = 90.0) -> dict[str, Any]:
         """The Investigation once it is Finished and its status has caught up with the record."""
 
         async def look() -> Any:
@@ -143,7 +143,7 @@ class Tenant:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{await self._why(name)}") from None
 
-    async def phase(self, wanted: str, name: str = "run", seconds: float = 30.0) -> dict[str, Any]:
+    async def phase(self, wanted: str, name: str = "run", seconds: float = 60.0) -> dict[str, Any]:
         """The Investigation once it is in a phase."""
 
         async def look() -> Any:
@@ -152,7 +152,7 @@ class Tenant:
 
         return await until(f"investigation {name} is {wanted}", look, seconds)
 
-    async def asked(self, number: int = 1, seconds: float = 30.0) -> None:
+    async def asked(self, number: int = 1, seconds: float = 60.0) -> None:
         """Waits until the model was asked so many times."""
         await self.model.journal.wait_for(lambda requests: len(requests) >= number, seconds)
 

@@ -67,7 +67,7 @@ def turns(tenant: Tenant, name: str) -> list[int]:
 async def asked(tenant: Tenant, name: str, turn: int) -> None:
     """Waits until the model is asked for a turn of an agent."""
     try:
-        await tenant.model.journal.wait_for(lambda _: turn in turns(tenant, name), 30)
+        await tenant.model.journal.wait_for(lambda _: turn in turns(tenant, name), 60)
     except TimeoutError:
         log = tenant.machine.log.read_text(errors="replace")[-3000:]
         raise AssertionError(f"{name} did not come to turn {turn}; the operator's log ends:\n{log}") from None
@@ -75,7 +75,7 @@ async def asked(tenant: Tenant, name: str, turn: int) -> None:
 
 async def assert_done_once(tenant: Tenant, name: str, identity: UUID) -> None:
     """The run succeeded, in the world, the record and the cluster, with no step repeated and none missing."""
-    inv = await tenant.finished(name, seconds=60)
+    inv = await tenant.finished(name)
     assert condition(inv, "Succeeded") == "True", inv["status"]
     assert inv["status"]["attempt"] == 1
     assert turns(tenant, name) == [0, 1, 2]
@@ -226,7 +226,7 @@ async def test_storm_of_foreign_writes_hinders_no_run_and_no_status(tenant: Tena
         storm.end()
     seconds = time.monotonic() - started
     for name in names:
-        await until(f"the status of {name} is right", lambda one=name: right(tenant, one), 20)  # type: ignore[misc]
+        await until(f"the status of {name} is right", lambda one=name: right(tenant, one), 60)  # type: ignore[misc]
     ours = await writes(tenant) - before - storm.sent
     print(
         f"\n{RUNS} runs {took:.1f} s; {seconds:.1f} s of storm {dict(storm.sent)}, {storm.conflicts} conflicts; {ours=}"
@@ -238,7 +238,7 @@ async def test_storm_of_foreign_writes_hinders_no_run_and_no_status(tenant: Tena
     await asyncio.sleep(3)
     assert await writes(tenant) == quiet, "nothing is written when nothing happens"
     await tenant.client.patch("Investigation", tenant.namespace, names[0], WRONG, subresource="status")
-    await until("a status that was written over later is right", lambda: right(tenant, names[0]), 20)
+    await until("a status that was written over later is right", lambda: right(tenant, names[0]), 60)
 
 
 async def ended(tenant: Tenant, identity: UUID) -> bool:

@@ -20,7 +20,7 @@ async def message(tenant: Tenant, kind: str, name: str, what: str, *words: str) 
         text = condition(obj, what, "message")
         return text if condition(obj, what) == "False" and all(word in text for word in words) else None
 
-    return str(await until(f"{kind} {name} is not {what} and says {words}", look, 15))
+    return str(await until(f"{kind} {name} is not {what} and says {words}", look, 60))
 
 
 async def test_chain_says_all_that_is_missing_at_once_by_field(tenant: Tenant) -> None:

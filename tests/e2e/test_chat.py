@@ -11,7 +11,6 @@ from e2e.waiting import until
 from tarsy.store.reads import Reads
 
 pytestmark = pytest.mark.kubernetes
-FAST = ("--lease-seconds", "2")
 
 SCRIPT = f"""
 agents:
@@ -79,7 +78,7 @@ async def test_killed_operator_goes_on_with_an_answer_and_repeats_no_finished_st
     tenant = bare_tenant
     await reading(tenant, HELD)
     await tenant.machine.stop_operator()
-    operator = await tenant.machine.operator(*FAST)
+    operator = await tenant.machine.operator()
     operator.start()
     await tenant.investigate()
     await tenant.finished(seconds=120)
@@ -88,6 +87,7 @@ async def test_killed_operator_goes_on_with_an_answer_and_repeats_no_finished_st
     operator.kill()
     assert await operator.wait(10) == -signal.SIGKILL
     tenant.model.open_gate("asked")
+    await tenant.machine.lapse()
     operator.start()
     message = await answered(tenant, "why", 120)
 

@@ -184,7 +184,7 @@ async def test_dev_that_is_killed_leaves_no_process(start: Start) -> None:
     family = dev.family()
     dev.process.kill()
     await dev.ended(5)
-    await until("all processes are gone", lambda: gone(family), 15)
+    await until("all processes are gone", lambda: gone(family), 60)
 
 
 @pytest.mark.timeout(300)  # two starts and a whole run
@@ -203,7 +203,7 @@ async def test_dev_keeps_objects_and_record_where_it_is_told(start: Start, numbe
         family = first.family()
         first.process.send_signal(number)
         await first.ended(40)
-        await until("all processes are gone", lambda: gone(family), 15)
+        await until("all processes are gone", lambda: gone(family), 60)
 
         second = await start("dev", "--keep", str(folder))
         await second.said("Ctrl-C stops everything.")
@@ -228,7 +228,7 @@ async def test_dev_starts_again_the_operator_that_died(start: Start) -> None:
     await dev.said("Ctrl-C stops everything.")
     pid = int(dev.output().split("Operator: pid ")[1].split(",")[0])
     os.kill(pid, signal.SIGKILL)
-    await dev.said("it is started again", 20)
+    await dev.said("it is started again", 60)
     dev.process.send_signal(signal.SIGINT)
     assert await dev.ended(40) == 0, dev.output()
 
@@ -242,7 +242,7 @@ async def test_demo_that_is_interrupted_leaves_nothing(start: Start, number: sig
     family = demo.family()
     demo.process.send_signal(number)
     assert await demo.ended(40) != 0
-    await until("all processes are gone", lambda: gone(family), 15)
+    await until("all processes are gone", lambda: gone(family), 60)
     assert demo.left() == []
     assert "Traceback" not in demo.output()
 
@@ -268,6 +268,6 @@ async def test_demo_that_is_interrupted_while_it_starts_leaves_nothing(start: St
     family = demo.family()
     demo.process.send_signal(signal.SIGINT)
     assert await demo.ended(40) == 130, demo.output()
-    await until("all processes are gone", lambda: gone(family), 15)
+    await until("all processes are gone", lambda: gone(family), 60)
     assert demo.left() == []
     assert "Traceback" not in demo.output()

@@ -150,7 +150,7 @@ async def test_delete_never_hangs_and_stops_the_run(tenant: Tenant) -> None:
     name = await applied(tenant)
     for what in (f"inv/{name}", "talert/disk", "tchain/chain", "tmcp/tools", "llmp/model", "tagent/agent"):
         assert "deleted" in await run(tenant, "delete", what, "--timeout=10s")
-    await model.journal.wait_for(lambda requests: requests[0].outcome is Outcome.DISCONNECTED, 15)
+    await model.journal.wait_for(lambda requests: requests[0].outcome is Outcome.DISCONNECTED, 60)
     assert await tenant.client.list("Investigation", tenant.namespace) == []
 
 

@@ -26,7 +26,7 @@ async def most_at_once(tenant: Tenant, identities: list[UUID]) -> int:
 async def run_many(tenant: Tenant, chains: list[str]) -> list[UUID]:
     identities = [await tenant.investigate(f"run-{i}", chain=chains[i % len(chains)]) for i in range(RUNS)]
     for i in range(RUNS):
-        inv = await tenant.finished(f"run-{i}", seconds=60)
+        inv = await tenant.finished(f"run-{i}")
         assert condition(inv, "Succeeded") == "True", inv["status"]
     return identities
 

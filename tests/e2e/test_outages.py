@@ -127,13 +127,15 @@ async def test_postgres_away_for_longer_than_a_lease_lasts(bare_tenant: Tenant) 
         await asyncio.sleep(3 * SHORT_LEASE_SECONDS)
     await tenant.asked(4)
     model.open_gate("last")
-    inv = await tenant.finished(seconds=60)
+    inv = await tenant.finished()
     assert condition(inv, "Succeeded") == "True", inv["status"]
-    assert inv["status"]["attempt"] == 2
-    assert [request.turn for request in tenant.model.journal.requests] == [0, 1, 2, 2]
+    assert inv["status"]["attempt"] >= 2
     assert (tenant.tool_calls("look"), tenant.tool_calls("write")) == (1, 1)
     record = await tenant.record(run)
-    assert (record.model_calls, record.interrupted_model_calls, record.tool_calls) == (3, 1, 2)
+    assert (record.model_calls, record.tool_calls) == (3, 2)
+    assert record.interrupted_model_calls >= 1
+    turns = [request.turn for request in tenant.model.journal.requests]
+    assert (set(turns), len(turns)) == ({0, 1, 2}, 3 + record.interrupted_model_calls)
 
 
 async def test_api_server_away_for_ten_seconds_in_the_middle(tenant: Tenant) -> None:
@@ -174,21 +176,20 @@ async def test_two_operators_at_once_do_everything_once(tenant: Tenant) -> None:
 
 async def test_second_operator_takes_over_when_the_first_is_killed(bare_tenant: Tenant) -> None:
     tenant = bare_tenant
-    arguments = ("--lease-seconds", "2")
     model = await tenant.simple(SCRIPT)
     model.open_gate("last")
-    first = await tenant.machine.operator(*arguments)
+    first = await tenant.machine.operator("--lease-seconds", "2")
     await tenant.investigate()
     await tenant.asked(1)
-    second = tenant.machine.new_operator(*arguments)
+    second = tenant.machine.new_operator()
     try:
         first.kill()
         await first.wait(10)
         await tenant.asked(2)
         model.open_gate("first")
-        inv = await tenant.finished(seconds=60)
+        inv = await tenant.finished()
         assert condition(inv, "Succeeded") == "True", inv["status"]
-        assert inv["status"]["attempt"] == 2
+        assert inv["status"]["attempt"] >= 2
         assert (tenant.tool_calls("look"), tenant.tool_calls("write")) == (1, 1)
     finally:
         await second.stop()

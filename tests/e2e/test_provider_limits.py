@@ -38,7 +38,7 @@ async def waiting(tenant: Tenant, name: str) -> None:
     async def look() -> bool:
         return any(event.status is EventStatus.STREAMING for event in await waits(tenant, name))
 
-    await until(f"{name} says that it waits", look, 30)
+    await until(f"{name} says that it waits", look, 60)
 
 
 def most_at_once(tenant: Tenant) -> int:
@@ -96,7 +96,7 @@ async def test_a_run_that_waits_is_cancelled_at_once_and_its_timeline_says_so(te
     await tenant.investigate("next")
     await waiting(tenant, "next")
     await tenant.want("next", "Cancelled")
-    inv = await tenant.finished("next", seconds=15)
+    inv = await tenant.finished("next")
     assert condition(inv, "Finished", "reason") == "Cancelled"
     (wait,) = await waits(tenant, "next")
     assert wait.status is EventStatus.CANCELLED
@@ -117,7 +117,7 @@ async def test_a_killed_operator_keeps_nobody_waiting_for_longer_than_its_lease(
     second = tenant.machine.new_operator(*arguments)
     try:
         await tenant.investigate("next")
-        await tenant.asked(2, seconds=30)  # of either run: the dead one's place is free
+        await tenant.asked(2)  # of either run: the dead one's place is free
         tenant.model.open_gate("door")
         for name in ("first", "next"):
             assert condition(await tenant.finished(name), "Succeeded") == "True"

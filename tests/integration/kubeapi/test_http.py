@@ -20,7 +20,7 @@ APPLY = {"Content-Type": "application/apply-patch+yaml"}
 async def events(http: aiohttp.ClientSession, url: str, count: int, **query: str) -> list[dict[str, Any]]:
     """The first events of a watch."""
     found = []
-    async with asyncio.timeout(10), http.get(url, params={"watch": "true", **query}) as stream:
+    async with asyncio.timeout(60), http.get(url, params={"watch": "true", **query}) as stream:
         assert stream.status == 200, await stream.text()
         async for line in stream.content:
             found.append(json.loads(line))

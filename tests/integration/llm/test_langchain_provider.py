@@ -349,7 +349,7 @@ async def test_the_consumers_timeout_closes_the_connection_at_once(
         async with asyncio.timeout(0.3):
             async for _ in provider.generate(ASK):
                 pass
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await server.left.wait()
 
 
@@ -357,7 +357,7 @@ async def test_a_consumer_that_walks_away_closes_the_connection(server: StandIn,
     server.answers = [stream(delta(content="a"), delta(content="b"), hang=True)]
     async with aclosing(provider.generate(ASK)) as chunks:
         assert await anext(chunks) == TextChunk("a")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await server.left.wait()
 
 

@@ -252,4 +252,4 @@ async def test_over_http_it_prints_its_address_and_serves_many(kubeconfig: Path)
         assert all("PAYMENT_API_URL is not set" in text for text in texts)
     finally:
         process.terminate()
-        await asyncio.wait_for(process.wait(), 10)
+        await asyncio.wait_for(process.wait(), 60)

@@ -26,24 +26,36 @@ from integration.store.build import (
     model_call,
     model_result,
     new_run,
+    plan,
     stage,
     tool_call,
     tool_result,
     writer,
 )
+from tarsy.plan.model import CallLimits, ObjectRef, ProviderPlan
 from tarsy.record import ids
 from tarsy.record.history import BudgetExceeded, BudgetLimit
 from tarsy.record.run import DesiredState, ExecutionOutcome, RunOutcome, StageOutcome, State
 from tarsy.record.timeline import EventStatus
 from tarsy.store.claims import Claims
+from tarsy.store.questions import NewQuestion, Questions
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
+from tarsy.store.slots import ProviderSlots
 
 FILE = Path(__file__).with_name("previous.json")
 WORKER, SECOND = UUID(int=1), UUID(int=2)
 FIRST_RUN, HANDED_BACK, WAITING = UUID(int=11), UUID(int=12), UUID(int=13)
+QUESTION = UUID(int=21)
+TICKETS = UUID(int=31), UUID(int=32)
 RUNS = {"first": FIRST_RUN, "handed-back": HANDED_BACK, "waiting": WAITING}
 SECONDS = 3600.0
+PROVIDER = ProviderPlan(
+    ref=ObjectRef(kind="LLMProvider", namespace="team-a", name="local", uid="provider-1", generation=1),
+    type="openai",
+    model="scripted",
+    limits=CallLimits(max_concurrent=1),
+)
 
 
 async def first_half(pool: Any) -> None:
@@ -57,11 +69,15 @@ async def first_half(pool: Any) -> None:
     write, of = writer(pool, FIRST_RUN), execution(FIRST_RUN)
     await write.begin_stage(stage(FIRST_RUN))
     await write.begin_execution(of)
+    await write.pin_tools({"kubernetes": {"get": "digest"}})
+    turns = [await ProviderSlots(pool).take(ticket, PROVIDER, 10, FIRST_RUN, 1) for ticket in TICKETS]
+    assert [turn.held is None for turn in turns] == [True, False]
     call = model_call(of.id, new=PROMPT)
     place = {"stage": of.stage, "execution": of.id, "model_call": call.id}
     await write.model_call_started(call, [event(of.id, "thinking", EventStatus.STREAMING, **place)])
     await write.model_call_finished(model_result(of.id, cost_usd=Decimal("0.25")), [event(of.id, "thinking", **place)])
     await write.tool_call_started(tool_call(of.id))
+    await write.tool_call_answered(tool_call(of.id).id, "a pod", 3)
 
 
 async def second_half(pool: Any) -> None:
@@ -70,7 +86,12 @@ async def second_half(pool: Any) -> None:
     write, of = writer(pool, FIRST_RUN), execution(FIRST_RUN)
     assert set(await claims.heartbeat(WORKER, SECONDS)) == {FIRST_RUN, HANDED_BACK}
     left = await write.begin_execution(of)
-    assert left is not None and [found.message_seq for found in left.unanswered] == [2]
+    assert left is not None and [(found.message_seq, found.result) for found in left.unanswered] == [(2, "a pod")]
+    slots = ProviderSlots(pool)
+    await slots.release({TICKETS[0]: 7})
+    assert (await slots.take(TICKETS[1], PROVIDER, 10, FIRST_RUN, 1)).held is None
+    await slots.release(dict.fromkeys(TICKETS))
+    await slots.publish(PROVIDER.ref.model_copy(update={"generation": 2}), None)
     await write.tool_call_finished(tool_result(of.id))
     again = replace(model_call(of.id, 1, 4), superseded={3: "a pod …"})
     await write.model_call_started(again)
@@ -85,6 +106,13 @@ async def second_half(pool: Any) -> None:
     assert await reads.unfinished() == set(RUNS.values())
     for _ in range(2):  # the answer to the first was lost
         await runs.finish(FIRST_RUN, 1, RunOutcome(State.COMPLETED, final_analysis="the probe"))
+    questions = Questions(pool)
+    assert await questions.plan(FIRST_RUN) is not None
+    assert await questions.ask(FIRST_RUN, [NewQuestion(QUESTION, "why", "Why?", plan())]) == [QUESTION]
+    assert [found.id for found in await claims.claim(WORKER, 0, 100, questions=1)] == [QUESTION]
+    assert len((await questions.past(FIRST_RUN, QUESTION)).stages) == 1
+    await runs.finish(QUESTION, 1, RunOutcome(State.COMPLETED, final_analysis="because of the probe"))
+    assert [found.id for found in await reads.answers(FIRST_RUN)] == [QUESTION]
     assert await claims.release(WORKER, HANDED_BACK, 1)
     await claims.register(SECOND, "node-2", SECONDS)
     assert [found.attempt for found in await claims.claim(SECOND, 1, 100)] == [2]
@@ -125,8 +153,8 @@ class _Connection:
         self._sent = sent
 
     @contextlib.asynccontextmanager
-    async def transaction(self) -> AsyncIterator[None]:
-        async with self._connection.transaction():
+    async def transaction(self, **options: Any) -> AsyncIterator[None]:
+        async with self._connection.transaction(**options):
             self._sent.append(Sent("begin"))
             yield
             self._sent.append(Sent("commit"))
@@ -288,7 +316,8 @@ async def _record() -> None:
             await half(recording)
             halves.append(recording.sent)
         sent = {one.statement for half in halves for one in half}
-        statements = [(file, *of) for file in ("claims", "reads", "runs", "writer") for of in load(file).items()]
+        files = ("claims", "questions", "reads", "runs", "slots", "writer")
+        statements = [(file, *of) for file in files for of in load(file).items()]
         never = [f"{file}.{name}" for file, name, text in statements if text not in sent]
         assert not never, f"the halves never send {', '.join(never)}"
         FILE.write_text(dump(max(step.version for step in migrations()), halves), encoding="utf-8")

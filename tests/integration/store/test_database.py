@@ -138,7 +138,7 @@ async def test_failover_is_waited_out_by_writers_while_readers_go_on(pool: async
     async with pool.acquire() as other, other.transaction():
         await other.execute("SET TRANSACTION READ WRITE")
         await other.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = off")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await step  # on a new connection, which found the new primary
     assert [shown.content for shown in await Reads(pool).timeline(run)] == ["response"]
 
@@ -185,7 +185,7 @@ async def test_cancelled_step_frees_its_connection(dsn: str) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert await pool.fetchval("SELECT 1") == 1
     await pool.close()
 

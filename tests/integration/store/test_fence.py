@@ -92,7 +92,7 @@ async def test_run_is_not_claimed_while_its_dead_owner_is_in_the_middle_of_a_ste
     heir = await worker(pool)
     async with _step_in_flight(pool, run) as step:
         await expire(pool, owner)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await Claims(pool).claim(heir, 1, 10) == []
     await step
     (claimed,) = await Claims(pool).claim(heir, 1, 10)
@@ -104,7 +104,7 @@ async def test_sweep_leaves_a_run_whose_dead_owner_is_in_the_middle_of_a_step(po
     await pool.execute("UPDATE investigation SET deadline = now() - interval '1 hour'")
     async with _step_in_flight(pool, run) as step:
         await expire(pool, owner)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await Runs(pool).expire_overdue(1) == []
     await step
     assert await Runs(pool).expire_overdue(1) == [run]
@@ -131,7 +131,7 @@ async def _step_in_flight(pool: asyncpg.Pool, run: UUID) -> AsyncIterator[asynci
     async with pool.acquire() as other, other.transaction():
         await other.execute("SELECT FROM investigation WHERE id = $1 FOR UPDATE", run)
         step = asyncio.create_task(writer(pool, run).write_events([event(run, status=EventStatus.STREAMING)]))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not await pool.fetchval(waiting):  # noqa: ASYNC110 (Postgres has no event for it)
                 await asyncio.sleep(0.01)
         yield step

@@ -193,7 +193,7 @@ async def test_tools_that_a_run_is_just_taking_up_stay(pool: asyncpg.Pool) -> No
 
 async def _blocked(pool: asyncpg.Pool) -> None:
     """Waits until a statement waits for another's lock."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not await pool.fetchval(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         ):
@@ -209,7 +209,7 @@ async def test_two_who_delete_take_turns_and_each_record_is_counted_once(pool: a
         await asyncio.sleep(0.2)
         assert await pool.fetchval("SELECT count(*) FROM investigation") == 6
         await holder.execute("SELECT pg_advisory_unlock($1)", PURGE_LOCK)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert sum([(await task).get("team-a", 0) for task in tasks]) == 6
 
 

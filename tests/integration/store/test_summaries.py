@@ -4,10 +4,12 @@ from dataclasses import replace
 from uuid import UUID
 
 import asyncpg
+import pytest
 
 from integration.store.build import (
     PROMPT,
     claimed_run,
+    event,
     execution,
     model_call,
     model_result,
@@ -19,6 +21,7 @@ from integration.store.build import (
 )
 from tarsy.record.messages import Message, Role
 from tarsy.record.run import ExecutionStart, InteractionState, LoopState, ModelCallKind, ModelCallStart
+from tarsy.record.timeline import EventStatus, EventType
 from tarsy.record.usage import Usage
 from tarsy.store.reads import Reads
 from tarsy.store.writer import RunWriter
@@ -58,6 +61,22 @@ async def test_another_attempt_finds_the_result_of_a_call_that_waits_for_its_sum
     assert tuple(row) == ("completed", "a long result", 7), "the time is that of the tool"
     record = await Reads(pool).record(run)
     assert record is not None and record.tool_calls == 1
+
+
+@pytest.mark.parametrize("status", [EventStatus.COMPLETED, EventStatus.FAILED, EventStatus.STREAMING])
+async def test_another_attempt_finds_the_summary_that_was_made(pool: asyncpg.Pool, status: EventStatus) -> None:
+    write, run, owner, agent = await answered(pool)
+    call = summary(model_call(agent.id, 1, 3))
+    told = {"type": EventType.MCP_TOOL_SUMMARY, "execution": agent.id, "tool_call": tool_call(agent.id).id}
+    await write.model_call_started(call, [event(call.id, "summary", EventStatus.STREAMING, **told)])
+    if status is not EventStatus.STREAMING:
+        done = replace(model_result(agent.id, 1), message=None, message_seq=None)
+        await write.model_call_finished(done, [event(call.id, "summary", status, **told)])
+
+    again = writer(pool, run, await next_attempt(pool, run, owner))
+
+    (waiting,) = (await again.begin_execution(agent)).unanswered
+    assert waiting.summary == ("summary" if status is EventStatus.COMPLETED else None)
 
 
 async def test_a_call_for_a_summary_keeps_its_request_and_leaves_conversation_and_state_alone(

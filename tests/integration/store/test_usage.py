@@ -51,6 +51,18 @@ async def test_usage_is_summed_by_what_is_asked_for(pool: asyncpg.Pool, by: Usag
     assert [item.cost_usd for item in found] == sorted((item.cost_usd for item in found), reverse=True)
 
 
+async def test_namespace_that_was_created_anew_is_told_from_the_one_before(pool: asyncpg.Pool) -> None:
+    for number, uid in enumerate(("old", "new")):
+        write, agent = await begun(pool, "team-a", f"chain-{number}")
+        await called(write, agent, 0, "big", str(2 - number))
+        of = f"chain-{number}"
+        await pool.execute("UPDATE investigation SET namespace_uid = $1 WHERE chain = $2", uid, of)
+    found = await Reads(pool).usage(3600, "namespace")
+    assert [(item.name, item.cost_usd) for item in found] == [("team-a (uid old)", 2), ("team-a", 1)]
+    (whole,) = await Reads(pool).usage(3600, "model")
+    assert whole.investigations == 2
+
+
 async def test_what_is_not_known_is_counted_and_not_summed_as_zero(pool: asyncpg.Pool) -> None:
     write, agent = await begun(pool, "team-a", "disk")
     await called(write, agent, 0, "big", None)

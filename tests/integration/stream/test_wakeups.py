@@ -46,7 +46,7 @@ async def test_changes_of_a_run_wake_those_who_follow_it_and_nobody_else(dsn: st
             assert await mine.wait() and await other.wait()  # woken by the connection itself
             write = RunWriter(pool, run, 1, remaining=lambda: 5.0, notify=notifier.notify)
             await write.begin_stage(stage(run))
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 assert await mine.wait()
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.1):
@@ -59,7 +59,7 @@ async def test_accepted_run_wakes_the_queue(dsn: str, pool: asyncpg.Pool) -> Non
         with listener.subscribe("tarsy_queue") as queue:
             await queue.wait()
             await Runs(pool, notifier.notify).accept(new_run())
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 assert await queue.wait()
 
 
@@ -85,7 +85,7 @@ async def test_runs_that_went_on_wait_for_each_other_and_nothing_else_waits_with
         await connection.add_listener(channel, lambda *said: (received.append(said[2] + said[3]), heard.set()))
 
     async def next_one() -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await heard.wait()
         heard.clear()
 
@@ -111,7 +111,7 @@ async def _received(
     await connection.add_listener("tarsy_run", lambda *said: received.append(said[3]))
     await connection.add_listener("the_end", lambda *_: ended.set())
     ask(notifier.notify)
-    async with running(notifier), asyncio.timeout(5):
+    async with running(notifier), asyncio.timeout(60):
         await asyncio.sleep(0.1)
         await pool.execute("SELECT pg_notify('the_end', '')")
         await ended.wait()
@@ -125,7 +125,7 @@ async def test_payload_free_wakeup_reaches_every_reader_of_the_channel(dsn: str,
         with listener.subscribe("tarsy_run", "a") as one, listener.subscribe("tarsy_run", "b") as two:
             assert await one.wait() and await two.wait()
             await pool.execute("SELECT pg_notify('tarsy_run', '')")
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 assert await one.wait() and await two.wait()
 
 
@@ -135,7 +135,7 @@ async def test_listener_connects_again_when_its_connection_is_killed(dsn: str, p
         with listener.subscribe("tarsy_queue") as queue:
             await queue.wait()
             await pool.execute("SELECT pg_terminate_backend($1)", await connection_of_listener(pool))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 assert await queue.wait()  # what was sent meanwhile is gone: look
                 await pool.execute("SELECT pg_notify('tarsy_queue', '')")
                 assert await queue.wait()
@@ -160,7 +160,7 @@ async def test_what_is_unsent_at_the_end_is_sent(dsn: str, pool: asyncpg.Pool) -
         notifier.notify("tarsy_queue", "")
         await asyncio.sleep(0.1)
         await RunWriter(pool, run, 1, remaining=lambda: 5.0, notify=notifier.notify).write_events([event(run)])
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await heard.wait()
     await connection.close()
 

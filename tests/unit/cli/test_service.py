@@ -32,7 +32,7 @@ async def signalled(drain_seconds: float | None, *signals: float) -> list[str]:
 
     for seconds in signals:
         asyncio.get_running_loop().call_later(seconds, os.kill, os.getpid(), signal.SIGTERM)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await until_stopped(main)
     return told
 

@@ -64,7 +64,7 @@ async def test_agents_of_a_stage_run_side_by_side() -> None:
     script = {name: [Answer(tool_calls=(call("k.meet"),)), Answer(f"{name} done")] for name in "abc"}
     s = scene(by_turn(script | {"look-synth": [Answer("all met")]}), toolboxes=FakeToolboxes({"k.meet": meet}))  # type: ignore[dict-item]
 
-    async with asyncio.timeout(5):  # one after the other, the barrier would never open
+    async with asyncio.timeout(60):  # one after the other, the barrier would never open
         outcome = await s.run(plan(stage("look", agent("a"), agent("b"), agent("c"))))
 
     assert outcome.final_analysis == "all met"

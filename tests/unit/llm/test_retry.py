@@ -83,10 +83,10 @@ async def test_cancelling_the_consumer_cuts_the_wait_at_once() -> None:
             pass
 
     task = asyncio.ensure_future(consume())
-    await asyncio.wait_for(waiting.wait(), 5)
+    await asyncio.wait_for(waiting.wait(), 60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, 60)
     assert len(script.requests) == 1
 
 
