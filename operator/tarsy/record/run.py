@@ -155,7 +155,8 @@ class ExecutionStart:
 class ToolCallRecord:
     """A tool call that an earlier attempt began for a message that still waits for its answer.
 
-    `result` is there when the tool has answered and the model was not told yet, because a summary was to be made.
+    `result` is there when the tool has answered and the model was not told yet, because a summary was to be made;
+    `summary` when it was made.
     """
 
     message_seq: int
@@ -164,6 +165,7 @@ class ToolCallRecord:
     state: InteractionState
     made: bool = True
     result: str | None = None
+    summary: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ step): no session state is ever set on them, and asyncpg itself rolls back what 
 
 import asyncio
 import random
+import ssl
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -97,11 +98,16 @@ async def open_pool(dsn: str, *, min_size: int = 1, max_size: int = 10, applicat
         )
         await pool
         return pool
-    except ValueError:
-        raise StoreError(
-            "The database address is malformed. Give it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE."
-        ) from None
-    except _PASSING as error:
+    except (ValueError, *_PASSING) as error:
+        if _is_about_certificates(error, dsn):
+            raise StoreError(
+                f"The certificate of Postgres at {where} cannot be verified ({reason(error)}). Check the file that "
+                "sslrootcert names, and that the certificate is of that authority and names the host of the address."
+            ) from None
+        if isinstance(error, ValueError):
+            raise StoreError(
+                "The database address is malformed. Give it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE."
+            ) from None
         raise StoreUnavailable(
             f"Postgres at {where} does not answer ({reason(error)}). Check that it runs and that the address is right."
         ) from error
@@ -109,6 +115,13 @@ async def open_pool(dsn: str, *, min_size: int = 1, max_size: int = 10, applicat
         raise StoreError(
             f"Postgres at {where} refuses the connection ({reason(error)}). Check user, password and database."
         ) from error
+
+
+def _is_about_certificates(error: BaseException, dsn: str) -> bool:
+    """Whether a connection failed for what certificates say, or for a file of them that is not there."""
+    if isinstance(error, FileNotFoundError):
+        return "sslrootcert" in dsn
+    return isinstance(error, ssl.SSLCertVerificationError) or "certificate" in str(error)
 
 
 def describe(dsn: str) -> str:

@@ -30,7 +30,7 @@ class QueueDepth:
     orphaned: int
 
 
-UsageBy = Literal["model", "provider", "chain", "alertType", "namespace"]
+UsageBy = Literal["model", "provider", "chain", "alertType", "namespace", "day"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,16 @@ class Reads:
         (row,) = await self._fetch("queue_depth", "queue")
         return QueueDepth(**row)
 
-    async def usage(self, seconds: float, by: UsageBy) -> list[UsageSum]:
-        """What the model calls of the last so many seconds used, the dearest first."""
-        return [UsageSum(**row) for row in await self._fetch("usage", "the usage of models", seconds, by)]
+    async def usage(self, seconds: float, by: UsageBy, namespace_uids: Sequence[str] | None = None) -> list[UsageSum]:
+        """What the model calls of the last so many seconds used, the dearest first; days are those of UTC.
+
+        Args:
+            seconds: back from now.
+            by: what is summed up under one name.
+            namespace_uids: only in these namespaces; None: in all.
+        """
+        found = await self._fetch("usage", "the usage of models", seconds, by, namespace_uids)
+        return [UsageSum(**row) for row in found]
 
     async def unfinished(self) -> set[UUID]:
         """Runs that are waiting or in progress."""

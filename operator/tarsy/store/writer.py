@@ -116,7 +116,8 @@ class RunWriter:
         superseded: Sequence[asyncpg.Record] = ()
         if row["existed"]:
             messages = await self._fetch("messages", "load the conversation", execution.id)
-            unanswered = await self._fetch("unanswered", "load unanswered tool calls", execution.id)
+            run = self._investigation
+            unanswered = await self._fetch("unanswered", "load unanswered tool calls", execution.id, run)
             superseded = await self._fetch("superseded", "load what was compacted", execution.id)
         return rows.execution(execution.id, row, messages, unanswered, superseded)
 

@@ -123,7 +123,7 @@ async def second_half(pool: Any) -> None:
     await claims.deregister(WORKER)
     record = await reads.record(FIRST_RUN)
     assert record is not None and record.state is State.COMPLETED
-    assert len(await reads.unpublished(10)) == 2
+    assert len(await reads.unpublished(10)) == 3
     await reads.mark_published(FIRST_RUN, record.revision)
     assert (await reads.find("team-a", "handed-back")) is not None
     assert len(await reads.timeline(FIRST_RUN)) >= 3
@@ -160,10 +160,7 @@ class _Connection:
             self._sent.append(Sent("commit"))
 
     async def fetch(self, statement: str, *arguments: Any) -> list[asyncpg.Record]:
-        rows: list[asyncpg.Record] = await self._connection.fetch(statement, *arguments)
-        columns = tuple(rows[0].keys()) if rows else ()
-        self._sent.append(Sent("fetch", statement, arguments, len(rows), columns))
-        return rows
+        return (await self._send(statement, arguments))[0]
 
     async def fetchrow(self, statement: str, *arguments: Any) -> asyncpg.Record | None:
         rows = await self.fetch(statement, *arguments)
@@ -173,8 +170,15 @@ class _Connection:
         row = await self.fetchrow(statement, *arguments)
         return None if row is None else row[0]
 
-    async def execute(self, statement: str, *arguments: Any) -> None:
-        await self.fetch(statement, *arguments)
+    async def execute(self, statement: str, *arguments: Any) -> str:
+        return (await self._send(statement, arguments))[1]
+
+    async def _send(self, statement: str, arguments: tuple[Any, ...]) -> tuple[list[asyncpg.Record], str]:
+        prepared = await self._connection.prepare(statement)
+        rows: list[asyncpg.Record] = await prepared.fetch(*arguments)
+        columns = tuple(rows[0].keys()) if rows else ()
+        self._sent.append(Sent("fetch", statement, arguments, len(rows), columns))
+        return rows, prepared.get_statusmsg()
 
 
 class Recording:

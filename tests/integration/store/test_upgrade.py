@@ -90,6 +90,9 @@ async def test_previous_version_finishes_what_this_one_began_when_it_is_rolled_b
     await migrate(pool)
     await first_half(pool)
     assert await migrate(pool, OLD) == ()
+    # The worker is one of the previous version from now on. Plans of this one it takes after ten minutes.
+    await pool.execute("UPDATE worker SET schema_version = $1", PREVIOUS)
+    await pool.execute("UPDATE investigation SET accepted_at = accepted_at - interval '11 minutes'")
     await send(pool, 1)
     await assert_whole(pool)
 

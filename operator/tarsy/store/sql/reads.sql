@@ -92,15 +92,21 @@ LEFT JOIN LATERAL (
 ) shown ON true
 WHERE c.id = $1 AND c.request IS NULL ORDER BY seq
 
--- Model calls begun in the last $1 seconds that are over, summed by $2. A call that an attempt left open was billed, but
--- nobody knows how much; one that was refused used nothing.
+-- Model calls begun in the last $1 seconds that are over, in the namespaces whose uids are $3 (null: all), summed by $2.
+-- A call that an attempt left open was billed, but nobody knows how much, and was none where it was never sent; one that
+-- was refused used nothing. A namespace that was deleted and created anew has its predecessors beside it.
 -- name: usage
+WITH latest AS (
+    SELECT DISTINCT ON (namespace) namespace, namespace_uid FROM investigation WHERE $2 = 'namespace'
+    ORDER BY namespace, accepted_at DESC
+)
 SELECT CASE $2
         WHEN 'model' THEN c.model
         WHEN 'provider' THEN c.provider
         WHEN 'chain' THEN i.chain_namespace || '/' || i.chain
         WHEN 'alertType' THEN i.alert_type
-        ELSE i.namespace
+        WHEN 'day' THEN to_char(c.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')
+        ELSE i.namespace || CASE WHEN i.namespace_uid = l.namespace_uid THEN '' ELSE ' (uid ' || i.namespace_uid || ')' END
     END AS name,
     count(DISTINCT coalesce(i.parent, i.id)) AS investigations,
     count(*) AS calls,
@@ -115,9 +121,12 @@ SELECT CASE $2
 FROM llm_interaction c
 JOIN execution e ON e.id = c.execution
 JOIN stage s ON s.id = e.stage
-JOIN investigation i ON i.id = s.investigation,
+JOIN investigation i ON i.id = s.investigation
+LEFT JOIN latest l ON l.namespace = i.namespace,
 LATERAL (
     SELECT c.state = 'failed' AND coalesce(c.input_tokens + c.output_tokens, 0) = 0 AND c.estimated_tokens = 0 AS so
 ) refused
 WHERE c.started_at >= now() - make_interval(secs => $1) AND c.state <> 'started'
+    AND (c.state <> 'interrupted' OR c.input_tokens IS NULL)
+    AND ($3::text[] IS NULL OR i.namespace_uid = ANY($3))
 GROUP BY 1 ORDER BY sum(c.cost_usd) DESC NULLS LAST, sum(c.input_tokens) DESC NULLS LAST, 1

@@ -55,27 +55,34 @@ WHERE i.state IN ('pending', 'running') AND w.id IS NULL
     AND (i.deadline + $1 * interval '1 second' < clock_timestamp() OR i.desired_state = 'Cancelled')
 ORDER BY i.accepted_at LIMIT 100
 
+-- Whether call `c` waits for its turn: see `writer.sql`.
+-- name: _unsent
+(
+    SELECT coalesce(
+        bool_or(w.status = 'streaming' AND w.metadata->>'reason' = 'ProviderLimit')
+            AND NOT bool_or(w.metadata->>'reason' = 'Retrying'), false
+    )
+    FROM timeline_event w WHERE w.investigation = $1 AND w.model_call = c.id
+)
+
 -- Everything a run left open is closed with it; $3 is the state of what was still running. Event $10, if any, tells why.
 -- name: close
-WITH run AS (
+WITH open AS MATERIALIZED (
+    SELECT c.id, {_unsent} AS unsent
+    FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
+    WHERE s.investigation = $1 AND c.state = 'started'
+), tally AS MATERIALIZED (
+    SELECT count(*) FILTER (WHERE NOT unsent) AS calls FROM open
+), run AS (
     UPDATE investigation i SET
         state = $2, finished_at = clock_timestamp(), revision = i.revision + 1,
         event_seq = i.event_seq + CASE WHEN $10::uuid IS NULL THEN 0 ELSE 1 END,
         final_analysis = $4, finding = $5::jsonb, executive_summary = $6, executive_summary_error = $7,
         failure_reason = $8, failure_message = $9,
-        interrupted_model_calls = i.interrupted_model_calls + (
-            SELECT count(*) FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
-            WHERE s.investigation = $1 AND c.state = 'started'
-        ),
-        cost_complete = i.cost_complete AND NOT EXISTS (
-            SELECT FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
-            WHERE s.investigation = $1 AND c.state = 'started'
-        ),
-        usage_complete = i.usage_complete AND NOT EXISTS (
-            SELECT FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
-            WHERE s.investigation = $1 AND c.state = 'started'
-        )
-    WHERE i.id = $1 AND i.state IN ('pending', 'running')
+        interrupted_model_calls = i.interrupted_model_calls + tally.calls,
+        cost_complete = i.cost_complete AND tally.calls = 0,
+        usage_complete = i.usage_complete AND tally.calls = 0
+    FROM tally WHERE i.id = $1 AND i.state IN ('pending', 'running')
     RETURNING i.id, i.revision, i.event_seq
 ), told AS (
     INSERT INTO timeline_event (id, investigation, seq, revision, type, status, content, metadata)
@@ -92,9 +99,10 @@ WITH run AS (
         state = $3, finished_at = clock_timestamp(), failure_reason = $8, failure_message = $9
     FROM run JOIN stage s ON s.investigation = run.id WHERE e.stage = s.id AND e.state = 'running'
 ), model_calls AS (
-    UPDATE llm_interaction c SET state = 'interrupted', finished_at = clock_timestamp()
-    FROM run JOIN stage s ON s.investigation = run.id JOIN execution e ON e.stage = s.id
-    WHERE c.execution = e.id AND c.state = 'started'
+    UPDATE llm_interaction c SET
+        state = 'interrupted', finished_at = clock_timestamp(),
+        (input_tokens, output_tokens, thinking_tokens, cached_tokens, cost_usd) = (SELECT 0, 0, 0, 0, 0 WHERE open.unsent)
+    FROM run, open WHERE c.id = open.id AND c.state = 'started'
 ), tool_calls AS (
     UPDATE mcp_interaction c SET state = 'interrupted', finished_at = clock_timestamp()
     FROM run JOIN stage s ON s.investigation = run.id JOIN execution e ON e.stage = s.id

@@ -35,6 +35,17 @@ events AS (
     WHERE t.status = 'streaming' OR excluded.status <> 'streaming'
 )
 
+-- Whether call `c` waits for its turn under a limit of its provider, and no try of it was sent before. Such a call has
+-- used nothing, and is not counted.
+-- name: _unsent
+(
+    SELECT coalesce(
+        bool_or(w.status = 'streaming' AND w.metadata->>'reason' = 'ProviderLimit')
+            AND NOT bool_or(w.metadata->>'reason' = 'Retrying'), false
+    )
+    FROM timeline_event w WHERE w.investigation = $1 AND w.model_call = c.id
+)
+
 -- name: write_events
 WITH {_fence}, {_run}, {_events}
 SELECT true AS found FROM run
@@ -93,11 +104,13 @@ SELECT EXISTS (SELECT FROM stage WHERE id = $12) AS found FROM run
 -- stay `started`: whether they are made again is the engine's to decide.
 -- name: begin_execution
 WITH {_fence}, interrupted AS (
-    UPDATE llm_interaction c SET state = 'interrupted', finished_at = now()
+    UPDATE llm_interaction c SET
+        state = 'interrupted', finished_at = now(),
+        (input_tokens, output_tokens, thinking_tokens, cached_tokens, cost_usd) = (SELECT 0, 0, 0, 0, 0 WHERE {_unsent})
     FROM fence WHERE c.execution = $12 AND c.state = 'started'
-    RETURNING c.id
+    RETURNING c.input_tokens
 ), tally AS MATERIALIZED (
-    SELECT count(*) AS calls FROM interrupted
+    SELECT count(*) FILTER (WHERE input_tokens IS NULL) AS calls FROM interrupted
 ), run AS (
     UPDATE investigation i SET
         revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
@@ -130,21 +143,28 @@ SELECT seq, role, content, tool_calls, tool_call_id, tool_name, provider_state F
 SELECT DISTINCT ON (seq) seq, content FROM superseded WHERE execution = $1 ORDER BY seq, call DESC
 
 -- Tool calls without an answer: those whose latest try was begun and never closed. One with a result was answered, but
--- the model was not told yet.
+-- the model was not told yet; its summary, once it was made, is what people see of it.
 -- name: unanswered
-SELECT * FROM (
-    SELECT DISTINCT ON (message_seq, index) message_seq, index, attempt, state, made, result
+SELECT latest.message_seq, latest.index, latest.attempt, latest.state, latest.made, latest.result, (
+    SELECT t.content FROM timeline_event t
+    WHERE t.investigation = $2 AND t.tool_call = latest.id AND t.type = 'mcp_tool_summary' AND t.status = 'completed'
+    ORDER BY t.seq DESC LIMIT 1
+) AS summary
+FROM (
+    SELECT DISTINCT ON (message_seq, index) id, message_seq, index, attempt, state, made, result
     FROM mcp_interaction WHERE execution = $1 ORDER BY message_seq, index, attempt DESC
-) latest WHERE state = 'started'
+) latest WHERE latest.state = 'started'
 
 -- What the execution left open (an iteration ran out of time in the middle of a call) is closed with it.
 -- name: finish_execution
 WITH {_fence}, interrupted AS (
-    UPDATE llm_interaction c SET state = 'interrupted', finished_at = now()
+    UPDATE llm_interaction c SET
+        state = 'interrupted', finished_at = now(),
+        (input_tokens, output_tokens, thinking_tokens, cached_tokens, cost_usd) = (SELECT 0, 0, 0, 0, 0 WHERE {_unsent})
     FROM fence WHERE c.execution = $12 AND c.state = 'started'
-    RETURNING c.id
+    RETURNING c.input_tokens
 ), tally AS MATERIALIZED (
-    SELECT count(*) AS calls FROM interrupted
+    SELECT count(*) FILTER (WHERE input_tokens IS NULL) AS calls FROM interrupted
 ), given_up AS (
     UPDATE mcp_interaction c SET state = 'interrupted', finished_at = now()
     FROM fence WHERE c.execution = $12 AND c.state = 'started'

@@ -1,0 +1,68 @@
+"""What is so of a run, as conditions: the same in the status of its object and in the HTTP API.
+
+A condition is made of the record alone. When it last changed, and for which generation of an object, is known to who
+keeps an object's status.
+"""
+
+import re
+from collections.abc import Iterator
+
+from tarsy.record.run import DesiredState, InvestigationRecord, State
+from tarsy.resources.meta import Condition, ConditionStatus
+from tarsy.resources.v1alpha1.common import ConditionType
+from tarsy.resources.v1alpha1.investigation import Phase
+
+_GOES_ON = "The investigation has not ended."
+
+
+def phase(record: InvestigationRecord) -> Phase:
+    """The phase for people's eyes."""
+    match record.state:
+        case State.PENDING:
+            return "Queued"
+        case State.RUNNING:
+            return "Concluding" if record.desired_state is DesiredState.CONCLUDED else "Running"
+        case State.COMPLETED:
+            return "Succeeded"
+        case State.FAILED:
+            return "Failed"
+        case State.CANCELLED:
+            return "Cancelled"
+        case State.TIMED_OUT:
+            return "TimedOut"
+
+
+def conditions(record: InvestigationRecord) -> Iterator[Condition]:
+    """The conditions of an accepted investigation."""
+    outcome = record.outcome
+    failure = outcome.failure if outcome else None
+    yield made(ConditionType.ACCEPTED, "True", "Planned", f"Chain {record.chain} is resolved and frozen.")
+    if not record.state.finished:
+        yield made(ConditionType.FINISHED, "False", phase(record), _GOES_ON)
+        changed = record.provider_changes[-1] if record.provider_changes else None
+        reason, text = ("ProviderFallback", changed.message) if changed else (phase(record), _GOES_ON)
+        yield made(ConditionType.SUCCEEDED, "Unknown", reason, text)
+    else:
+        reason = failure.reason if failure else phase(record)
+        message = failure.message if failure else f"The investigation has ended: {phase(record)}."
+        yield made(ConditionType.FINISHED, "True", reason, message)
+        succeeded: ConditionStatus = "True" if record.state is State.COMPLETED else "False"
+        yield made(ConditionType.SUCCEEDED, succeeded, reason, message)
+    if record.evidence_missing:
+        missing = ", ".join(record.evidence_missing)
+        text = f"Tool servers were missing: {missing}. What they know is not in the finding."
+        yield made(ConditionType.EVIDENCE_DEGRADED, "True", "ToolServersMissing", text)
+    else:
+        yield made(ConditionType.EVIDENCE_DEGRADED, "False", "AllServersAvailable", "No tool server was missing.")
+    if exceeded := record.budget_exceeded:
+        yield made(ConditionType.BUDGET_EXCEEDED, "True", exceeded.limit.value, exceeded.message)
+    else:
+        text = "No limit of the run's budget was reached."
+        yield made(ConditionType.BUDGET_EXCEEDED, "False", "WithinBudget", text)
+
+
+def made(kind: ConditionType, status: ConditionStatus, reason: str, message: str) -> Condition:
+    """A condition of a run."""
+    # A reason that the API would refuse must not cost the whole status.
+    word = re.sub(r"[^A-Za-z0-9_]", "", reason)[:64]
+    return Condition(type=kind, status=status, reason=word if word[:1].isalpha() else "Unknown", message=message)

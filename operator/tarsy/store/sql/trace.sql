@@ -1,0 +1,99 @@
+-- The trace: what an investigation, or an answer to a question about it, asked of models and tools.
+
+-- The run of that name in the namespace as it is now ($3 its uid): the latest, or $4.
+-- name: locate
+SELECT id FROM investigation
+WHERE namespace = $1 AND name = $2 AND namespace_uid = $3 AND parent IS NULL AND ($4::uuid IS NULL OR id = $4)
+ORDER BY accepted_at DESC LIMIT 1
+
+-- name: given
+SELECT alert_data, runbook, author->>'username' AS author FROM investigation_input WHERE investigation = $1
+
+-- The answers after place $2, with what was asked.
+-- name: answers
+SELECT i.id, i.name, i.place, n.alert_data AS question, n.author->>'username' AS author, i.state, i.desired_state,
+    i.revision, i.accepted_at, i.started_at, i.finished_at, i.final_analysis AS answer, i.input_tokens,
+    i.output_tokens, i.thinking_tokens, i.cached_tokens, i.usage_complete, i.cost_usd, i.cost_complete,
+    i.failure_reason, i.failure_message
+FROM investigation i JOIN investigation_input n ON n.investigation = i.id
+WHERE i.parent = $1 AND i.place > $2 ORDER BY i.place LIMIT $3
+
+-- The latest answer to a question of that name.
+-- name: answer_named
+SELECT id FROM investigation WHERE parent = $1 AND name = $2 ORDER BY place DESC LIMIT 1
+
+-- name: unanswered
+SELECT EXISTS (SELECT FROM investigation WHERE parent = $1 AND state IN ('pending', 'running')) AS found
+
+-- Every agent of a run with its stage; a stage whose agents have not begun is there once, without one.
+-- name: agents
+SELECT s.id AS stage, s.index AS stage_index, s.name AS stage_name, s.kind, s.state AS stage_state,
+    s.started_at AS stage_started_at, s.finished_at AS stage_finished_at, s.expected_agents, s.parallel,
+    s.success_policy, s.failure_reason AS stage_failure_reason, s.failure_message AS stage_failure_message,
+    e.id, e.index, e.agent, e.display_name, e.strategy, e.provider, e.model, e.state, e.started_at, e.finished_at,
+    e.failure_reason, e.failure_message, m.*, t.*
+FROM stage s LEFT JOIN execution e ON e.stage = s.id
+LEFT JOIN LATERAL (
+    SELECT count(*) AS model_calls, coalesce(sum(c.input_tokens), 0)::bigint AS input_tokens,
+        coalesce(sum(c.output_tokens), 0)::bigint AS output_tokens,
+        coalesce(sum(c.thinking_tokens), 0)::bigint AS thinking_tokens,
+        coalesce(sum(c.cached_tokens), 0)::bigint AS cached_tokens,
+        coalesce(bool_and(c.input_tokens IS NOT NULL OR unused.so), true) AS usage_complete,
+        sum(c.cost_usd) AS cost_usd, coalesce(bool_and(c.cost_usd IS NOT NULL OR unused.so), true) AS cost_complete
+    FROM llm_interaction c, LATERAL (SELECT c.state = 'failed' AND c.estimated_tokens = 0 AS so) unused
+    WHERE c.execution = e.id
+) m ON true
+LEFT JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE c.made) AS tool_calls FROM mcp_interaction c WHERE c.execution = e.id
+) t ON true
+WHERE s.investigation = $1 ORDER BY s.index, e.index
+
+-- name: _calls
+SELECT c.id, c.execution, c.started_at, c.finished_at, c.duration_ms, c.state, 'model' AS what, c.number, c.kind,
+    c.provider, c.model, c.strategy, c.input_tokens, c.output_tokens, c.thinking_tokens, c.cached_tokens, c.cost_usd,
+    c.failure_reason, c.failure_message, NULL::text AS server, NULL::text AS tool, NULL::integer AS message_seq,
+    NULL::integer AS index, NULL::integer AS attempt, NULL::boolean AS made, NULL::uuid AS repeated_of,
+    NULL::text AS refused, NULL::text AS access, NULL::text AS idempotency_key
+FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
+WHERE s.investigation = $1
+UNION ALL
+SELECT c.id, c.execution, c.started_at, c.finished_at, c.duration_ms, c.state, 'tool', NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, c.server, c.tool, c.message_seq, c.index, c.attempt, c.made,
+    c.repeated_of, c.refused, c.access, c.idempotency_key
+FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
+WHERE s.investigation = $1
+
+-- name: calls
+SELECT * FROM ({_calls}) c WHERE $2::timestamptz IS NULL OR (c.started_at, c.id) > ($2, $3::uuid)
+ORDER BY c.started_at, c.id LIMIT $4
+
+-- The run that a call belongs to must be the one that is asked for, or an answer to a question about it.
+-- name: model_call
+SELECT c.*, s.name AS stage_name, e.display_name AS agent_name, i.name AS run_name, i.parent, i.id AS run,
+    a.content AS answer, a.tool_calls AS answer_calls, d.definitions
+FROM llm_interaction c JOIN execution e ON e.id = c.execution JOIN stage s ON s.id = e.stage
+JOIN investigation i ON i.id = s.investigation
+LEFT JOIN message a ON a.execution = c.execution AND a.seq = c.message_seq
+LEFT JOIN tool_set d ON d.hash = c.tool_set
+WHERE c.id = $2 AND (i.id = $1 OR i.parent = $1)
+
+-- What a call said that is no message of the conversation: the summary of a result.
+-- name: told
+SELECT content FROM timeline_event
+WHERE investigation = $1 AND model_call = $2 AND type = 'mcp_tool_summary' ORDER BY seq DESC LIMIT 1
+
+-- name: tool_call
+SELECT c.*, s.name AS stage_name, e.display_name AS agent_name, i.name AS run_name, i.parent, i.id AS run,
+    ARRAY(
+        SELECT t.id FROM mcp_interaction t
+        WHERE t.execution = c.execution AND t.message_seq = c.message_seq AND t.index = c.index ORDER BY t.attempt
+    ) AS tries
+FROM mcp_interaction c JOIN execution e ON e.id = c.execution JOIN stage s ON s.id = e.stage
+JOIN investigation i ON i.id = s.investigation
+WHERE c.id = $2 AND (i.id = $1 OR i.parent = $1)
+
+-- Workers that are alive, and what they hold.
+-- name: workers
+SELECT w.id, w.host, w.started_at, w.expires_at, w.schema_version,
+    (SELECT count(*) FROM lease l WHERE l.worker = w.id) AS runs
+FROM worker w WHERE w.expires_at > now() ORDER BY w.host, w.id LIMIT $1
