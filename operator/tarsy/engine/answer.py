@@ -160,6 +160,8 @@ class _Reception:
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._text_repeats, self._thinking_repeats = Repetition(), Repetition()
+        self._shown_text: UUID | None = None
+        self._shown_thinking: UUID | None = None
 
     async def collect(self, chunks: AsyncGenerator[Chunk, None], limit: asyncio.Timeout) -> None:
         """Takes all chunks, or those before the text repeats itself."""
@@ -213,6 +215,9 @@ class _Reception:
 
     def close(self) -> None:
         """Puts together what has come."""
+        for event in (self._shown_text, self._shown_thinking):
+            if event is not None:
+                self._world.live.ended(event)
         self._answer.text = self._answer.text or "".join(self._text)
         self._answer.thinking = self._answer.thinking or "".join(self._thinking)
 
@@ -223,13 +228,21 @@ class _Reception:
             case TextChunk(text):
                 if not self._text and not answer.hidden:
                     event = response_event(self._conversation, self._call, "", EventStatus.STREAMING)
+                    self._shown_text = event.id
+                    self._world.live.began(event.id, self._text)
                 self._text.append(clean(text))
+                if self._shown_text is not None:
+                    self._world.live.grew(self._shown_text)
                 if (length := self._text_repeats.add(self._text[-1])) is not None:
                     answer.text, answer.repeats = first_only(self._text, length), True
             case ThinkingChunk(text):
                 if not self._thinking and not answer.silent:
                     event = thinking_event(self._conversation, self._call, "", EventStatus.STREAMING)
+                    self._shown_thinking = event.id
+                    self._world.live.began(event.id, self._thinking)
                 self._thinking.append(clean(text))
+                if self._shown_thinking is not None:
+                    self._world.live.grew(self._shown_thinking)
                 if (length := self._thinking_repeats.add(self._thinking[-1])) is not None:
                     answer.thinking, answer.repeats = first_only(self._thinking, length), True
             case ToolCallChunk(call):

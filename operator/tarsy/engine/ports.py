@@ -34,7 +34,7 @@ from tarsy.record.run import (
 )
 from tarsy.record.timeline import Event, TimelineEvent
 
-__all__ = ["Control", "LeaseLost", "Models", "Recorder", "ToolOutcome", "Toolbox", "Toolboxes", "World"]
+__all__ = ["Control", "LeaseLost", "Live", "Models", "Recorder", "ToolOutcome", "Toolbox", "Toolboxes", "World"]
 
 
 class Recorder(Protocol):
@@ -195,11 +195,40 @@ class Control(Protocol):
         ...
 
 
+class Live(Protocol):
+    """Who reads along while a model speaks. Told of a text's pieces as they are; never raises, never waits."""
+
+    def began(self, event: UUID, pieces: Sequence[str]) -> None:
+        """The text of a streaming event begins; `pieces` grows, and is all of it at any time."""
+        ...
+
+    def grew(self, event: UUID) -> None:
+        """More of it has come."""
+        ...
+
+    def ended(self, event: UUID) -> None:
+        """All of it has come, or what there will be."""
+        ...
+
+
+class Nobody:
+    """Nobody reads along."""
+
+    def began(self, event: UUID, pieces: Sequence[str]) -> None:
+        """Nothing to do."""
+
+    def grew(self, event: UUID) -> None:
+        """Nothing to do."""
+
+    def ended(self, event: UUID) -> None:
+        """Nothing to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """All ports of one run, and what its agents share: the meter of its budget, and the guard against loops.
 
-    `mask` takes secrets out of what its models say, before it is recorded.
+    `mask` takes secrets out of what its models say, before it is recorded; `live` is told while they say it.
     """
 
     recorder: Recorder
@@ -209,6 +238,7 @@ class World:
     meter: Meter = field(default_factory=Meter)
     guard: Guard = field(default_factory=Guard)
     mask: Mask = str
+    live: Live = field(default_factory=Nobody)
 
     @property
     def concluding(self) -> bool:

@@ -1,9 +1,10 @@
 """Results of tools that are too long for a conversation: the model is told a summary, made by a model call of its own.
 
-The result itself is on record before anybody is asked (seed 004, "Tool Result Summarization"): an attempt that resumes
-between the two asks for the summary again, never the tool, and what a finding quotes is looked for in the result, not
-in the summary. Where there is no summary, for whatever reason, the model gets the beginning and the end of the result
-and is told why (fail open, DESIGN section 6: the reference gives it the whole, which the next call then fails on).
+The result itself is on record before anybody is asked (seed 004, "Tool Result Summarization"), the summary before the
+model is told: an attempt that resumes asks again for what is not there, and what a finding quotes is looked for in the
+result, not in the summary. Where there is no summary, for whatever reason, the model gets the beginning and the end of
+the result and is told why (fail open, DESIGN section 6: the reference gives it the whole, which the next call then
+fails on).
 """
 
 import time
@@ -54,6 +55,10 @@ class LongResult:
     text: str
     setting: SummarizationPlan
 
+    def summarized(self, summary: str) -> str:
+        """The summary, with how long the result is."""
+        return summary_told(summary, tokens(self.text))
+
     def shortened(self, why: str) -> str:
         """The result without its middle, with why it is not summarized."""
         told = within(self.text, self.setting.threshold_tokens * BYTES_PER_TOKEN, "the whole is on record")
@@ -71,7 +76,7 @@ async def told_of(conversation: Conversation, long: LongResult, world: World, wa
         if not why:
             summary, why = await _Summary(conversation, long, provider, world).ask(watch)
             if summary:
-                return summary_told(summary, tokens(long.text))
+                return long.summarized(summary)
     return long.shortened(why)
 
 

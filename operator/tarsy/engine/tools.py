@@ -2,9 +2,10 @@
 
 Calls of tools that are known to only read run side by side; any other call waits for all before it, and all after it
 wait for it. Before the server hears of a call, the record says so (c); its result and the message the model will see
-are one transaction (d). Of a result that is too long a summary is made between the two: it is put on record first, and
-whoever resumes goes on from there. A call that a dead attempt left open was perhaps made: it is made again only when
-its tool is trusted to be repeatable, else the model is told that its outcome is unknown (DESIGN section 5, "Resume").
+are one transaction (d). Of a result that is too long a summary is made between the two: the result is put on record
+first, then its summary, and whoever resumes goes on from there. A call that a dead attempt left open was perhaps made:
+it is made again only when its tool is trusted to be repeatable, else the model is told that its outcome is unknown
+(DESIGN section 5, "Resume").
 """
 
 import asyncio
@@ -82,7 +83,7 @@ async def _answer_tool_call(
     attempt = 0
     if left is not None and left.result is not None:
         call = tool_call_id(conversation.execution, turn.message_seq, turn.index, left.attempt)
-        await _tell_long(conversation, turn, call, ToolOutcome(left.result), toolbox, world, watch, tell)
+        await _tell_long(conversation, turn, call, ToolOutcome(left.result), toolbox, world, watch, tell, left.summary)
         world.guard.answered(conversation.execution, turn.message_seq, turn.index, repeated=False)
         return
     if left is not None:
@@ -165,13 +166,15 @@ async def _tell_long(
     world: World,
     watch: Stopwatch,
     tell: Tell,
+    summary: str | None = None,
 ) -> None:
-    """Tells the model of a result that is on record, and too long for it."""
+    """Tells the model of a result that is on record, and too long for it; so may its `summary` be."""
     setting = too_long(conversation.agent, toolbox.split(turn.call.name)[0], outcome.content)
     told = outcome
     if setting is not None:
         long = LongResult(turn, call, outcome.content, setting)
-        told = replace(outcome, content=await told_of(conversation, long, world, watch))
+        text = await told_of(conversation, long, world, watch) if summary is None else long.summarized(summary)
+        told = replace(outcome, content=text)
     await _close(conversation, turn, call, outcome, told, 0, world, tell, [])
 
 

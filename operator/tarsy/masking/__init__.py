@@ -34,6 +34,7 @@ certificate_authority_data, email, ssh_key), kubernetes (basic, kubernetes_secre
 from tarsy.masking.errors import InvalidPattern, MaskingError, MaskingFailed
 from tarsy.masking.masker import CustomPattern, Masker, build_masker
 from tarsy.masking.maskers import Fault, Maskers, faults
+from tarsy.masking.unfolding import Unfolding
 from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 
 
@@ -52,6 +53,7 @@ __all__ = [
     "Maskers",
     "MaskingError",
     "MaskingFailed",
+    "Unfolding",
     "build_masker",
     "default_masker",
     "faults",

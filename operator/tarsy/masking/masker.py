@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from tarsy.masking.catalogue import GROUPS, PATTERNS, STRUCTURAL, Pattern
 from tarsy.masking.engine import FirstLook, Regex, compile_custom
@@ -21,6 +22,7 @@ from tarsy.masking.text import decode, encode
 
 _REFERENCE = re.compile(r"\\(?:g<(\w+)>|(\d)|(\\))|\\")
 _TAG = re.compile(rb"\[MASKED_[A-Z0-9_]+\]")
+_DATA = re.compile(rb"""\b(?:data|stringData)\\*["']?\s*:""")
 _CHUNK = 4_096
 _MANY_SECRETS = 4_000
 _SOME = 64  # pieces of one chunk from which on it is worth counting
@@ -56,6 +58,17 @@ class _Custom:
     name: str
     regex: Regex
     replacement: tuple[bytes | int, ...]
+
+
+class Reach(Enum):
+    """How much of a text is needed to know what is secret in it, as far as a look at its beginning tells."""
+
+    NONE = auto()
+    """Nothing may be."""
+    LINE = auto()
+    """Something in its lines, each by itself."""
+    BEYOND = auto()
+    """All of it, and what follows."""
 
 
 class _Crowd:
@@ -127,7 +140,22 @@ class Masker:
         triggers = [*self._across.triggers, *self._within.triggers]
         self._look = FirstLook([*triggers, *([TRIGGER] if structural else [])])
         self._structural = len(triggers)
+        self._hides_data = structural
         self._customs = customs
+
+    def reach(self, text: str) -> Reach:
+        """How much of a text that begins with this must be known before any of its words can be shown.
+
+        Raises:
+            MaskingFailed: See there.
+        """
+        if self._customs:
+            return Reach.BEYOND
+        encoded, _ = encode(text)
+        there = self._look.among(encoded)
+        if (there and there[0] < len(self._across.triggers)) or (self._hides_data and _DATA.search(encoded)):
+            return Reach.BEYOND
+        return Reach.LINE if there else Reach.NONE
 
     def mask(self, text: str) -> str:
         """The text with every secret that was found replaced by its tag.

@@ -12,7 +12,8 @@ from threading import Lock
 from typing import Literal, Protocol
 
 from tarsy.masking.errors import InvalidPattern
-from tarsy.masking.masker import CustomPattern, build_masker
+from tarsy.masking.masker import CustomPattern, Masker, build_masker
+from tarsy.masking.unfolding import Unfolding
 
 _MOST = 64
 
@@ -59,7 +60,7 @@ class Maskers:
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._kept: OrderedDict[object, Callable[[str], str]] = OrderedDict()
+        self._kept: OrderedDict[object, Masker] = OrderedDict()
         self._lock = Lock()
 
     def of(self, setting: Setting) -> Callable[[str], str]:
@@ -68,13 +69,25 @@ class Maskers:
         Raises:
             InvalidPattern: The setting names what is not there, or has a pattern that cannot be used.
         """
+        masker = self._masker(setting)
+        return masker.mask if masker else _as_it_is
+
+    def unfolding(self, setting: Setting) -> Unfolding:
+        """What masks one text as the setting says while it comes.
+
+        Raises:
+            InvalidPattern: See `of`.
+        """
+        return Unfolding(self._masker(setting))
+
+    def _masker(self, setting: Setting) -> Masker | None:
         if not setting.enabled:
-            return _as_it_is
+            return None
         custom = _custom(setting)
         key = (tuple(setting.groups), tuple(setting.patterns), custom)
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = build_masker(setting.groups, setting.patterns, custom).mask
+                self._kept[key] = build_masker(setting.groups, setting.patterns, custom)
             self._kept.move_to_end(key)
             if len(self._kept) > self._most:
                 self._kept.popitem(last=False)

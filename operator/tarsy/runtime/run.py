@@ -15,24 +15,28 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from uuid import UUID
 
 import asyncpg
 
 from tarsy.engine.chat import Chat, answer
 from tarsy.engine.investigation import Investigation, investigate
-from tarsy.engine.masking import Mask
-from tarsy.engine.ports import LeaseLost, Models, Toolboxes, World
+from tarsy.engine.ports import LeaseLost, Live, Models, Nobody, Toolboxes, World
 from tarsy.masking import InvalidPattern, Maskers
+from tarsy.observe.counters import Counters
 from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.record.run import Failure, RunOutcome, State
 from tarsy.runtime.boundaries import BoundaryWriter
 from tarsy.runtime.control import RunControl
+from tarsy.runtime.live import Shown
 from tarsy.runtime.turnstile import RunModels, SharedModels, Turnstiles
 from tarsy.store.claims import ClaimedRun
 from tarsy.store.errors import StoreError
 from tarsy.store.questions import Questions
 from tarsy.store.runs import Runs
 from tarsy.store.wakeups import Notify
+from tarsy.stream.deltas import Deltas
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +47,8 @@ class Runner:
     Args:
         grace_seconds: how long after the deadline the end of a run is tried to be written while Postgres is away.
         turnstiles: keep the limits of providers; None: there are none.
+        deltas: tells what models say while they say it; None: nobody is told.
+        counters: what is counted for people to see.
     """
 
     def __init__(
@@ -55,6 +61,8 @@ class Runner:
         *,
         grace_seconds: float = 300.0,
         turnstiles: Turnstiles | None = None,
+        deltas: Deltas | None = None,
+        counters: Counters | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._pool = pool
@@ -65,6 +73,8 @@ class Runner:
         self._notify = notify
         self._grace = grace_seconds
         self._turnstiles = turnstiles
+        self._deltas = deltas
+        self._counters = counters
         self._clock = clock
         self._maskers = Maskers()
 
@@ -84,7 +94,7 @@ class Runner:
     async def _outcome(self, claimed: ClaimedRun, control: RunControl, deadline: float) -> RunOutcome | None:
         """How the run ended; None when that is not for this attempt to say."""
         if control.cancelled:
-            return _cancelled()
+            return _cancelled(claimed)
         try:
             async with asyncio.timeout(deadline - self._clock()) as limit:
                 return await self._investigate(claimed, control, deadline)
@@ -97,7 +107,7 @@ class Runner:
             if task is None or not (control.lost or control.cancelled):
                 raise
             task.uncancel()
-            return None if control.lost else _cancelled()
+            return None if control.lost else _cancelled(claimed)
 
     async def _investigate(self, claimed: ClaimedRun, control: RunControl, deadline: float) -> RunOutcome:
         def remaining() -> float:
@@ -110,11 +120,17 @@ class Runner:
             control,
             remaining=remaining,
             notify=self._notify,
+            counters=self._counters,
         )
         models: Models = self._models
         if self._turnstiles is not None:
             models = RunModels(self._models, self._turnstiles.of(claimed.id, claimed.attempt, remaining))
-        world = World(recorder, models, self._toolboxes, control, mask=self._mask(claimed.plan))
+        masking = self._masking(claimed.plan)
+        with self._live(claimed.id, masking) as live:
+            world = World(recorder, models, self._toolboxes, control, mask=self._maskers.of(masking), live=live)
+            return await self._in_world(claimed, world)
+
+    async def _in_world(self, claimed: ClaimedRun, world: World) -> RunOutcome:
         try:
             # A task of its own, ended with this one: a task group counts what its children's errors cancel as a
             # cancellation of the task it is in, and here only a real one may count.
@@ -131,13 +147,21 @@ class Runner:
             log.exception("run of %s/%s failed", claimed.namespace, claimed.name)
             return _internal_error(error)
 
-    def _mask(self, plan: Plan) -> Mask:
-        """What takes secrets out of what the models of a run say; compiled once for each setting (tens of ms)."""
+    def _masking(self, plan: Plan) -> MaskingPlan:
+        """What says how secrets are taken out of what the models of a run say."""
+        setting = plan.model_output_masking or MaskingPlan()
         try:
-            return self._maskers.of(plan.model_output_masking or MaskingPlan())
+            self._maskers.of(setting)  # compiled once for each setting (tens of ms)
         except InvalidPattern as error:
             log.warning("the namespace's modelOutputMasking cannot be used: %s", error.sentence)
-            return self._maskers.of(MaskingPlan())
+            return MaskingPlan()
+        return setting
+
+    def _live(self, run: UUID, masking: MaskingPlan) -> AbstractContextManager[Live]:
+        """Who reads along with a run."""
+        if self._deltas is None:
+            return nullcontext(Nobody())
+        return self._deltas.of(run, lambda: Shown(self._maskers.unfolding(masking)))
 
     async def _run(self, claimed: ClaimedRun, world: World) -> RunOutcome:
         if claimed.parent is None:
@@ -170,14 +194,17 @@ def _first_leaf(raised: BaseException) -> BaseException:
     return leaves[0]
 
 
-def _cancelled() -> RunOutcome:
-    return RunOutcome(state=State.CANCELLED, failure=Failure("Cancelled", "The investigation was cancelled."), cut=True)
+def _cancelled(claimed: ClaimedRun) -> RunOutcome:
+    what = "investigation" if claimed.parent is None else "answer"
+    return RunOutcome(state=State.CANCELLED, failure=Failure("Cancelled", f"The {what} was cancelled."), cut=True)
 
 
 def _timed_out(claimed: ClaimedRun) -> RunOutcome:
-    seconds = claimed.plan.limits.investigation_seconds
-    message = f"The investigation took longer than its limit of {seconds:g} s (timeouts.investigationSeconds)."
-    return RunOutcome(state=State.TIMED_OUT, failure=Failure("InvestigationTimeout", message), cut=True)
+    reason, what, limit = "InvestigationTimeout", "investigation", "timeouts.investigationSeconds"
+    if claimed.parent is not None:
+        reason, what, limit = "AnswerTimeout", "answer", f"chat.timeoutSeconds of the Chain, else {limit}"
+    message = f"The {what} took longer than its limit of {claimed.plan.limits.investigation_seconds:g} s ({limit})."
+    return RunOutcome(state=State.TIMED_OUT, failure=Failure(reason, message), cut=True)
 
 
 def _internal_error(error: BaseException) -> RunOutcome:

@@ -7,7 +7,7 @@ what was sent meanwhile is gone.
 
 import asyncio
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -76,6 +76,7 @@ class Listener:
         self._check = check_seconds
         self._longest_delay = longest_delay_seconds
         self._subscriptions: set[Subscription] = set()
+        self._hearers: dict[str, list[Callable[[str], None]]] = {}
 
     @contextmanager
     def subscribe(self, channel: str, payload: str | None = None) -> Iterator[Subscription]:
@@ -85,14 +86,33 @@ class Listener:
             channel: one of the listener's.
             payload: only wake-ups with this one; None for all of the channel.
         """
-        if channel not in self._channels:
-            raise ValueError(f"This listener does not listen to {channel!r}, only to {', '.join(self._channels)}.")
+        self._check_channel(channel)
         subscription = Subscription(channel, payload, self._poll)
         self._subscriptions.add(subscription)
         try:
             yield subscription
         finally:
             self._subscriptions.discard(subscription)
+
+    @contextmanager
+    def hear(self, channel: str, told: Callable[[str], None]) -> Iterator[None]:
+        """Hands each payload of a channel to `told` for the length of the block; what is lost is not told.
+
+        Args:
+            channel: one of the listener's.
+            told: must neither block nor raise.
+        """
+        self._check_channel(channel)
+        hearers = self._hearers.setdefault(channel, [])
+        hearers.append(told)
+        try:
+            yield
+        finally:
+            hearers.remove(told)
+
+    def _check_channel(self, channel: str) -> None:
+        if channel not in self._channels:
+            raise ValueError(f"This listener does not listen to {channel!r}, only to {', '.join(self._channels)}.")
 
     async def run(self) -> None:
         """Listens, and connects again whenever the connection is lost, until it is cancelled."""
@@ -137,5 +157,7 @@ class Listener:
                 return
 
     def _received(self, _connection: Any, _pid: int, channel: str, payload: str) -> None:
+        for told in self._hearers.get(channel, ()):
+            told(payload)
         for subscription in self._subscriptions:
             subscription.offer(channel, payload)

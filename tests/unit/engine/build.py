@@ -8,7 +8,7 @@ from uuid import UUID
 
 from tarsy.engine.investigation import Investigation, investigate
 from tarsy.engine.masking import Mask
-from tarsy.engine.ports import World
+from tarsy.engine.ports import Live, Nobody, World
 from tarsy.llm.protocol import GenerateRequest, LLMClient, ModelError
 from tarsy.llm.scripted import Answer, ScriptedClient
 from tarsy.plan.model import (
@@ -272,13 +272,14 @@ class Scene:
     control: FakeControl = field(default_factory=FakeControl)
     record: Record = field(default_factory=Record)
     mask: Mask = str
+    live: Live = field(default_factory=Nobody)
     recorder: MemoryRecorder = field(init=False)
 
     def __post_init__(self) -> None:
         self.recorder = MemoryRecorder(self.record)
 
     async def run(self, of: Plan, *, alert: str = "pod checkout-7d", runbook: str = "# Look") -> RunOutcome:
-        world = World(self.recorder, self.models, self.toolboxes, self.control, mask=self.mask)
+        world = World(self.recorder, self.models, self.toolboxes, self.control, mask=self.mask, live=self.live)
         return await investigate(Investigation(RUN, of, alert, runbook), world)
 
     def resume(self, *, die_at: int | None = None, before: bool = True) -> None:

@@ -32,7 +32,7 @@ from tarsy.record.run import (
     ToolCallResult,
     ToolCallStart,
 )
-from tarsy.record.timeline import Event, EventStatus, TimelineEvent
+from tarsy.record.timeline import Event, EventStatus, EventType, TimelineEvent
 
 BEGAN = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 """When every execution began: a Friday."""
@@ -192,7 +192,9 @@ class MemoryRecorder:
             loop=row.loop,
             model_calls=max((c.start.number + 1 for c in self._calls_of(execution.id)), default=0),
             unanswered=tuple(
-                ToolCallRecord(*place, tool.start.attempt, tool.state, tool.start.made, tool.answered)
+                ToolCallRecord(
+                    *place, tool.start.attempt, tool.state, tool.start.made, tool.answered, self._summary(tool.start.id)
+                )
                 for place, tool in sorted(latest.items())
                 if tool.state is InteractionState.STARTED
             ),
@@ -368,6 +370,10 @@ class MemoryRecorder:
 
     def _calls_of(self, execution: UUID) -> list[ModelCallRow]:
         return [c for c in self.record.model_calls.values() if c.start.execution == execution]
+
+    def _summary(self, call: UUID) -> str | None:
+        made = (e for e in self.record.events.values() if e.tool_call == call and e.status is EventStatus.COMPLETED)
+        return next((e.content for e in made if e.type is EventType.MCP_TOOL_SUMMARY), None)
 
     def _events(self, events: Sequence[Event]) -> None:
         for event in events:

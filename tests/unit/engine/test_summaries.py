@@ -406,7 +406,9 @@ async def test_the_run_has_the_steps_the_sweep_assumes() -> None:
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("step", range(STEPS))
-async def test_death_at_any_step_asks_for_the_summary_again_and_never_for_the_result(step: int, before: bool) -> None:
+async def test_death_at_any_step_repeats_neither_the_call_nor_a_summary_that_is_on_record(
+    step: int, before: bool
+) -> None:
     whole = swept(by_turn(SWEEP))
     await whole.run(run_of())
     s = swept(by_turn(SWEEP))
@@ -427,8 +429,8 @@ async def test_death_at_any_step_asks_for_the_summary_again_and_never_for_the_re
         assert len(s.toolboxes.called) == 1
     numbers = [r.start.number for r in s.record.model_calls.values()]
     assert sorted(numbers) == list(range(len(numbers)))
-    assert sum(r.state is InteractionState.COMPLETED for r in s.record.model_calls.values() if r.start.request) >= (
-        0 if unknown else 1
-    )
+    summaries = [r.state for r in s.record.model_calls.values() if r.start.request]
+    assert summaries.count(InteractionState.COMPLETED) == (0 if unknown else 1)
+    assert [e.content for e in events(s) if e.status is EventStatus.COMPLETED] == ([] if unknown else [SUMMARY])
     if not died:
         assert kinds(s) == kinds(whole)

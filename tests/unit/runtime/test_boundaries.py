@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from tarsy.observe.counters import REFUSED_TOOL_CALLS, Counters
 from tarsy.record.run import DesiredState
 from tarsy.runtime.boundaries import BoundaryWriter
 from tarsy.runtime.control import LocalLease, RunControl
@@ -22,6 +23,10 @@ END: dict[str, tuple[Any, ...]] = {
 }
 
 
+def begins(begin: str, refused: str | None = None) -> Any:
+    return SimpleNamespace(id=BEGIN[begin], execution=AGENT, refused=refused)
+
+
 class Book:
     """A writer that writes into a list, and the task of its run."""
 
@@ -31,7 +36,10 @@ class Book:
             monkeypatch.setattr(RunWriter, name, self._writing(name))
         self.control = RunControl(LocalLease(60.0), DesiredState.RUNNING)
         self.control.task = asyncio.create_task(asyncio.Event().wait())  # type: ignore[assignment,arg-type]
-        self.writer = BoundaryWriter(None, OTHER, 1, self.control, remaining=lambda: 1.0, notify=lambda *_: None)
+        self.counters = Counters()
+        self.writer = BoundaryWriter(
+            None, OTHER, 1, self.control, remaining=lambda: 1.0, notify=lambda *_: None, counters=self.counters
+        )
 
     def _writing(self, name: str) -> Any:
         async def write(_: RunWriter, *__: Any) -> None:
@@ -60,18 +68,18 @@ def test_every_step_that_begins_or_ends_outside_is_told_of() -> None:
 async def test_a_draining_run_writes_no_step_as_begun(monkeypatch: pytest.MonkeyPatch, begin: str) -> None:
     book = Book(monkeypatch)
     book.control.drain()
-    step = asyncio.create_task(getattr(book.writer, begin)(SimpleNamespace(id=BEGIN[begin], execution=AGENT)))
+    begun = asyncio.create_task(getattr(book.writer, begin)(begins(begin)))
 
     assert await book.stopped()
-    assert not step.done() and book.written == []
-    step.cancel()
+    assert not begun.done() and book.written == []
+    begun.cancel()
 
 
 @pytest.mark.parametrize("end", END)
 async def test_a_draining_run_is_stopped_once_its_step_is_on_record(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
     book = Book(monkeypatch)
     begin = "model_call_started" if end.startswith("model") else "tool_call_started"
-    await getattr(book.writer, begin)(SimpleNamespace(id=BEGIN[begin], execution=AGENT))
+    await getattr(book.writer, begin)(begins(begin))
     book.control.drain()
     assert not await book.stopped()
 
@@ -89,3 +97,12 @@ async def test_an_execution_that_ends_has_nothing_under_way(monkeypatch: pytest.
     await book.writer.finish_execution(SimpleNamespace(execution=AGENT))  # type: ignore[arg-type]
 
     assert await book.stopped()
+
+
+async def test_tool_calls_that_are_refused_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    book = Book(monkeypatch)
+
+    await book.writer.tool_call_started(begins("tool_call_started"))
+    await book.writer.tool_call_started(begins("tool_call_started", "ReadOnlyPolicy"))
+
+    assert f"\n{REFUSED_TOOL_CALLS} 1\n" in book.counters.text()
