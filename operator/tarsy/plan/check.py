@@ -18,6 +18,7 @@ from tarsy.plan.policy import ToolPolicy, names, stricter
 from tarsy.plan.select import claimants
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.agent import Agent
+from tarsy.resources.v1alpha1.alert_route import AlertRoute
 from tarsy.resources.v1alpha1.chain import Chain
 from tarsy.resources.v1alpha1.common import FallbackEntry, McpSelection, SecretKeyRef
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
@@ -48,6 +49,11 @@ def secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
     found: list[tuple[SecretKeyRef, At]] = []
     if isinstance(obj, LLMProvider) and obj.spec.api_key_secret_ref is not None:
         found.append((obj.spec.api_key_secret_ref, at / "apiKeySecretRef"))
+    if isinstance(obj, AlertRoute) and obj.spec.auth is not None:
+        if obj.spec.auth.basic is not None:
+            found.append((obj.spec.auth.basic.password_secret_ref, at / "auth" / "basic" / "passwordSecretRef"))
+        if obj.spec.auth.hmac is not None:
+            found.append((obj.spec.auth.hmac.secret_ref, at / "auth" / "hmac" / "secretRef"))
     if isinstance(obj, InvestigationDefaults):
         for index, host in enumerate(obj.spec.runbook_hosts):
             if host.token_secret_ref is not None:

@@ -299,10 +299,11 @@ class Plan(_Frozen):
     """A whole run, resolved.
 
     `chat` answers follow-up questions (None: none are taken), each within `chat_seconds` (None: the run's own limit)
-    and `chat_budget`. `objects` are all objects the plan came from, with
-    generations. `namespace_limit` and `chain_limit` bound how many runs of the namespace and of the chain are in
-    progress at once (None: only the installation's own limit). `alert_masking` is for what the run is about and its
-    runbook, `model_output_masking` for what its models say (None: the installation's).
+    and `chat_budget`. `objects` are all objects the plan came from, with generations, `brought` those MCPServers among
+    them that the alert brought itself (who runs it, or asks about it, must be allowed to use them). `namespace_limit`
+    and `chain_limit` bound how many runs of the namespace and of the chain are in progress at once (None: only the
+    installation's own limit). `alert_masking` is for what the run is about and its runbook, `model_output_masking` for
+    what its models say (None: the installation's).
     """
 
     version: Literal[1] = 1
@@ -321,6 +322,7 @@ class Plan(_Frozen):
     namespace_limit: int | None = None
     chain_limit: int | None = None
     objects: tuple[ObjectRef, ...] = ()
+    brought: tuple[ObjectRef, ...] = ()
 
     def to_answer(self) -> "Plan":
         """The plan of the answer to one question about this run; only where `chat` is."""

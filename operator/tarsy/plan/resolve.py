@@ -107,7 +107,8 @@ def explain(
         look.use(defaults)
     look.admitted(chain, namespace, at / "chainRef" / "name" if alert.chain_ref else at / "alertType")
     wish = _wish(alert, at, chain, look)
-    agents = Agents(scope, look, Providers(scope, look, (wish, at / "nativeTools")), _brought(alert, at, scope, look))
+    brought = _brought(alert, at, scope, look)
+    agents = Agents(scope, look, Providers(scope, look, (wish, at / "nativeTools")), brought)
     gathered = _Gathered(look)
     stages = tuple(
         _stage(stage, (scope.at_chain / "stages")[index], f"stages[{index}]", scope, agents, gathered)
@@ -142,6 +143,7 @@ def explain(
         namespace_limit=scope.defaults.max_concurrent,
         chain_limit=scope.chain.max_concurrent,
         objects=look.used,
+        brought=tuple(server.ref for server in brought[0]) if brought else (),
     )
     origins = gathered.origins
     origins |= {f"limits.{name}": field for name, field in origins_of_limits.items()}

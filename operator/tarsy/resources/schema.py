@@ -183,6 +183,10 @@ HEADER_NAME = r"^[A-Za-z0-9!#$%&'*+.^_|~-]+$"
 HEADER_VALUE = r"^[ -~]*$"
 LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+ALERT_LABEL = r"^[A-Za-z0-9_]([-A-Za-z0-9_.:/]*[A-Za-z0-9_])?$"
+JSON_POINTER = r"^(/([^~/]|~[01])*)+$"
+USERNAME = r"^[!-9;-~]+$"
+SHA256 = r"^[0-9a-f]{64}$"
 
 HINTS = {
     NAME: "must be a Kubernetes name: lower-case letters, digits, '-' and '.', with a letter or digit at both ends",
@@ -197,6 +201,10 @@ HINTS = {
     HEADER_VALUE: "must be printable ASCII on one line",
     LABEL_KEY: "must be a label's key",
     LABEL_VALUE: "must be a label's value",
+    ALERT_LABEL: "must be the name of an alert's label: letters, digits, '_', and between them also '-', '.', ':', '/'",
+    JSON_POINTER: "must be a JSON pointer (RFC 6901), such as /alert/name",
+    USERNAME: "must be printable ASCII without spaces and colons",
+    SHA256: "must be 64 hexadecimal digits in lower case",
 }
 
 # As metav1.Time: whole seconds in UTC.

@@ -159,6 +159,8 @@ def test_an_alerts_servers_bind_every_agent_but_not_synthesis_and_summary() -> N
     assert plan.stages[0].synthesis is not None and plan.stages[0].synthesis.servers == ()
     assert plan.executive_summary is not None and plan.executive_summary.servers == ()
     assert "kube" not in {ref.name for ref in plan.objects}
+    assert [(ref.kind, ref.name) for ref in plan.brought] == [("MCPServer", "logs")]
+    assert plan_of(objects, alert()).brought == ()
 
 
 @pytest.mark.parametrize(

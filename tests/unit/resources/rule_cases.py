@@ -8,7 +8,8 @@ from typing import Any
 
 from tarsy.resources.schema import Model, Rule
 from tarsy.resources.v1alpha1 import InvestigationDefaults, MCPServer
-from tarsy.resources.v1alpha1.alert import AlertContent, AlertSpec
+from tarsy.resources.v1alpha1.alert import AlertContent, AlertDataSource, AlertSpec
+from tarsy.resources.v1alpha1.alert_route import RouteAuth
 from tarsy.resources.v1alpha1.chain import Stage
 from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
 from tarsy.resources.v1alpha1.common import AllowedNamespaces, LabelRequirement, LocalRunbook, Runbook
@@ -21,6 +22,9 @@ SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}
 VERTEX = {"type": "vertexai", "model": "m", "vertexai": {"project": "p"}}
 KEYLESS = VERTEX | {"vertexai": {"project": "p", "credentials": "WorkloadIdentity"}}
 HTTP = {"url": "https://tools.example/mcp"}
+RECORD = {"digest": "0" * 64, "sizeBytes": 1}
+BASIC = {"username": "alertmanager", "passwordSecretRef": REF["configMapKeyRef"]}
+AUTHORS = ({"username": "alice", "groups": ["a"]}, {"username": "alice", "groups": ["a", "b"]})
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,20 @@ CASES = [
             "mcpServers": ([{"name": "a"}], [{"name": "a", "tools": ["t"]}]),
             "nativeTools": ({"googleSearch": True}, {"googleSearch": False}),
             "incidentKey": ("a", "b"),
+            "severity": ("Critical", "Info"),
+            "budget": ({"tokens": 1000}, {"tokens": 1001}),
+            "author": AUTHORS,
         },
+    ),
+    Case(AlertDataSource, "has(self.configMapKeyRef)", REF, {}, id="neither"),
+    Case(AlertDataSource, "has(self.configMapKeyRef)", {"record": RECORD}, REF | {"record": RECORD}, id="both"),
+    Case(RouteAuth, "has(self.basic)", {"hmac": {"secretRef": REF["configMapKeyRef"]}}, {}, id="neither"),
+    Case(
+        RouteAuth,
+        "has(self.basic)",
+        {"basic": BASIC},
+        {"basic": BASIC, "hmac": {"secretRef": REF["configMapKeyRef"]}},
+        id="both",
     ),
     Case(InvestigationSpec, "has(self.alertRef) != ", {"alertRef": {"name": "a"}}, {}, id="neither"),
     Case(
@@ -122,12 +139,13 @@ CASES = [
             "chainRef": ({"name": "a"}, {"name": "b"}),
             "retryOf": ({"name": "a"}, {"name": "b"}),
             "budget": ({"tokens": 1000}, {"tokens": 1001}),
+            "author": AUTHORS,
         },
     ),
     *changes(
         ChatMessageSpec,
         {"investigationRef": {"name": "i"}, "question": "why?"},
-        {"investigationRef": ({"name": "i"}, {"name": "j"}), "question": ("why?", "how?")},
+        {"investigationRef": ({"name": "i"}, {"name": "j"}), "question": ("why?", "how?"), "author": AUTHORS},
     ),
     *(
         Case(

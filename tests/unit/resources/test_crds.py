@@ -72,6 +72,7 @@ def test_short_names_are_those_of_the_design():
         "LLMProvider": ("llmp",),
         "ChatMessage": ("tchat",),
         "InvestigationDefaults": ("tdefaults",),
+        "AlertRoute": ("troute",),
     }
 
 

@@ -90,6 +90,14 @@ MASKING_LIMITS = (
     ),
     ({"customPatterns": [OWN, OWN | {"name": "b"}]}, {"customPatterns": [OWN, OWN]}),
 )
+AUTHOR = {"username": "alice"}
+AUTHOR_LIMITS = (
+    *(({field: "a" * most}, {field: "a" * (most + 1)}) for field, most in (("username", 1024), ("uid", 256))),
+    ({"username": "a"}, {"username": ""}),
+    ({"groups": [f"g{n}" for n in range(256)]}, {"groups": [f"g{n}" for n in range(257)]}),
+    ({"groups": ["g" * 512]}, {"groups": ["g" * 513]}),
+    ({"groups": ["g"]}, {"groups": [""]}),
+)
 TIMEOUTS = (
     "investigationSeconds",
     "iterationSeconds",
@@ -111,6 +119,10 @@ def vertex(**fields):
 
 def question(text):
     return document("ChatMessage", {"investigationRef": {"name": "i"}, "question": text}, "q")
+
+
+def asked_by(author):
+    return document("ChatMessage", {"investigationRef": {"name": "i"}, "question": "q", "author": author}, "q")
 
 
 def selection(*names):
@@ -265,6 +277,11 @@ def selection(*names):
         (provider(apiKeySecretRef=REF), provider(apiKeySecretRef={"name": "x"})),
         (provider(baseURL="http://localhost:11434/v1"), provider(baseURL="http://")),
         (provider(contextWindow=1024), provider(contextWindow=1023)),
+        *(
+            (make(author=AUTHOR | at), make(author=AUTHOR | beyond))
+            for make in (alert, investigation, asked_by)
+            for at, beyond in AUTHOR_LIMITS
+        ),
         (question("q" * 100_000), question("q" * 100_001)),
         (question("q"), question("")),
     ],

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.agent import Agent, AgentSpec
 from tarsy.resources.v1alpha1.alert import Alert, AlertContent, AlertSpec, AlertStatus
+from tarsy.resources.v1alpha1.alert_route import AlertRoute, AlertRouteSpec, AlertRouteStatus
 from tarsy.resources.v1alpha1.chain import Chain, ChainSpec, Stage, StageAgent, Synthesis
 from tarsy.resources.v1alpha1.chat_message import ChatMessage, ChatMessageSpec, ChatMessageStatus
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
@@ -31,6 +32,7 @@ KINDS: Mapping[str, type[AnyResource]] = MappingProxyType(
             LLMProvider,
             ChatMessage,
             InvestigationDefaults,
+            AlertRoute,
         )
     }
 )
@@ -41,6 +43,9 @@ __all__ = [
     "AgentSpec",
     "Alert",
     "AlertContent",
+    "AlertRoute",
+    "AlertRouteSpec",
+    "AlertRouteStatus",
     "AlertSpec",
     "AlertStatus",
     "Chain",

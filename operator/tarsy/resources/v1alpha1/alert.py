@@ -12,9 +12,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource, Status
-from tarsy.resources.schema import AlertType, Model, ObjectName, Rule, Uid, Unique
+from tarsy.resources.schema import SHA256, AlertType, Model, ObjectName, Rule, Time, Uid, Unique
 from tarsy.resources.v1alpha1.common import (
+    STAMPED,
     WEEK_SECONDS,
+    Author,
+    Budget,
     ConfigMapKeyRef,
     McpSelection,
     NameRef,
@@ -25,14 +28,40 @@ from tarsy.resources.v1alpha1.common import (
 )
 
 MAX_DATA_BYTES = 262_144
+MAX_RECORDED_BYTES = 8_388_608
+"""What 1 MiB may become when it is masked, with room to spare."""
+
+Severity = Literal["Critical", "Warning", "Info"]
+Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
+
+
+class RecordedData(Model):
+    """A text that the intake keeps beside the record, because it is too large for an object."""
+
+    digest: Annotated[str, StringConstraints(min_length=64, max_length=64, pattern=SHA256)] = Field(
+        description="SHA-256 of the text, as hex, by which it is found."
+    )
+    size_bytes: Annotated[int, Field(ge=1, le=MAX_RECORDED_BYTES)] = Field(description="Its size in bytes.")
+    preview: Annotated[str, StringConstraints(max_length=1024)] = Field(
+        default="", description="How it begins, for people."
+    )
 
 
 class AlertDataSource(Model):
-    """Where the alert's data is."""
+    """Where the alert's data is; exactly one place."""
 
-    config_map_key_ref: ConfigMapKeyRef = Field(
-        description="A key of a ConfigMap in the same namespace that holds the data (at most 1 MiB)."
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "has(self.configMapKeyRef) != has(self.record)",
+            "set configMapKeyRef (a key of a ConfigMap); record is for the intake, which sets nothing else",
+            lambda self: (self.config_map_key_ref is None) != (self.record is None),
+        ),
     )
+
+    config_map_key_ref: ConfigMapKeyRef | None = Field(
+        default=None, description="A key of a ConfigMap in the same namespace that holds the data (at most 1 MiB)."
+    )
+    record: RecordedData | None = Field(default=None, description="A text that the intake keeps; it sets this.")
 
 
 class AlertContent(Model):
@@ -85,6 +114,11 @@ class AlertContent(Model):
     incident_key: Annotated[str, StringConstraints(min_length=1, max_length=253)] | None = Field(
         default=None, description="The incident that the alert belongs to; equal keys, same incident."
     )
+    severity: Severity | None = Field(
+        default=None,
+        description="Critical ones are run before others that wait, those of severity Info after; Warning when not "
+        "set.",
+    )
 
 
 class AlertSpec(AlertContent):
@@ -102,9 +136,16 @@ class AlertSpec(AlertContent):
             "mcpServers",
             "nativeTools",
             "incidentKey",
+            "severity",
+            "budget",
+            "author",
         ),
     )
 
+    budget: Budget | None = Field(
+        default=None, description="What the run may use; where its chain says less, that counts."
+    )
+    author: Author | None = Field(default=None, description=STAMPED)
     ttl_seconds_after_finished: TtlSeconds = Field(
         default=WEEK_SECONDS, description="Seconds from the end of its investigation to its deletion."
     )
@@ -127,6 +168,12 @@ class AlertStatus(Status):
     investigation_ref: InvestigationRef | None = Field(
         default=None, description="The investigation that was made for the alert."
     )
+    repeats: Count | None = Field(default=None, description="How often its incident came again.")
+    folded: Count | None = Field(
+        default=None, description="Incidents that are not investigated but counted here, because it was a storm."
+    )
+    last_received: Time | None = Field(default=None, description="When the incident came the last time.")
+    resolved_at: Time | None = Field(default=None, description="When its sender said that it fires no more.")
 
 
 class Alert(Resource[AlertSpec, AlertStatus]):
@@ -146,6 +193,9 @@ class Alert(Resource[AlertSpec, AlertStatus]):
             description="Why it was accepted, or not.",
             wide=True,
         ),
+        Column("Repeats", ".status.repeats", "integer", "How often its incident came again.", wide=True),
+        Column("Folded", ".status.folded", "integer", "Incidents that are counted here only.", wide=True),
+        Column("Author", ".spec.author.username", description="Who created it.", wide=True),
         Column("Incident", ".spec.incidentKey", description="The incident it belongs to.", wide=True),
     )
 

@@ -11,7 +11,14 @@ from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource, Status
 from tarsy.resources.schema import Model, Rule, Time, clipped
-from tarsy.resources.v1alpha1.common import DESIRED_STATE_ONLY_FORWARD, DesiredState, NameRef, immutable
+from tarsy.resources.v1alpha1.common import (
+    DESIRED_STATE_ONLY_FORWARD,
+    STAMPED,
+    Author,
+    DesiredState,
+    NameRef,
+    immutable,
+)
 from tarsy.resources.v1alpha1.investigation import Count, LastError, Phase, RecordRef, UsageSummary
 
 MAX_ANSWER = 8192
@@ -22,11 +29,12 @@ class ChatMessageSpec(Model):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         DESIRED_STATE_ONLY_FORWARD,
-        *immutable("ChatMessage", "investigationRef", "question"),
+        *immutable("ChatMessage", "investigationRef", "question", "author"),
     )
 
     investigation_ref: NameRef = Field(description="The Investigation that is asked about.")
     question: Annotated[str, StringConstraints(min_length=1, max_length=100_000)] = Field(description="The question.")
+    author: Author | None = Field(default=None, description=STAMPED)
     desired_state: DesiredState = Field(
         default="Running",
         description="Running; Concluded: stop now and answer with what is known; Cancelled. Only forward.",
@@ -68,6 +76,7 @@ class ChatMessage(Resource[ChatMessageSpec, ChatMessageStatus]):
         Column("Investigation", ".spec.investigationRef.name", description="What is asked about."),
         Column("Phase", ".status.phase", description="Where the answer is."),
         AGE,
+        Column("Author", ".spec.author.username", description="Who asks.", wide=True),
         Column("Question", ".spec.question", description="The question.", wide=True),
         Column("Answer", ".status.answer", description="The answer.", wide=True),
     )

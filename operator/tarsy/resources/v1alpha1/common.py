@@ -34,6 +34,8 @@ DesiredState = Literal["Running", "Concluded", "Cancelled"]
 ToolPolicy = Literal["ReadOnly", "All"]
 WEEK_SECONDS = 604_800
 YEAR_SECONDS = 31_536_000
+MAX_GROUPS = 256
+MAX_GROUP = 512
 
 Iterations = Annotated[int, Field(ge=1, le=200)]
 Seconds = Annotated[int, Field(ge=1, le=86_400)]
@@ -69,6 +71,22 @@ class ObjectRef(Model):
     uid: Uid | None = Field(
         default=None, description="Its metadata.uid; when set, another object of the same name does not count."
     )
+
+
+class Author(Model):
+    """Who created an object, as the API server authenticated them."""
+
+    username: Annotated[str, StringConstraints(min_length=1, max_length=1024)] = Field(description="Their name.")
+    uid: Annotated[str, StringConstraints(max_length=256)] | None = Field(
+        default=None, description="Their uid, where authentication knows one."
+    )
+    groups: Annotated[
+        tuple[Annotated[str, StringConstraints(min_length=1, max_length=MAX_GROUP)], ...],
+        Field(max_length=MAX_GROUPS),
+    ] = Field(default=(), description="Their groups.")
+
+
+STAMPED = "Who created this, set by admission; leave it out. What it may use is what they may use."
 
 
 class ConfigMapKeyRef(Model):

@@ -15,7 +15,9 @@ from tarsy.resources.schema import AlertType, LabelName, Lenient, Model, ObjectN
 from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.common import (
     DESIRED_STATE_ONLY_FORWARD,
+    STAMPED,
     WEEK_SECONDS,
+    Author,
     Budget,
     DesiredState,
     NameRef,
@@ -42,7 +44,7 @@ class InvestigationSpec(Model):
             lambda self: (self.alert_ref is None) != (self.alert is None),
         ),
         DESIRED_STATE_ONLY_FORWARD,
-        *immutable("Investigation", "alertRef", "alert", "chainRef", "retryOf", "budget"),
+        *immutable("Investigation", "alertRef", "alert", "chainRef", "retryOf", "budget", "author"),
     )
 
     alert_ref: ObjectRef | None = Field(default=None, description="The Alert to investigate.")
@@ -54,6 +56,7 @@ class InvestigationSpec(Model):
     budget: Budget | None = Field(
         default=None, description="What the run may use; where its chain says less, that counts."
     )
+    author: Author | None = Field(default=None, description=STAMPED)
     desired_state: DesiredState = Field(
         default="Running",
         description="Running; Concluded: stop now and summarize what is known; Cancelled. Only forward.",
@@ -181,6 +184,7 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
         AGE,
         Column("Stage", ".status.currentStage", description="The stage that runs.", wide=True),
         Column("Duration", ".status.duration", description="From start to end.", wide=True),
+        Column("Author", ".spec.author.username", description="Whose run it is.", wide=True),
         Column("Finding", ".status.finding.summary", description="What was found.", wide=True),
     )
     SELECTABLE_FIELDS: ClassVar[tuple[str, ...]] = (".spec.alertRef.name", ".spec.chainRef.name")
