@@ -8,7 +8,7 @@ objects are custom resources. Every request has a timeout; a conflict, a missing
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,28 +20,22 @@ import yaml
 from kubernetes.aio import config as kube_config
 from kubernetes.aio.client import ApiClient, Configuration
 
-from tarsy.resources.meta import API_VERSION
-from tarsy.resources.v1alpha1 import KINDS
+from tarsy.kube.kinds import path
 
 REQUEST_SECONDS = 30.0
 PAGE_SIZE = 500
-_CORE = {
-    "Namespace": ("v1", "namespaces", False),
-    "Secret": ("v1", "secrets", True),
-    "ConfigMap": ("v1", "configmaps", True),
-    "ServiceAccount": ("v1", "serviceaccounts", True),
-    "Pod": ("v1", "pods", True),
-    "Event": ("v1", "events", True),
-    "Deployment": ("apps/v1", "deployments", True),
-    "ReplicaSet": ("apps/v1", "replicasets", True),
-    "Lease": ("coordination.k8s.io/v1", "leases", True),
-    "CustomResourceDefinition": ("apiextensions.k8s.io/v1", "customresourcedefinitions", False),
-    "SubjectAccessReview": ("authorization.k8s.io/v1", "subjectaccessreviews", False),
-    "ClusterRole": ("rbac.authorization.k8s.io/v1", "clusterroles", False),
-    "ClusterRoleBinding": ("rbac.authorization.k8s.io/v1", "clusterrolebindings", False),
-    "Role": ("rbac.authorization.k8s.io/v1", "roles", True),
-    "RoleBinding": ("rbac.authorization.k8s.io/v1", "rolebindings", True),
-}
+_PLACE = (
+    "host",
+    "ssl_ca_cert",
+    "ca_cert_data",
+    "verify_ssl",
+    "disable_strict_ssl_verification",
+    "assert_hostname",
+    "tls_server_name",
+    "proxy",
+    "proxy_headers",
+)
+"""What a configuration says of where the API is, and nothing of who asks."""
 
 
 class ApiError(Exception):
@@ -63,20 +57,6 @@ class ApiError(Exception):
         return self.status in (0, 408, 429) or self.status >= 500
 
 
-def path(kind: str, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-    """The URL path of a kind's collection, of an object, or of a subresource."""
-    if kind in KINDS:
-        version, plural, namespaced = API_VERSION, KINDS[kind].PLURAL, True
-    else:
-        version, plural, namespaced = _CORE[kind]
-    parts = ["/api" if "/" not in version else "/apis", version]
-    if namespaced and namespace is not None:
-        parts += ["namespaces", namespace]
-    parts.append(plural)
-    parts += [part for part in (name, subresource) if part]
-    return "/".join(parts)
-
-
 @dataclass(frozen=True, slots=True)
 class Connection:
     """How to reach the API, for libraries that connect by themselves."""
@@ -95,6 +75,7 @@ class KubeClient:
         """Takes a loaded configuration, and what loaded it where tokens come from a plugin and end."""
         self._configuration = configuration
         self._loader = loader
+        self._lent: str | None = None
         self._refreshing = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
 
@@ -132,6 +113,7 @@ class KubeClient:
             await api.close()  # type: ignore[no-untyped-call]
         self._session = aiohttp.ClientSession(
             connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),  # no answer's cookie goes along with another caller's token
             json_serialize=lambda value: orjson.dumps(value).decode(),
             headers={"User-Agent": "tarsy"},
         )
@@ -148,8 +130,27 @@ class KubeClient:
         cfg = self._configuration
         return Connection(cfg.host, cfg.ssl_ca_cert, cfg.cert_file, cfg.key_file, not cfg.verify_ssl)
 
+    def without_identity(self) -> "KubeClient":
+        """A client to the same API that is nobody; enter it, and lend it the tokens of others by `bearing`.
+
+        A client certificate wins over a bearer token, so a client that has one cannot act as somebody else.
+        """
+        known, nobody = self._configuration, Configuration()
+        for field in _PLACE:
+            setattr(nobody, field, getattr(known, field))
+        nobody.api_key = {}
+        return KubeClient(nobody)
+
+    def bearing(self, token: str) -> "KubeClient":
+        """The same connections, as whoever `token` is of. Of a client `without_identity` that was entered."""
+        lent = KubeClient(self._configuration)
+        lent._session, lent._lent = self._session, token
+        return lent
+
     async def token(self) -> str | None:
         """The bearer token as it is now, refreshed where the configuration says how; None without one."""
+        if self._lent is not None:
+            return self._lent
         if self._loader is not None and hasattr(self._loader, "exec_plugin_expiry"):
             async with self._refreshing:  # the plugin runs only where its token is about to end
                 if await self._loader.load_from_exec_plugin():
@@ -262,13 +263,61 @@ class KubeClient:
         body: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
     ) -> dict[str, Any]:
-        if self._session is None:
-            raise RuntimeError("KubeClient is an async context manager: enter it before a request")
         headers = {"Accept": "application/json"}
         data = None
         if body is not None:
             headers["Content-Type"] = content_type
             data = orjson.dumps(body)
+        async with self._sent(
+            method,
+            target,
+            query=query,
+            data=data,
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
+        ) as answer:
+            content = await answer.read()
+        return _answer(f"{method} {target}", answer.status, answer.reason, content)
+
+    async def read(self, target: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """What the server answers to a GET of any path, such as one of an aggregated API."""
+        return await self._request("GET", target, query=query)
+
+    @contextlib.asynccontextmanager
+    async def streaming(
+        self, target: str, query: Mapping[str, str] | None = None, *, accept: str, silence_seconds: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The pieces of an answer that goes on: a watch, or server-sent events.
+
+        Args:
+            target: the path.
+            query: its parameters.
+            accept: the media type that is asked for.
+            silence_seconds: without one byte for so long the connection is given up.
+
+        Raises:
+            ApiError: it was refused, could not be reached, or broke off.
+        """
+        patience = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_SECONDS, sock_read=silence_seconds)
+        async with self._sent("GET", target, query=query, headers={"Accept": accept}, timeout=patience) as answer:
+            if answer.status >= 300:
+                _answer(f"GET {target}", answer.status, answer.reason, await answer.read())
+            yield answer.content.iter_any()
+
+    @contextlib.asynccontextmanager
+    async def _sent(
+        self,
+        method: str,
+        target: str,
+        *,
+        timeout: aiohttp.ClientTimeout,
+        headers: dict[str, str],
+        query: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """One request, as this client's identity; what breaks it is an ApiError, also while its answer is read."""
+        if self._session is None:
+            raise RuntimeError("KubeClient is an async context manager: enter it before a request")
         cfg = self._configuration
         try:
             if token := await self.token():
@@ -280,16 +329,15 @@ class KubeClient:
                 params=query,
                 data=data,
                 headers=headers,
-                timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
+                timeout=timeout,
                 proxy=cfg.proxy,
                 server_hostname=cfg.tls_server_name,
                 allow_redirects=False,
             ) as answer:
-                content = await answer.read()
+                yield answer
         except (TimeoutError, aiohttp.ClientError, OSError, kube_config.ConfigException) as error:
             text = str(error) or type(error).__name__
             raise ApiError(0, "Unreachable", f"the Kubernetes API could not be reached: {text}") from error
-        return _answer(f"{method} {target}", answer.status, answer.reason, content)
 
 
 def _answer(what: str, code: int, phrase: str | None, content: bytes) -> dict[str, Any]:

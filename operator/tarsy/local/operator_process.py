@@ -43,6 +43,11 @@ class OperatorProcess:
         """The process that runs now."""
         return self._process.pid
 
+    @property
+    def alive(self) -> bool:
+        """Whether it runs now."""
+        return self._process.poll() is None
+
     def kill(self) -> None:
         """Ends the process with SIGKILL."""
         self._process.kill()

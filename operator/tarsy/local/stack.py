@@ -31,6 +31,7 @@ from tarsy.local.model import Script, ScriptedModel, demo_script
 from tarsy.local.objects import install_crds, manifest, put, put_all
 from tarsy.local.operator_process import OperatorProcess
 from tarsy.local.postgres import LocalPostgres
+from tarsy.local.record_api import HOST, http_arguments, install_record_api
 from tarsy.resources.meta import API_VERSION
 
 LIBRARY = "tarsy-library"
@@ -44,7 +45,10 @@ RIGHTS = (
     "base/clusterrole.yaml",
     "base/role.yaml",
     "base/secret-reader.yaml",
+    "base/record-access.yaml",
+    "base/people.yaml",
     "library/secrets.yaml",
+    "library/users.yaml",
     "library/tools-access.yaml",
 )
 """What the operator and the tools may do here is what the shipped manifests say they may."""
@@ -73,6 +77,8 @@ class Stack:
         self.database_url = database_url
         self.client = client
         self.model: ScriptedModel | None = None
+        self.http_port, self.record_port = free_port(), free_port()
+        self._operator: OperatorProcess | None = None
         self._spawner = Spawner()
         self._tools: subprocess.Popen[bytes] | None = None
 
@@ -97,18 +103,30 @@ class Stack:
         return self.api.kubeconfig
 
     @property
+    def http_url(self) -> str:
+        """Where the HTTP API is, for callers with a bearer token."""
+        return f"http://{HOST}:{self.http_port}"
+
+    @property
     def operator_log(self) -> Path:
         """Where the operator's output goes."""
         return self.folder / "operator.log"
 
     def operator(self, *arguments: str, **environment: str) -> OperatorProcess:
-        """Starts an operator for this stack, with the rights that the shipped manifests give it."""
+        """Starts an operator for this stack, with the rights that the shipped manifests give it.
+
+        The stack's ports are its own while it runs; another one beside it takes free ones.
+        """
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{SYSTEM}"]
         kubeconfig = self.api.kubeconfig_for(f"system:serviceaccount:{SYSTEM}:{OPERATOR}", groups)
         # Who stops a stack wants it to end now; what was under way goes on at the next start.
-        defaults = ["--kubeconfig", str(kubeconfig), "--stdio-tools", "--health-port", "0", "--drain-seconds", "0"]
         settings = {"TARSY_DATABASE_URL": self.database_url, **environment}
-        return OperatorProcess([*defaults, *arguments], settings, self.operator_log)
+        defaults = ["--kubeconfig", str(kubeconfig), "--stdio-tools", "--health-port", "0", "--drain-seconds", "0"]
+        if self._operator is not None and self._operator.alive:
+            return OperatorProcess([*defaults, *http_arguments(0, 0), *arguments], settings, self.operator_log)
+        doors = http_arguments(self.http_port, self.record_port)
+        self._operator = OperatorProcess([*defaults, *doors, *arguments], settings, self.operator_log)
+        return self._operator
 
     async def install(self) -> None:
         """Installs CRDs, namespaces, the rights of operator and tools, and the shipped library."""
@@ -117,6 +135,7 @@ class Stack:
             await put(self.client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for name in RIGHTS:
             await put_all(self.client, manifest(name))
+        await install_record_api(self.client, self.record_port)
         url = await self._start_tools(await self._tools_kubeconfig())
         for obj in _library():
             await put(self.client, _local_server(obj, url) if obj["kind"] == "MCPServer" else obj)

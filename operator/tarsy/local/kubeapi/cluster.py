@@ -11,6 +11,7 @@ from tarsy.local.kubeapi.admission.chain import Chain
 from tarsy.local.kubeapi.admission.policies import Policies
 from tarsy.local.kubeapi.admission.webhooks import Webhooks
 from tarsy.local.kubeapi.auth.escalation import Escalation
+from tarsy.local.kubeapi.auth.front_proxy import front_proxy_objects
 from tarsy.local.kubeapi.auth.rbac import Aggregation, Rbac
 from tarsy.local.kubeapi.auth.roles import bootstrap_objects
 from tarsy.local.kubeapi.auth.tokens import TokenIssuer
@@ -51,7 +52,7 @@ class Cluster:
         self._webhooks = Webhooks(self.store, rbac)
         admission = Chain([Escalation(self.store, rbac), self._webhooks, Policies(self.store, self.registry, rbac)])
         self.writes = Writes(self.store, self.registry, self._lifecycle, admission)
-        self._furnish()
+        self._furnish(pki)
         Aggregation(self.store)
         front = FrontProxy(pki.path("front-proxy-client.crt"), pki.path("front-proxy-client.key"))
         self.proxy = Proxy(self.store, front)
@@ -66,18 +67,23 @@ class Cluster:
         if self._journal:
             self._journal.close()
 
-    def _furnish(self) -> None:
+    def _furnish(self, pki: Pki) -> None:
         for obj in bootstrap_objects():
-            self._put_if_absent(obj)
+            self._put(obj, anew=False)
         for namespace in self.store.objects(NAMESPACES):
             self._lifecycle.furnish(namespace["metadata"]["name"])
+        for obj in front_proxy_objects(pki):
+            self._put(obj, anew=True)
 
-    def _put_if_absent(self, obj: Obj) -> None:
+    def _put(self, obj: Obj, *, anew: bool) -> None:
+        """Puts an object where there is none; `anew` also in the place of one that was kept."""
         resource = self.registry.by_kind(obj["apiVersion"], obj["kind"])
         if resource is None:
             raise LookupError(f"{obj['kind']} is not a built-in kind")
         meta = obj["metadata"]
-        if self.store.get(resource.key, None, meta["name"]) is None:
-            made = {**obj, "metadata": {**meta, "uid": new_uid(), "creationTimestamp": now()}}
+        found = self.store.get(resource.key, meta.get("namespace"), meta["name"])
+        if found is None or anew:
+            own = {key: found["metadata"][key] for key in ("uid", "creationTimestamp")} if found else {}
+            made = {**obj, "metadata": {"uid": new_uid(), "creationTimestamp": now(), **meta, **own}}
             strategy_of(resource.key).complete(made, None)
             self.store.put(resource.key, made)

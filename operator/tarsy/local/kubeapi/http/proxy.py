@@ -73,6 +73,8 @@ class Proxy:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._check(service)
             raise ApiError(503, "ServiceUnavailable", f"error trying to reach service: {error}") from None
+        if not _is_available(service):
+            self._check(service)
         async with context as answer:
             passed = [(key, value) for key, value in answer.headers.items() if key.lower() not in _HOP]
             out = web.StreamResponse(status=answer.status, headers=dict(passed))
@@ -177,6 +179,11 @@ class _Answering:
 
     async def __aexit__(self, *_: object) -> None:
         self._answer.close()
+
+
+def _is_available(service: Obj) -> bool:
+    conditions = (service.get("status") or {}).get("conditions") or ()
+    return any(condition["type"] == "Available" and condition["status"] == "True" for condition in conditions)
 
 
 def _dropped(header: str) -> bool:

@@ -1,0 +1,157 @@
+"""The admission webhook: every replica serves it, and tells the API server to believe its certificate.
+
+Decision: a server of our own instead of kopf's, which writes the whole configuration: here that stays the manifests'
+(GitOps sees no change), and only its `caBundle` is written. As at the aggregated door, each replica makes a certificate
+of its own, whose key never leaves its memory, and adds its authority to those of the others. Where there is no such
+configuration, admission is not installed, and nothing is served.
+"""
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from aiohttp import web
+from pydantic import ValidationError
+
+from tarsy.http.stamp import Review, stamped
+from tarsy.http.tls import ServingCertificate, believed, make_certificate, needs_renewal, server_context
+from tarsy.kube.access import Attributes, Subject, may
+from tarsy.kube.client import ApiError, KubeClient
+
+log = logging.getLogger(__name__)
+
+CONFIGURATION = SERVICE = "tarsy-admission"
+PATH = "/stamp"
+LOOK_SECONDS = 30.0
+RETRY_SECONDS = 2.0
+CLOSE_SECONDS = 3.0
+_RACES = 10
+_MAX_BYTES = 4 * 1_048_576
+"""More than an API server takes of an object."""
+
+
+class Admission:
+    """Serves the webhook at `port`, where it is installed; `settled` says since when it does, or that it is not.
+
+    Args:
+        client: as the operator.
+        namespace: of the Service that the configuration leads to.
+        host: the address to listen at.
+        port: 0: a free one.
+        look_seconds: how often the certificate and the configuration are looked at.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        namespace: str,
+        *,
+        host: str = "0.0.0.0",
+        port: int = 9443,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        self._client = client
+        self._names = (f"{SERVICE}.{namespace}.svc", f"{SERVICE}.{namespace}.svc.cluster.local")
+        self._host = host
+        self._look_seconds = look_seconds
+        self.port = port
+        self.settled = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serves until it is cancelled.
+
+        Raises:
+            OSError: the port is taken.
+        """
+        async with contextlib.AsyncExitStack() as opened:
+            shown: ServingCertificate | None = None
+            while True:
+                wait = self._look_seconds
+                try:
+                    shown = await self._look(shown, opened)
+                    self.settled.set()
+                except ApiError as error:
+                    log.warning("admission: %s", error.message)
+                    wait = min(wait, RETRY_SECONDS)
+                await asyncio.sleep(wait)
+
+    async def _look(
+        self, shown: ServingCertificate | None, opened: contextlib.AsyncExitStack
+    ) -> ServingCertificate | None:
+        """Opens, or opens anew where the certificate is over soon; returns what is shown."""
+        now, own = datetime.now(UTC), shown
+        if own is None or needs_renewal(own, now):
+            own = make_certificate(self._names, now)
+        if not await self._publish(own.authority):
+            await opened.aclose()
+            return None
+        if own != shown:
+            await opened.aclose()
+            await opened.enter_async_context(self._site(own))
+        return own
+
+    @contextlib.asynccontextmanager
+    async def _site(self, own: ServingCertificate) -> AsyncIterator[None]:
+        context = await asyncio.to_thread(server_context, own)
+        app = web.Application(client_max_size=_MAX_BYTES)
+        app.router.add_post(PATH, self._answer)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_SECONDS)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self._host, self.port, ssl_context=context).start()
+            self.port = int(runner.addresses[0][1])
+            log.info("admission is served at port %d", self.port)
+            yield
+        finally:
+            await runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        try:
+            review = Review.model_validate_json(await request.read())
+        except ValidationError:
+            return web.Response(status=400, text="this is no AdmissionReview of admission.k8s.io/v1")
+        try:
+            answer = await stamped(review.request, self._may)
+        except ApiError as error:
+            log.warning("admission of %s could not be decided: %s", review.request.resource.resource, error.message)
+            return web.Response(status=503, text="the Kubernetes API could not say who may do this; try again")
+        body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}
+        return web.Response(body=orjson.dumps(body), content_type="application/json")
+
+    async def _may(self, subject: Subject, attributes: Attributes) -> bool:
+        return await may(self._client, subject, attributes)
+
+    async def _publish(self, authority: str) -> bool:
+        """Makes the API server believe this authority, beside those of other replicas; False: nobody will call."""
+        for _ in range(_RACES):
+            found = await self._client.find("MutatingWebhookConfiguration", None, CONFIGURATION)
+            if found is None:
+                return False
+            webhooks = found.get("webhooks") or []
+            wanted = [_believing(authority, hook) for hook in webhooks]
+            if wanted == webhooks:
+                return True
+            try:
+                await self._client.replace({**found, "webhooks": wanted})
+            except ApiError as error:
+                if error.reason != "Conflict":
+                    raise
+            else:
+                return True
+        raise ApiError(409, "Conflict", f"the MutatingWebhookConfiguration {CONFIGURATION} changes all the time")
+
+
+def _believing(authority: str, hook: Mapping[str, Any]) -> dict[str, Any]:
+    config = hook["clientConfig"]
+    try:
+        present = base64.b64decode(config.get("caBundle") or "").decode()
+    except (binascii.Error, UnicodeDecodeError):
+        present = ""
+    bundle = base64.b64encode(believed(authority, present, datetime.now(UTC)).encode()).decode()
+    return {**hook, "clientConfig": {**config, "caBundle": bundle}}

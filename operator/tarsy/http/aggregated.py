@@ -1,0 +1,108 @@
+"""The door behind the Kubernetes API: `record.tarsy.dev` as an aggregated API (APIService).
+
+Every kubeconfig works here, client certificates included, and `kubectl get --raw`: the Kubernetes API authenticates its
+caller, authorizes by the same resource names as we do, and passes the request on with its own client certificate and
+the caller's name in headers. Those count only where that certificate is the front proxy's; the socket takes no other
+(`tls.py`), and each request is looked at again for its name.
+
+Decision: nothing is watched, listed or written here; discovery names only what is served, so that namespace deletion
+and garbage collection find nothing to do in this group.
+"""
+
+from typing import Any
+
+from aiohttp import web
+
+from tarsy.http.errors import HttpError, Unauthorized
+from tarsy.http.front_proxy import FrontProxy
+from tarsy.http.identity import RECORD_GROUP, Caller
+from tarsy.http.route import AGGREGATED_PREFIX, RECORD_VERSION
+
+STREAM_SECONDS = 50.0
+"""kube-apiserver cuts an answer that is neither a watch nor a log after 60 s (--request-timeout)."""
+_GROUP_VERSION = f"{RECORD_GROUP}/{RECORD_VERSION}"
+_KINDS = {"events": "InvestigationEvents", "timeline": "InvestigationTimeline", "trace": "InvestigationTrace"}
+
+
+class AggregatedDoor:
+    """The front proxy's word for who asks, and errors as metav1.Status.
+
+    Args:
+        front: whose word is taken.
+    """
+
+    name = "aggregated"
+    prefix = AGGREGATED_PREFIX
+    stream_seconds = STREAM_SECONDS
+
+    def __init__(self, front: FrontProxy) -> None:
+        self._front = front
+
+    async def caller(self, request: web.Request) -> Caller:
+        """Who the front proxy says asks.
+
+        Raises:
+            Unauthorized: the connection is not the front proxy's, or it names nobody.
+        """
+        self.demand_front_proxy(request)
+        return self._front.caller(request.headers)
+
+    def demand_front_proxy(self, request: web.Request) -> None:
+        """Refuses a connection that is not the front proxy's. Raises Unauthorized."""
+        peer = request.transport.get_extra_info("peercert") if request.transport is not None else None
+        if not self._front.is_named(peer):
+            raise Unauthorized("only the Kubernetes API itself is answered here", challenge="mutual-TLS")
+
+    def error(self, error: HttpError) -> web.Response:
+        """A metav1.Status."""
+        body: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": error.message,
+            "reason": error.reason,
+            "code": error.status,
+        }
+        if "Retry-After" in error.headers:
+            body["details"] = {"retryAfterSeconds": int(error.headers["Retry-After"])}
+        return web.json_response(body, status=error.status, headers=error.headers)
+
+
+def add_discovery(app: web.Application, door: AggregatedDoor) -> None:
+    """Serves what the aggregator and kubectl ask of every API server: its group, version, resources and OpenAPI."""
+
+    def serve(path: str, document: dict[str, Any]) -> None:
+        async def answer(request: web.Request) -> web.Response:
+            door.demand_front_proxy(request)
+            return web.json_response(document)
+
+        app.router.add_get(path, answer)
+
+    version = {"groupVersion": _GROUP_VERSION, "version": RECORD_VERSION}
+    group = {"name": RECORD_GROUP, "versions": [version], "preferredVersion": version}
+    serve("/apis", {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]})
+    serve(f"/apis/{RECORD_GROUP}", {"kind": "APIGroup", "apiVersion": "v1", **group})
+    serve(
+        AGGREGATED_PREFIX,
+        {
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": _GROUP_VERSION,
+            "resources": [
+                {
+                    "name": f"investigations/{part}",
+                    "singularName": "",
+                    "namespaced": True,
+                    "kind": kind,
+                    "verbs": ["get"],
+                }
+                for part, kind in _KINDS.items()
+            ],
+        },
+    )
+    info = {"title": RECORD_GROUP, "version": RECORD_VERSION}
+    serve("/openapi/v2", {"swagger": "2.0", "info": info, "paths": {}})
+    serve("/openapi/v3", {"paths": {}})
+    for path in ("/healthz", "/livez", "/readyz"):
+        serve(path, {"status": "ok"})

@@ -1,0 +1,181 @@
+"""A table of routes as an aiohttp application behind one door.
+
+The order of a request: who asks (401), may they (403), is what they sent in order (400), and only then the handler
+looks anything up. Parameters are read before the permission, because some say where it is asked; the body after it.
+
+Decision: one function does this for every route, so that no handler can forget a step; a handler that answers by itself
+(a stream) is trusted from there on.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from tarsy.http.doors import Door
+from tarsy.http.errors import HttpError, MethodNotAllowed, NotFound, TimedOut, TooLarge
+from tarsy.http.failures import as_http_error
+from tarsy.http.identity import NOBODY, Caller
+from tarsy.http.reading import BODY_BYTES, read_body, read_path, read_query
+from tarsy.http.route import Ask, Route
+from tarsy.http.services import Services
+from tarsy.observe.counters import HTTP_FAILED, HTTP_FORBIDDEN, HTTP_UNAUTHENTICATED, HTTP_UNAVAILABLE, Counters
+
+log = logging.getLogger(__name__)
+access_log = logging.getLogger("tarsy.http.access")
+REQUEST_SECONDS = 30.0
+CALLER: Final = web.RequestKey("caller", Caller)
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Server": "tarsy",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_LOGGED_PATH = 512
+_COUNTED = {401: HTTP_UNAUTHENTICATED, 403: HTTP_FORBIDDEN, 500: HTTP_FAILED, 503: HTTP_UNAVAILABLE}
+
+
+def build_application(
+    routes: Iterable[Route],
+    door: Door,
+    services: Services,
+    counters: Counters | None = None,
+    *,
+    seconds: float = REQUEST_SECONDS,
+) -> web.Application:
+    """An application that serves `routes` below the door's prefix.
+
+    Args:
+        routes: the table.
+        door: who may come in, and how errors look there.
+        services: what handlers work with.
+        counters: where refused requests are counted.
+        seconds: how long a request may take; answers that stream lift it.
+    """
+    app = web.Application(client_max_size=BODY_BYTES, middlewares=[_outermost(door, counters)], logger=log)
+    for route in routes:
+        app.router.add_route(
+            route.method,
+            door.prefix + route.path,
+            partial(_serve, route=route, door=door, services=services, limit=seconds),
+        )
+    app.on_response_prepare.append(_headers)
+    return app
+
+
+async def _serve(
+    request: web.Request, *, route: Route, door: Door, services: Services, limit: float
+) -> web.StreamResponse:
+    began = asyncio.timeout(limit)
+    try:
+        async with began:
+            ask = await _checked(request, route, door, services, lambda: began.reschedule(None))
+            answer = await route.handler(ask)
+    except TimeoutError:
+        if not began.expired():
+            raise
+        raise TimedOut(f"no answer within {limit:g} s; try again, or ask for less") from None
+    if isinstance(answer, web.StreamResponse):
+        return answer
+    return web.Response(
+        body=answer.model_dump_json(by_alias=True).encode(), status=route.status, content_type="application/json"
+    )
+
+
+async def _checked(
+    request: web.Request, route: Route, door: Door, services: Services, untimed: Callable[[], None]
+) -> Ask:
+    caller = NOBODY
+    if not route.public:
+        caller = request[CALLER] = await door.caller(request)
+    path = read_path(request.match_info)
+    query = read_query(route.query, request.query)
+    if route.permission is not None:
+        name = path.get("name", "") if _is_about_the_name(route) else ""
+        for namespace in _namespaces(path, query):
+            await services.access.demand(caller, route.permission, namespace, name)
+    body = await read_body(route.body, request) if route.body else None
+    namespace = path.get("namespace", "")
+    uid = await services.namespaces.uid(namespace) if namespace and not route.public else ""
+    return Ask(
+        request, path, caller, uid, services, query, body, untimed, door.stream_seconds, partial(door.caller, request)
+    )
+
+
+def _namespaces(path: dict[str, str], query: object) -> tuple[str, ...]:
+    """Where the permission is asked: each of these."""
+    if "namespace" in path:
+        return (path["namespace"],)
+    asked = getattr(query, "namespace", None) or ()
+    return ((asked,) if isinstance(asked, str) else tuple(asked)) or ("",)
+
+
+def _is_about_the_name(route: Route) -> bool:
+    """Whether `{name}` is of the resource that the permission is on, so that `resourceNames` of a role count."""
+    before = route.path.partition("/{name}")[0].rpartition("/")[2]
+    return "{name}" in route.path and route.permission is not None and route.permission.resource == before
+
+
+def _outermost(door: Door, counters: Counters | None) -> Middleware:
+    """Turns errors into answers, counts them, and says in the log who asked what, without what stands after `?`."""
+
+    @web.middleware
+    async def outermost(request: web.Request, handler: Handler) -> web.StreamResponse:
+        began, status = time.monotonic(), "left"
+        try:
+            answer = await handler(request)
+            status = str(answer.status)
+            return answer
+        except Exception as error:
+            refusal = _refusal(error, request)
+            status = str(refusal.status)
+            if refusal.status == 500:
+                log.exception("%s %s failed", request.method, _path(request))
+            if counters is not None and refusal.status in _COUNTED:
+                counters.add(_COUNTED[refusal.status])
+            return door.error(refusal)
+        finally:
+            caller = request.get(CALLER)
+            about = {
+                "door": door.name,
+                "user": caller.username if caller else None,
+                "milliseconds": round((time.monotonic() - began) * 1000),
+            }
+            probed = caller is None and status in ("200", "503")  # all the time, by machines
+            level = logging.DEBUG if probed else logging.INFO
+            access_log.log(level, "%s %s %s", request.method, _path(request), status, extra=about)
+
+    return outermost
+
+
+def _path(request: web.Request) -> str:
+    """The path for the log: as it was sent, so that it cannot begin a line of its own, and not longer than helps."""
+    return request.rel_url.raw_path[:_LOGGED_PATH]
+
+
+def _refusal(error: Exception, request: web.Request) -> HttpError:
+    match error:
+        case web.HTTPNotFound():
+            return NotFound("there is nothing at this path")
+        case web.HTTPMethodNotAllowed():
+            allowed = ", ".join(sorted(error.allowed_methods))
+            return MethodNotAllowed(f"{request.method} is not allowed here; {allowed} is", headers={"Allow": allowed})
+        case web.HTTPRequestEntityTooLarge():
+            return TooLarge(f"the body is larger than {BODY_BYTES} bytes")
+        case _:
+            return as_http_error(error)
+
+
+async def _headers(_: web.Request, response: web.StreamResponse) -> None:
+    for name, value in HEADERS.items():
+        if name == "Server":
+            response.headers[name] = value
+        else:
+            response.headers.setdefault(name, value)

@@ -1,0 +1,139 @@
+"""The doors: how a request says who asks, and how an error looks there.
+
+Decision: the direct door knows a caller by bearer token, which the Kubernetes API itself checks (TokenReview); nothing
+is checked here, so whatever a cluster authenticates by token comes in. Answers are remembered for seconds by a digest
+of the token; the token itself is kept nowhere.
+"""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from aiohttp import hdrs, web
+
+from tarsy.http.errors import HttpError, Unauthorized, Unavailable
+from tarsy.http.identity import Caller
+from tarsy.http.remembered import Remembered
+from tarsy.http.route import DIRECT_PREFIX
+from tarsy.kube.client import ApiError, KubeClient
+
+TOKEN_SECONDS = 10.0
+BAD_TOKEN_SECONDS = 2.0
+TOKENS = 10_000
+TOKEN_CHARACTERS = 16_384
+REVIEWS_AT_ONCE = 32
+WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
+"""The subprotocol by which browsers send a token, as kube-apiserver reads it."""
+
+
+class Door(Protocol):
+    """A way in."""
+
+    @property
+    def name(self) -> str:
+        """For the log."""
+
+    @property
+    def prefix(self) -> str:
+        """What stands before the path of a route."""
+
+    @property
+    def stream_seconds(self) -> float | None:
+        """How long an answer that streams may go on; None: as long as it likes."""
+
+    async def caller(self, request: web.Request) -> Caller:
+        """Who asks. Raises HttpError: nobody knows, or nobody can say now."""
+
+    def error(self, error: HttpError) -> web.Response:
+        """An error as the clients of this door expect it."""
+
+
+class DirectDoor:
+    """Bearer tokens, and errors as `{"error": {"reason", "message"}}`.
+
+    Args:
+        client: as the operator, which may create TokenReviews.
+        audiences: what tokens must be for; none: the Kubernetes API itself.
+        seconds: how long a good token is believed.
+    """
+
+    name = "direct"
+    prefix = DIRECT_PREFIX
+    stream_seconds = None
+
+    def __init__(self, client: KubeClient, audiences: Sequence[str] = (), *, seconds: float = TOKEN_SECONDS) -> None:
+        self._client = client
+        self._audiences = tuple(audiences)
+        self._reviews = asyncio.Semaphore(REVIEWS_AT_ONCE)
+        self._callers: Remembered[bytes, Caller | None] = Remembered(
+            lambda caller: seconds if caller else min(seconds, BAD_TOKEN_SECONDS), size=TOKENS
+        )
+
+    async def caller(self, request: web.Request) -> Caller:
+        """Who the token is of.
+
+        Raises:
+            Unauthorized: there is none, or it is no good; the sentence does not say which.
+            Unavailable: the Kubernetes API could not say.
+        """
+        token = bearer_token(request)
+        if not token:
+            raise Unauthorized
+        digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+        try:
+            known = await self._callers.get(digest, lambda: self._review(token))
+        except ApiError:
+            raise Unavailable("the Kubernetes API could not say who asks; try again") from None
+        if known is None:
+            raise Unauthorized
+        return Caller(known.username, known.uid, known.groups, known.extra, token)
+
+    def error(self, error: HttpError) -> web.Response:
+        """`{"error": {"reason", "message"}}`."""
+        body = {"error": {"reason": error.reason, "message": error.message}}
+        return web.json_response(body, status=error.status, headers=error.headers)
+
+    async def _review(self, token: str) -> Caller | None:
+        spec: dict[str, Any] = {"token": token}
+        if self._audiences:
+            spec["audiences"] = list(self._audiences)
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "metadata": {}, "spec": spec}
+        async with self._reviews:
+            status = (await self._client.create(review)).get("status") or {}
+        if status.get("authenticated") is not True:
+            return None
+        # An authenticator that knows nothing of audiences answers with none: its tokens are for the API server only.
+        if self._audiences and not set(self._audiences) & set(status.get("audiences") or ()):
+            return None
+        user = status.get("user") or {}
+        if not user.get("username"):
+            return None
+        extra = {str(key): tuple(values) for key, values in (user.get("extra") or {}).items()}
+        return Caller(str(user["username"]), str(user.get("uid") or ""), tuple(user.get("groups") or ()), extra)
+
+
+def bearer_token(request: web.Request) -> str:
+    """The token of a request, empty without one: of the Authorization header, or of a WebSocket's subprotocols."""
+    scheme, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+    if scheme.lower() == "bearer":
+        token = token.strip()
+    elif request.headers.get(hdrs.UPGRADE, "").lower() == "websocket":
+        token = _of_subprotocols(request.headers.getall(hdrs.SEC_WEBSOCKET_PROTOCOL, []))
+    else:
+        return ""
+    return token if len(token) <= TOKEN_CHARACTERS and token.isascii() and token.isprintable() else ""
+
+
+def _of_subprotocols(values: Sequence[str]) -> str:
+    for offer in ",".join(values).split(","):
+        encoded = offer.strip()
+        if encoded.startswith(WEBSOCKET_TOKEN):
+            encoded = encoded.removeprefix(WEBSOCKET_TOKEN)
+            try:
+                return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode("ascii")
+            except (binascii.Error, ValueError):
+                return ""
+    return ""

@@ -1,0 +1,107 @@
+"""The Alert of a new incident.
+
+Decision: its name is its type and a hash of the incident's key, so creating it twice is creating it once. The text is
+masked before anything is written anywhere; where it is too large for an object, the object has how it begins and where
+it is.
+"""
+
+import hashlib
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from tarsy.http.identity import Caller
+from tarsy.http.intake.bodies import Notification
+from tarsy.http.intake.routing import target
+from tarsy.record.text import clean
+from tarsy.resources.meta import API_VERSION
+from tarsy.resources.schema import clip
+from tarsy.resources.v1alpha1 import Alert
+from tarsy.resources.v1alpha1.alert import MAX_DATA_BYTES
+from tarsy.resources.v1alpha1.alert_route import AlertRoute, Storm
+from tarsy.resources.v1alpha1.common import MAX_GROUP, MAX_GROUPS
+from tarsy.store.intake import Draft
+
+ROUTE_ANNOTATION = "tarsy.dev/alert-route"
+"""On an Alert: namespace and name of the route that it came by."""
+
+PREVIEW = 1000
+_NOT_OF_A_NAME = re.compile(r"[^a-z0-9]+")
+
+
+def group_hash(route: AlertRoute, notification: Notification) -> str:
+    """What all notifications about one thing have in common."""
+    parts = (route.metadata.namespace, route.metadata.name, notification.labels["__source__"], notification.group)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def draft(
+    route: AlertRoute,
+    notification: Notification,
+    alert_type: str,
+    author: Caller,
+    masked: str,
+    *,
+    begun: datetime,
+    storm: bool,
+) -> Draft:
+    """The Alert of an incident.
+
+    Args:
+        route: by which it came.
+        notification: its first one.
+        alert_type: its type.
+        author: whose it is.
+        masked: the body without secrets.
+        begun: since when it fires.
+        storm: whether it stands for others too.
+    """
+    spec, namespace = route.spec, target(route)
+    key = f"{group_hash(route, notification)}@{begun.astimezone(UTC).isoformat()}"
+    name = f"{_word(alert_type)}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+    text = clean(masked)
+    if storm:
+        limit = spec.storm or Storm()
+        text += (
+            f"\n\nThis alert stands for a storm: more than {limit.alerts} new alerts came by AlertRoute {route.key} "
+            f"within {limit.seconds} seconds. Those that follow are not investigated but counted in its status."
+        )
+    content, body = _data(text)
+    said: dict[str, Any] = {
+        "alertType": alert_type,
+        **content,
+        "incidentKey": key,
+        "severity": spec.severity or notification.severity,
+        "chainRef": {"name": spec.chain_ref.name} if spec.chain_ref else None,
+        "budget": spec.budget.to_dict() if spec.budget else None,
+        "author": _author(author),
+    }
+    manifest = {
+        "apiVersion": API_VERSION,
+        "kind": Alert.KIND,
+        "metadata": {"name": name, "namespace": namespace, "annotations": {ROUTE_ANNOTATION: route.key}},
+        "spec": {field: value for field, value in said.items() if value is not None},
+    }
+    return Draft(namespace, name, manifest, body)
+
+
+def _data(text: str) -> tuple[dict[str, Any], tuple[str, str] | None]:
+    """Where the text is in the spec, and what is to be kept beside the record."""
+    size = len(text.encode())
+    if size <= MAX_DATA_BYTES:
+        return {"data": text}, None
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    record = {"digest": digest, "sizeBytes": size, "preview": clip(text, PREVIEW)}
+    return {"dataFrom": {"record": record}}, (digest, text)
+
+
+def _author(caller: Caller) -> dict[str, Any]:
+    """Groups are cut to what the kind takes, as admission does: who has fewer may do less, not more."""
+    groups = [group for group in caller.groups if 0 < len(group) <= MAX_GROUP][:MAX_GROUPS]
+    author: dict[str, Any] = {"username": caller.username, "uid": caller.uid, "groups": groups}
+    return {field: value for field, value in author.items() if value}
+
+
+def _word(alert_type: str) -> str:
+    """An alert type as the beginning of a name."""
+    return _NOT_OF_A_NAME.sub("-", alert_type.lower()).strip("-")[:40].strip("-") or "alert"

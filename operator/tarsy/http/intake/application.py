@@ -1,0 +1,58 @@
+"""Where notifications are sent to: three addresses beside the API, at the same port.
+
+Decision: they are not in the table of the API's routes, because who may send is told by more than a token, and because
+their clients are programs that cannot be taught another form of body.
+"""
+
+from functools import partial
+
+from aiohttp import web
+
+from tarsy.http.doors import DirectDoor
+from tarsy.http.intake.bodies import Source
+from tarsy.http.intake.configuration import Configuration
+from tarsy.http.intake.senders import ReadSecret, Senders
+from tarsy.http.intake.taking import Taking
+from tarsy.http.services import Services
+from tarsy.observe.counters import Counters
+from tarsy.store.intake import Intake
+
+PREFIX = "/intake/v1"
+SOURCES: tuple[Source, ...] = ("alertmanager", "json", "text")
+
+
+def add_intake(
+    app: web.Application,
+    door: DirectDoor,
+    *,
+    services: Services,
+    counters: Counters,
+    read_secret: ReadSecret,
+    queue_limit: int,
+    namespaces: tuple[str, ...] = (),
+) -> None:
+    """Serves the intake.
+
+    Args:
+        app: of the direct door.
+        door: knows tokens.
+        services: what it works with.
+        counters: what is counted.
+        read_secret: reads the labelled Secrets that routes name.
+        queue_limit: how many investigations may wait before new incidents are not taken.
+        namespaces: those that this installation works in; none: all.
+    """
+    taking = Taking(
+        Senders(door, read_secret),
+        Configuration(services.kube, services.library_namespace, namespaces),
+        services.access,
+        Intake(services.pool, queue_limit=queue_limit),
+        services.kube,
+        counters,
+    )
+
+    async def serve(request: web.Request, source: Source) -> web.Response:
+        return await taking.take(request, source)
+
+    for source in SOURCES:
+        app.router.add_post(f"{PREFIX}/{source}", partial(serve, source=source))

@@ -1,0 +1,116 @@
+"""The routes there are, and how the alerts of a namespace are masked: asked of the Kubernetes API, kept for seconds.
+
+Decision: the intake does not use what the controllers watch. A process that has just started knows nothing yet, and
+must not tell a sender that no route takes its alert; a question is answered, or it is 503.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from tarsy.http.errors import Unavailable
+from tarsy.http.intake.routing import target
+from tarsy.http.remembered import Remembered
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.masking import InvalidPattern, Maskers, MaskingError, default_masker
+from tarsy.plan.parts import masking_plan
+from tarsy.plan.select import search_path
+from tarsy.resources.parse import InvalidResource, parse_as
+from tarsy.resources.v1alpha1 import AlertRoute, InvestigationDefaults
+from tarsy.resources.v1alpha1.investigation_defaults import DEFAULTS_NAME
+
+log = logging.getLogger(__name__)
+ROUTES_SECONDS = 2.0
+"""How soon a new route counts."""
+
+_DEFAULTS_SECONDS = 5.0
+_NAMESPACES = 10_000
+
+
+class Configuration:
+    """Reads AlertRoutes, and masks as InvestigationDefaults say.
+
+    Args:
+        client: as the operator.
+        library_namespace: whose defaults hold where a namespace has none.
+        namespaces: those that this installation works in; none: all.
+        seconds: how long the routes are remembered.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        library_namespace: str,
+        namespaces: tuple[str, ...] = (),
+        *,
+        seconds: float = ROUTES_SECONDS,
+    ) -> None:
+        self._client = client
+        self._library_namespace = library_namespace
+        self._namespaces = namespaces
+        self._routes: Remembered[str, list[AlertRoute]] = Remembered(lambda _: seconds, size=_NAMESPACES)
+        self._defaults: Remembered[str, InvestigationDefaults | None] = Remembered(
+            lambda _: _DEFAULTS_SECONDS, size=_NAMESPACES
+        )
+        self._maskers = Maskers()
+        self._usual = default_masker().mask
+
+    async def routes(self, namespace: str) -> list[AlertRoute]:
+        """The routes of a namespace that lead to where this installation works; empty: those of the library.
+
+        Raises:
+            Unavailable: the Kubernetes API is away.
+        """
+        place = namespace or self._library_namespace
+        try:
+            return await self._routes.get(place, lambda: self._list(place))
+        except ApiError:
+            raise Unavailable("the Kubernetes API is away; try again") from None
+
+    async def mask(self, text: str, namespace: str) -> str:
+        """The text without secrets, as the defaults of the namespace say; as it came where masking fails (DESIGN 6).
+
+        Raises:
+            Unavailable: the Kubernetes API is away.
+        """
+        try:
+            mask = await self._mask_of(namespace)
+        except ApiError:
+            raise Unavailable("the Kubernetes API is away; try again") from None
+        try:
+            return await asyncio.to_thread(mask, text)
+        except MaskingError as error:
+            log.warning("an alert was taken unmasked: %s", type(error).__name__)
+            return text
+
+    async def _list(self, namespace: str) -> list[AlertRoute]:
+        found = []
+        for raw in await self._client.list(AlertRoute.KIND, namespace):
+            try:
+                route = parse_as(AlertRoute, {**raw, "kind": AlertRoute.KIND})
+            except InvalidResource:
+                continue  # its status tells
+            if not self._namespaces or target(route) in self._namespaces:
+                found.append(route)
+        return found
+
+    async def _mask_of(self, namespace: str) -> Callable[[str], str]:
+        for place in search_path(namespace, self._library_namespace):
+            defaults = await self._defaults.get(place, lambda place=place: self._read(place))  # type: ignore[misc]
+            if defaults is None:
+                continue
+            if defaults.spec.alert_masking is None:
+                return self._usual
+            try:
+                return await asyncio.to_thread(self._maskers.of, masking_plan(defaults.spec.alert_masking))
+            except InvalidPattern as error:
+                log.warning("alertMasking of namespace %s cannot be used: %s", place, error.sentence)
+                return self._usual
+        return self._usual
+
+    async def _read(self, namespace: str) -> InvestigationDefaults | None:
+        raw = await self._client.find(InvestigationDefaults.KIND, namespace, DEFAULTS_NAME)
+        try:
+            return parse_as(InvestigationDefaults, raw) if raw is not None else None
+        except InvalidResource:
+            return None

@@ -1,0 +1,60 @@
+"""Which route takes a body: a verdict on each, in the order in which they are asked.
+
+Decision: every route is judged, not only until one takes it, so that `tarsy route --dry-run` and the intake are the
+same function; the first that matches, and that its sender may use, takes it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tarsy.http.intake.bodies import Body, Notification
+from tarsy.plan.matching import InvalidMatcher, matches, shown
+from tarsy.resources.v1alpha1.alert_route import AlertRoute, Matcher
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a route says to a body. `why_not` is empty where it matches."""
+
+    route: AlertRoute
+    notification: Notification
+    why_not: str
+
+    @property
+    def matches(self) -> bool:
+        """Whether all matchers hold."""
+        return not self.why_not
+
+
+def judge(routes: Iterable[AlertRoute], body: Body) -> list[Verdict]:
+    """A verdict on each route, the one to be asked first at first."""
+    return [_judge(route, body) for route in sorted(routes, key=_order)]
+
+
+def target(route: AlertRoute) -> str:
+    """The namespace where a route's Alerts are."""
+    return route.spec.namespace or route.metadata.namespace
+
+
+def _order(route: AlertRoute) -> tuple[int, int, str, str]:
+    return -route.spec.precedence, -len(route.spec.matchers), route.metadata.namespace, route.metadata.name
+
+
+def _judge(route: AlertRoute, body: Body) -> Verdict:
+    notification = body.read(route)
+    faults = (_fault(matcher, notification) for matcher in route.spec.matchers)
+    return Verdict(route, notification, "; ".join(fault for fault in faults if fault))
+
+
+def _fault(matcher: Matcher, notification: Notification) -> str:
+    try:
+        if matches(matcher, notification.labels):
+            return ""
+    except InvalidMatcher as invalid:
+        return f"{shown(matcher)} cannot be used: {invalid.sentence}"
+    value = notification.labels.get(matcher.name)
+    if value is not None:
+        return f'{shown(matcher)} does not hold: {matcher.name} is "{value[:256]}"'
+    if matcher.name in notification.differing:
+        return f"{shown(matcher)} does not hold: the alerts of the group differ in {matcher.name}"
+    return f"{shown(matcher)} does not hold: there is no label {matcher.name}"

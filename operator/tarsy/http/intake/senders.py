@@ -1,0 +1,142 @@
+"""Who sends: somebody with a token of the cluster, or somebody who knows a secret of a namespace's routes.
+
+A token is checked by the Kubernetes API (TokenReview) and its owner is asked for the right to create Alerts. A secret
+proves that the sender was let in by whoever wrote the route: it opens the routes that name it, and no others, and the
+Alerts are the ServiceAccount's that they name. Decision: the address says whose routes are asked (`?namespace=`, else
+the library's), so a tenant's route never sees what is sent to another, and no password is tried against all tenants.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from aiohttp import hdrs, web
+
+from tarsy.http.doors import DirectDoor
+from tarsy.http.errors import Unauthorized, Unavailable
+from tarsy.http.identity import Caller
+from tarsy.kube.client import ApiError
+from tarsy.llm.registry import SecretProblem
+from tarsy.plan.model import SecretKey
+from tarsy.resources.v1alpha1.alert_route import AlertRoute
+from tarsy.resources.v1alpha1.common import SecretKeyRef
+
+ReadSecret = Callable[[SecretKey], Awaitable[str]]
+_REFUSED = "a bearer token of the cluster is needed, or the secret of an AlertRoute of the namespace in ?namespace="
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sends. `caller` is the owner of a token; with a secret there is none, and `routes` are those it opens."""
+
+    name: str
+    caller: Caller | None = None
+    routes: tuple[AlertRoute, ...] = ()
+
+    def author(self, route: AlertRoute) -> Caller:
+        """Whose Alerts those of a route are."""
+        return self.caller or service_account(route)
+
+
+def service_account(route: AlertRoute) -> Caller:
+    """The ServiceAccount that senders with a secret count as."""
+    namespace = route.metadata.namespace
+    name = route.spec.auth.service_account_name if route.spec.auth else "default"
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+    return Caller(f"system:serviceaccount:{namespace}:{name}", groups=groups)
+
+
+class Senders:
+    """Finds out who sends.
+
+    Args:
+        door: knows tokens.
+        read_secret: reads labelled Secrets.
+    """
+
+    def __init__(self, door: DirectDoor, read_secret: ReadSecret) -> None:
+        self._door = door
+        self._read_secret = read_secret
+
+    async def by_token(self, request: web.Request) -> Sender | None:
+        """Who sends, by a token; None where there is none.
+
+        Raises:
+            Unauthorized: it is no good.
+            Unavailable: the Kubernetes API could not say.
+        """
+        if request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")[0].lower() != "bearer":
+            return None
+        caller = await self._door.caller(request)
+        return Sender(caller.username, caller)
+
+    async def before_body(self, request: web.Request, routes: Iterable[AlertRoute]) -> Sender | None:
+        """Who sends, by a password; None: a signature of the body is to tell.
+
+        Args:
+            request: whose headers are read.
+            routes: those of the namespace of the address.
+
+        Raises:
+            Unauthorized: nobody knows.
+            Unavailable: the Kubernetes API could not say.
+        """
+        scheme, _, rest = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        if scheme.lower() == "basic":
+            return await self._by_password(rest.strip(), routes)
+        if any(r.spec.auth and r.spec.auth.hmac and r.spec.auth.hmac.header in request.headers for r in routes):
+            return None
+        raise Unauthorized(_REFUSED)
+
+    async def by_signature(self, request: web.Request, content: bytes, routes: Iterable[AlertRoute]) -> Sender:
+        """Who signed the body.
+
+        Raises:
+            Unauthorized: nobody whose key is known here.
+            Unavailable: the Kubernetes API could not say.
+        """
+        opened, name = [], ""
+        for route in routes:
+            wanted = route.spec.auth.hmac if route.spec.auth else None
+            if wanted is None or wanted.header not in request.headers:
+                continue
+            key = await self._secret(route, wanted.secret_ref)
+            given = request.headers[wanted.header].strip().lower().removeprefix("sha256=")
+            if key and _same(hmac.new(key.encode(), content, hashlib.sha256).hexdigest(), given):
+                opened.append(route)
+                name = name or f"signed by {route.metadata.namespace}/{wanted.secret_ref.name}"
+        if not opened:
+            raise Unauthorized(_REFUSED)
+        return Sender(name, routes=tuple(opened))
+
+    async def _by_password(self, encoded: str, routes: Iterable[AlertRoute]) -> Sender:
+        try:
+            username, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            raise Unauthorized(_REFUSED) from None
+        opened = []
+        for route in routes:
+            wanted = route.spec.auth.basic if route.spec.auth else None
+            if wanted is None or not colon or not _same(wanted.username, username):
+                continue
+            if _same(await self._secret(route, wanted.password_secret_ref) or "", password):
+                opened.append(route)
+        if not opened or not password:
+            raise Unauthorized(_REFUSED)
+        return Sender(f"{opened[0].metadata.namespace}/{username}", routes=tuple(opened))
+
+    async def _secret(self, route: AlertRoute, ref: SecretKeyRef) -> str | None:
+        """The value; None where it cannot be had, which the route's conditions tell."""
+        try:
+            return await self._read_secret(SecretKey(namespace=route.metadata.namespace, name=ref.name, key=ref.key))
+        except SecretProblem:
+            return None
+        except ApiError:
+            raise Unavailable("the Kubernetes API is away; try again") from None
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "surrogateescape"), other.encode("utf-8", "surrogateescape"))

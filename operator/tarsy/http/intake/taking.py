@@ -1,0 +1,237 @@
+"""The way of one notification: who sends it, what it says, which route takes it, its fate, and its Alert.
+
+Decision: 2xx is said when its fate is in Postgres and its Alert is in the Kubernetes API, never before. What cannot be
+now is 503, which Alertmanager tries again (429 it does not); what can never be is 4xx, or 2xx with the fate `rejected`
+where the sender can do nothing about it, such as an alert that no route takes: it would be sent again for ever.
+"""
+
+import asyncio
+import hashlib
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from aiohttp import web
+
+from tarsy.http.access import Access
+from tarsy.http.application import CALLER
+from tarsy.http.errors import BadRequest, Forbidden, HttpError, TimedOut, TooLarge, Unavailable, Unprocessable
+from tarsy.http.identity import Permission
+from tarsy.http.intake.alerts import draft, group_hash
+from tarsy.http.intake.bodies import BODY_BYTES, BadBody, Body, Source, parse_body
+from tarsy.http.intake.configuration import Configuration
+from tarsy.http.intake.routing import Verdict, judge, target
+from tarsy.http.intake.senders import Sender, Senders
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.observe.counters import INTAKE_FATES, INTAKE_QUEUE_FULL, INTAKE_UNROUTED, Counters
+from tarsy.plan.matching import OWN_LABEL
+from tarsy.record.text import clean
+from tarsy.resources.meta import GROUP
+from tarsy.resources.v1alpha1 import AlertRoute
+from tarsy.resources.v1alpha1.alert_route import Storm
+from tarsy.runtime.incidents import AlertRefused, make_alert
+from tarsy.store.intake import Decision, Intake, Occurrence, QueueFull, Received
+
+log = logging.getLogger(__name__)
+CREATE = Permission("create", "alerts", group=GROUP)
+REQUEST_SECONDS = 30.0
+BODY_SECONDS = 10.0
+STORE_SECONDS = 10.0
+AT_ONCE = 64
+QUEUE_FULL_RETRY_SECONDS = 30
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SAID = {
+    "NoRoute": "no AlertRoute takes it; `tarsy route --dry-run` says why",
+    "OwnAlert": f"it is about TARSy itself (label {OWN_LABEL}), which does not investigate itself",
+    "AlertRefused": "the Kubernetes API does not take its Alert",
+    "NoAlertType": "the route sets no alertType, and there is no label alertname; set one of them",
+}
+
+
+class SlowBody(HttpError):
+    """The body did not come in time."""
+
+    status, reason = 408, "RequestTimeout"
+
+
+class Taking:
+    """Takes notifications.
+
+    Args:
+        senders: know who sends.
+        configuration: the routes.
+        access: what senders may.
+        intake: decides, in Postgres.
+        client: as the operator, which may create Alerts in the name of others.
+        counters: what is counted for people to see.
+    """
+
+    def __init__(
+        self,
+        senders: Senders,
+        configuration: Configuration,
+        access: Access,
+        intake: Intake,
+        client: KubeClient,
+        counters: Counters,
+    ) -> None:
+        self._senders = senders
+        self._configuration = configuration
+        self._access = access
+        self._intake = intake
+        self._client = client
+        self._counters = counters
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    async def take(self, request: web.Request, source: Source) -> web.Response:
+        """Takes one notification, and says what became of it.
+
+        Raises:
+            HttpError: it was not taken; the status says whether to try again.
+            StoreError: Postgres is away.
+        """
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS), self._places:
+                return await self._take(request, source)
+        except TimeoutError:
+            raise TimedOut(f"no answer within {REQUEST_SECONDS:g} s; try again") from None
+
+    async def _take(self, request: web.Request, source: Source) -> web.Response:
+        namespace = request.query.get("namespace", "")
+        if namespace and not _NAMESPACE.fullmatch(namespace):
+            raise BadRequest("query parameter namespace is no name of a namespace")
+        sender = await self._senders.by_token(request)
+        if sender is not None and sender.caller is not None:
+            request[CALLER] = sender.caller
+        routes = await self._configuration.routes(namespace)
+        if sender is None:
+            sender = await self._senders.before_body(request, routes)
+        content, whole = await _content(request)
+        size = len(content) if whole else max(request.content_length or 0, len(content))
+        received = Received(source, "", hashlib.sha256(content).hexdigest(), size)
+        if not whole:
+            if sender is not None:
+                await self._reject(replace(received, sender=_name(sender)), "TooLarge")
+            raise TooLarge(f"the body is larger than {BODY_BYTES} bytes; send less, such as fewer alerts at once")
+        sender = sender or await self._senders.by_signature(request, content, routes)
+        received = replace(received, sender=_name(sender))
+        asked = sender.routes if sender.caller is None else routes
+        try:  # in a thread: both may be large
+            body = await asyncio.to_thread(parse_body, source, content)
+            verdicts = await asyncio.to_thread(_matching, asked, body)
+        except BadBody as bad:
+            await self._reject(received, bad.reason)
+            raise BadRequest(bad.message) from None
+        if not verdicts:
+            self._counters.add(INTAKE_UNROUTED)
+            return _answer(await self._reject(received, "NoRoute"))
+        verdict = await self._usable(verdicts, sender)
+        if verdict is None:
+            await self._reject(received, "Forbidden")
+            who = sender.author(verdicts[0].route).username
+            raise Forbidden(
+                f"{who} may not create alerts of {GROUP} where the AlertRoutes lead that match; ask for that right, or "
+                "name your own namespace by ?namespace="
+            )
+        return await self._decide(replace(received, route=verdict.route.key), verdict, sender, body)
+
+    async def _usable(self, verdicts: list[Verdict], sender: Sender) -> Verdict | None:
+        """The first route whose Alerts its sender may create."""
+        for verdict in verdicts:
+            if await self._access.allowed(sender.author(verdict.route), CREATE, target(verdict.route)):
+                return verdict
+        return None
+
+    async def _decide(self, received: Received, verdict: Verdict, sender: Sender, body: Body) -> web.Response:
+        route, notification = verdict.route, verdict.notification
+        alert_type = route.spec.alert_type or notification.alert_type
+        if notification.labels.get(OWN_LABEL) == "true":
+            return _answer(await self._reject(received, "OwnAlert"))
+        if notification.firing and alert_type is None:
+            return _answer(await self._reject(received, "NoAlertType"))
+        masked = await self._configuration.mask(body.text, target(route)) if notification.firing else ""
+        storm = route.spec.storm or Storm()
+        occurrence = Occurrence(
+            route_uid=route.metadata.uid,
+            group=group_hash(route, notification),
+            firing=notification.firing,
+            first=notification.first,
+            last=notification.last,
+            storm_alerts=storm.alerts,
+            storm_seconds=storm.seconds,
+            draft=lambda begun, in_storm: draft(
+                route, notification, alert_type or "", sender.author(route), masked, begun=begun, storm=in_storm
+            ),
+        )
+        try:
+            decision = await self._intake.decide(received, occurrence, remaining=_remaining())
+        except QueueFull:
+            self._counters.add(INTAKE_QUEUE_FULL)
+            raise Unavailable("too many investigations wait; try again", retry_after=QUEUE_FULL_RETRY_SECONDS) from None
+        self._counters.add(INTAKE_FATES[decision.fate])
+        if decision.alert is not None:
+            try:
+                await make_alert(decision.alert, self._client, self._intake)
+            except AlertRefused as refused:
+                raise Unprocessable(refused.message) from None
+            except ApiError as error:
+                log.warning("Alert %s/%s, again soon: %s", decision.alert.namespace, decision.alert.name, error.message)
+                raise Unavailable("the Kubernetes API does not take the Alert now; try again") from None
+        return _answer(decision, route)
+
+    async def _reject(self, received: Received, reason: str) -> Decision:
+        decision = await self._intake.reject(received, reason, remaining=_remaining())
+        self._counters.add(INTAKE_FATES["rejected"])
+        return decision
+
+
+async def _content(request: web.Request) -> tuple[bytes, bool]:
+    """The body, and whether that is all of it: one that is too large is not read to its end.
+
+    Raises:
+        BadRequest: it broke off.
+        SlowBody: it did not come in time.
+    """
+    content = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for piece in request.content.iter_any():
+                content += piece
+                if len(content) > BODY_BYTES:
+                    return bytes(content[:BODY_BYTES]), False
+    except TimeoutError:
+        raise SlowBody(f"the body did not come within {BODY_SECONDS:g} s; try again") from None
+    except (web.RequestPayloadError, ConnectionError):
+        raise BadRequest("the body broke off; send all of it") from None
+    return bytes(content), True
+
+
+def _matching(routes: Iterable[AlertRoute], body: Body) -> list[Verdict]:
+    return [verdict for verdict in judge(routes, body) if verdict.matches]
+
+
+def _name(sender: Sender) -> str:
+    return clean(sender.name)[:1024]
+
+
+def _remaining() -> Callable[[], float]:
+    """How long Postgres is waited for, from now on: as long as a restart takes."""
+    until = time.monotonic() + STORE_SECONDS
+    return lambda: until - time.monotonic()
+
+
+def _answer(decision: Decision, route: AlertRoute | None = None) -> web.Response:
+    """What became of it; 202 where an investigation begins."""
+    alert = decision.alert
+    said = {
+        "fate": decision.fate,
+        "reason": decision.reason,
+        "message": _SAID.get(decision.reason),
+        "route": route.key if route else None,
+        "namespace": alert.namespace if alert else None,
+        "alert": alert.name if alert else None,
+    }
+    body = {name: value for name, value in said.items() if value is not None}
+    return web.json_response(body, status=202 if decision.fate == "investigated" else 200)

@@ -1,0 +1,215 @@
+"""The OpenAPI 3.1 document, made of the table of routes and the models that check and answer requests.
+
+Decision: nothing is written by hand, so nothing can be described that is not served, and the other way round; what is
+left to say about a parameter stands in its model. Pydantic writes JSON Schema of the draft that OpenAPI 3.1 takes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final, Literal
+
+from aiohttp import web
+from pydantic import BaseModel, Field, TypeAdapter
+from pydantic.json_schema import models_json_schema
+
+from tarsy.http.route import DIRECT_PREFIX, PATH_PARAMETERS, Ask, Route, View
+
+_Mode = Literal["validation", "serialization"]
+_REF: Final = "#/components/schemas/"
+_PLACES: Final[Mapping[str, str]] = {
+    "namespace": "The namespace.",
+    "name": "The name of the object.",
+    "id": "The id of the call, as the trace has it.",
+}
+_ERRORS: Final[Mapping[str, str]] = {
+    "400": "A parameter or the body is wrong; the message names it and what is allowed.",
+    "401": "Nobody knows who asks.",
+    "403": "The caller may not; said whether or not the thing exists.",
+    "404": "There is no such thing.",
+    "409": "Its state does not allow it now.",
+    "413": "The body is too large.",
+    "415": "The body is not JSON.",
+    "422": "The Kubernetes API finds the object invalid.",
+    "429": "More than one caller may ask at once.",
+    "500": "A fault of the server.",
+    "503": "The record or the Kubernetes API is away; try again after Retry-After.",
+    "504": "It took too long.",
+}
+_OF_ALL: Final = ("400", "429", "500", "503", "504")
+_OF_CALLERS: Final = ("401", "403")
+_OF_WRITES: Final = ("409", "413", "415", "422")
+
+
+class ErrorDetail(View):
+    """What went wrong."""
+
+    reason: str = Field(description="In one CamelCase word, for programs.")
+    message: str = Field(description="In a sentence, for people.")
+
+
+class ErrorAnswer(View):
+    """A request that was refused."""
+
+    error: ErrorDetail
+
+
+def document(routes: Sequence[Route], also: Iterable[type[BaseModel]] = ()) -> dict[str, Any]:
+    """The OpenAPI document.
+
+    Args:
+        routes: the table.
+        also: further models to describe: the messages of the WebSocket.
+    """
+    schemas = _Schemas(routes, also)
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+    asked = {schemas.name(route.query, "validation") for route in routes if route.query is not None}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "TARSy",
+            "version": _version(),
+            "description": "Alerts are investigated by chains of agents. Who may what the Kubernetes API decides: the "
+            "bearer token says who asks, SubjectAccessReview whether they may, in the namespace of the path.",
+        },
+        "servers": [{"url": DIRECT_PREFIX}],
+        "paths": paths,
+        "components": {
+            "schemas": {name: schema for name, schema in schemas.by_name.items() if name not in asked},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def openapi_route(routes: Sequence[Route], also: Iterable[type[BaseModel]] = ()) -> Route:
+    """The route that serves the document of `routes` and of itself."""
+    made: dict[Literal["document"], dict[str, Any]] = {}
+
+    async def get_openapi(_: Ask) -> web.StreamResponse:
+        if "document" not in made:
+            made["document"] = document((*routes, route), also)
+        return web.json_response(made["document"])
+
+    route = Route(
+        method="GET",
+        path="/openapi.json",
+        operation="getOpenapi",
+        summary="This document",
+        handler=get_openapi,
+        public=True,
+    )
+    return route
+
+
+class _Schemas:
+    """Every model by name. What is read is described as it is read, what is answered as it is written."""
+
+    def __init__(self, routes: Sequence[Route], also: Iterable[type[BaseModel]]) -> None:
+        read = [model for route in routes for model in (route.query, route.body) if model is not None]
+        written = [route.response for route in routes if route.response is not None]
+        models: list[tuple[type[BaseModel], _Mode]] = [(model, "validation") for model in read]
+        answers: list[type[BaseModel]] = [*written, *also, ErrorAnswer]
+        models += [(model, "serialization") for model in answers]
+        self._refs, found = models_json_schema(list(dict.fromkeys(models)), ref_template=_REF + "{model}")
+        self.by_name: dict[str, dict[str, Any]] = {
+            name: _without_titles(schema) for name, schema in sorted(found["$defs"].items())
+        }
+
+    def name(self, model: type[BaseModel], mode: _Mode) -> str:
+        """Of the schema of a model."""
+        return str(self._refs[model, mode]["$ref"]).removeprefix(_REF)
+
+    def content(self, model: type[BaseModel], mode: _Mode) -> dict[str, Any]:
+        """A body that is a model."""
+        return {"application/json": {"schema": {"$ref": _REF + self.name(model, mode)}}}
+
+
+def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": route.operation,
+        "summary": route.summary,
+        "parameters": [*map(_in_path, route.parameters), *_in_query(route, schemas)],
+        "responses": {str(route.status): _success(route, schemas), **_refusals(route, schemas)},
+    }
+    operation["security"] = [] if route.public else [{"token": []}]
+    if route.permission is not None:
+        permission = route.permission
+        resource = "/".join(part for part in (permission.resource, permission.subresource) if part)
+        operation["description"] = f"Needs `{permission.verb}` on `{resource}` of `{permission.group}`."
+    if route.body is not None:
+        operation["requestBody"] = {"required": True, "content": schemas.content(route.body, "validation")}
+    return operation
+
+
+def _in_path(name: str) -> dict[str, Any]:
+    schema = TypeAdapter(PATH_PARAMETERS[name]).json_schema()
+    return {"name": name, "in": "path", "required": True, "description": _PLACES[name], "schema": schema}
+
+
+def _in_query(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
+    if route.query is None:
+        return
+    model = schemas.by_name[schemas.name(route.query, "validation")]
+    for name, schema in model["properties"].items():
+        described = {key: value for key, value in schema.items() if key != "description"}
+        yield {
+            "name": name,
+            "in": "query",
+            "required": name in model.get("required", ()),
+            "description": schema.get("description", ""),
+            "schema": _never_null(described),
+        }
+
+
+def _never_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter is left out; it is never null."""
+    if schema.get("default", ...) is None:
+        schema.pop("default")
+    if "anyOf" not in schema:
+        return schema
+    kinds = [kind for kind in schema.pop("anyOf") if kind != {"type": "null"}]
+    return {**schema, **kinds[0]} if len(kinds) == 1 else {**schema, "anyOf": kinds}
+
+
+def _success(route: Route, schemas: _Schemas) -> dict[str, Any]:
+    if route.response is None:
+        return {"description": route.summary}
+    content = schemas.content(route.response, "serialization")
+    if route.query is not None and "follow" in route.query.model_fields:
+        content["text/event-stream"] = {"schema": {"type": "string", "description": "Each event a ServerMessage."}}
+    return {"description": route.summary, "content": content}
+
+
+def _refusals(route: Route, schemas: _Schemas) -> dict[str, Any]:
+    codes = set(_OF_ALL)
+    if not route.public:
+        codes |= {*_OF_CALLERS, "404"}
+    if route.method != "GET":
+        codes |= set(_OF_WRITES)
+    content = schemas.content(ErrorAnswer, "serialization")
+    return {code: {"description": _ERRORS[code], "content": content} for code in sorted(codes)}
+
+
+def _without_titles(schema: Any) -> Any:
+    """Without the titles that pydantic makes of names; a property that is called so stays."""
+    match schema:
+        case dict():
+            return {
+                key: {name: _without_titles(part) for name, part in value.items()}
+                if key == "properties"
+                else _without_titles(value)
+                for key, value in schema.items()
+                if key != "title" or not isinstance(value, str)
+            }
+        case list():
+            return [_without_titles(part) for part in schema]
+        case _:
+            return schema
+
+
+def _version() -> str:
+    try:
+        return version("tarsy-operator")
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,168 @@
+"""The seam of this room: what a route, a caller, a permission and one checked request are.
+
+Decision: routes are data. One table of them is served at both doors, described by OpenAPI and enumerated by the test of
+authorization, so nothing can be served that is not described and guarded. What a route may be asked is pydantic models;
+a handler sees only what has been checked.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeVar
+from uuid import UUID
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic.alias_generators import to_camel
+
+from tarsy.http.errors import Forbidden
+from tarsy.http.identity import NOBODY as NOBODY
+from tarsy.http.identity import RECORD_GROUP as RECORD_GROUP
+from tarsy.http.identity import Caller as Caller
+from tarsy.http.identity import Permission as Permission
+from tarsy.http.services import Services
+from tarsy.kube.client import KubeClient
+
+M = TypeVar("M", bound=BaseModel)
+RECORD_VERSION: Final = "v1alpha1"
+PRODUCT_GROUP: Final = "tarsy.dev"
+DIRECT_PREFIX: Final = "/api/v1"
+AGGREGATED_PREFIX: Final = f"/apis/{RECORD_GROUP}/{RECORD_VERSION}"
+
+PATH_PARAMETERS: Final[Mapping[str, Any]] = {
+    "namespace": Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)],
+    "name": Annotated[
+        str,
+        StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", max_length=253),
+    ],
+    "id": UUID,
+}
+"""The parameters that a path may have, and their types; OpenAPI describes them by the same."""
+
+
+class View(BaseModel):
+    """The base of everything that is answered: frozen, camelCase."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)
+
+
+class Query(BaseModel):
+    """The base of the parameters after `?`: camelCase, and unknown ones are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+
+
+class Body(BaseModel):
+    """The base of JSON bodies: camelCase, and unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request, checked: identity, permission, parameters and body are in order.
+
+    `namespace_uid` is that of the namespace in the path as it is now (empty where the path has none). `untimed` lifts
+    the time limit of the request: for answers that go on until the client leaves. Such an answer ends by itself after
+    `stream_seconds`, and its client comes again with the last id it has seen; None: there is no limit. `identify`
+    asks anew who the caller is: raises HttpError when the identity is no good any more.
+    """
+
+    request: web.Request
+    path: Mapping[str, str]
+    caller: Caller
+    namespace_uid: str
+    services: Services
+    checked_query: BaseModel | None = None
+    checked_body: BaseModel | None = None
+    untimed: Callable[[], None] = lambda: None
+    stream_seconds: float | None = None
+    identify: Callable[[], Awaitable[Caller]] | None = None
+
+    @property
+    def namespace(self) -> str:
+        """The namespace in the path."""
+        return self.path["namespace"]
+
+    @property
+    def name(self) -> str:
+        """The name in the path."""
+        return self.path["name"]
+
+    @property
+    def id(self) -> UUID:
+        """The id in the path."""
+        return UUID(self.path["id"])
+
+    def query(self, model: type[M]) -> M:
+        """The query parameters, of the model that the route names."""
+        return _of(model, self.checked_query)
+
+    def body(self, model: type[M]) -> M:
+        """The body, of the model that the route names."""
+        return _of(model, self.checked_body)
+
+    def as_caller(self) -> KubeClient:
+        """The Kubernetes API with the caller's own token, so that admission and audit see the person.
+
+        Raises:
+            Forbidden: the door gave no token: nothing is written through the aggregated API.
+        """
+        if self.caller.token is None:
+            raise Forbidden("nothing is written through this API: write to the Kubernetes API itself")
+        return self.services.callers.bearing(self.caller.token)
+
+
+Handler = Callable[[Ask], Awaitable[BaseModel | web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One thing that can be asked.
+
+    Args:
+        method: of HTTP, in capitals.
+        path: below the prefix of a door, such as `/namespaces/{namespace}/investigations/{name}/timeline`; its
+            parameters are of PATH_PARAMETERS.
+        operation: the operationId, a camelCase verb phrase.
+        summary: one line for the OpenAPI document.
+        handler: answers; what it returns is written as JSON with `status`, a response of its own as it is.
+        permission: asked before anything is looked up: in the namespace of the path; else in each one of the query
+            parameter `namespace`; else cluster-wide. About the object `{name}` where the path names one of that
+            resource. None: the route asks for itself (`Services.access`), or is public.
+        query: None: no parameter is allowed.
+        body: None: a body is not read.
+        response: what `handler` returns; None: a response of its own.
+        status: of a successful answer.
+        public: no identity is asked for.
+        aggregated: also served through the aggregated API.
+    """
+
+    method: str
+    path: str
+    operation: str
+    summary: str
+    handler: Handler
+    permission: Permission | None = None
+    query: type[BaseModel] | None = None
+    body: type[BaseModel] | None = None
+    response: type[BaseModel] | None = None
+    status: int = 200
+    public: bool = False
+    aggregated: bool = False
+
+    def __post_init__(self) -> None:
+        if self.public and self.permission is not None:
+            raise ValueError(f"{self.operation}: a public route has no permission")
+        if unknown := set(self.parameters) - set(PATH_PARAMETERS):
+            raise ValueError(f"{self.operation}: unknown path parameter {', '.join(sorted(unknown))}")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters in the path."""
+        return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
+
+
+def _of(model: type[M], found: BaseModel | None) -> M:
+    if not isinstance(found, model):
+        raise TypeError(f"the route does not name {model.__name__}")
+    return found

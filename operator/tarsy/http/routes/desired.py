@@ -1,0 +1,69 @@
+"""Cancelling and concluding: the desired state of an investigation, or of a question, goes forward.
+
+Decision: patched with the caller's own token, so admission and audit see the person. A run that has ended is told as
+such (409) instead of being patched in vain.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+from uuid import UUID
+
+from tarsy.http.errors import Conflict, NotFound
+from tarsy.http.failures import as_caller_said
+from tarsy.http.route import PRODUCT_GROUP, Ask, Handler, Permission, Route
+from tarsy.http.views.chat import DesiredStateView
+from tarsy.kube.client import ApiError
+
+_Kind = Literal["Investigation", "ChatMessage"]
+_Wanted = Literal["Cancelled", "Concluded"]
+_PLURALS: dict[_Kind, str] = {"Investigation": "investigations", "ChatMessage": "chatmessages"}
+_SUMMARIES: dict[tuple[_Kind, _Wanted], str] = {
+    ("Investigation", "Cancelled"): "Stop an investigation at once",
+    ("Investigation", "Concluded"): "Stop an investigation now and summarise what is known",
+    ("ChatMessage", "Cancelled"): "Stop answering a question",
+    ("ChatMessage", "Concluded"): "Answer a question with what is known now",
+}
+
+
+def _setting(kind: _Kind, wanted: _Wanted) -> Handler:
+    async def set_desired_state(ask: Ask) -> DesiredStateView:
+        return await _set(ask, kind, wanted)
+
+    return set_desired_state
+
+
+async def _set(ask: Ask, kind: _Kind, wanted: _Wanted) -> DesiredStateView:
+    which = f"{kind} {ask.namespace}/{ask.name}"
+    found = await ask.services.kube.find(kind, ask.namespace, ask.name)
+    if found is None:
+        raise NotFound(f"there is no {which}")
+    uid = found["metadata"]["uid"]
+    record = await ask.services.reads.record(UUID(uid))
+    if record is not None and record.state.finished:
+        raise Conflict(f"{which} has ended: {record.state.value}")
+    if wanted == "Concluded" and found.get("spec", {}).get("desiredState") == "Cancelled":
+        raise Conflict(f"{which} is being cancelled")
+    body = {"metadata": {"uid": uid}, "spec": {"desiredState": wanted}}
+    try:
+        await ask.as_caller().patch(kind, ask.namespace, ask.name, body)
+    except ApiError as error:
+        raise as_caller_said(error) from None
+    return DesiredStateView(namespace=ask.namespace, name=ask.name, uid=uid, desired_state=wanted)
+
+
+def _routes() -> Iterator[Route]:
+    for (kind, wanted), summary in _SUMMARIES.items():
+        verb = {"Cancelled": "cancel", "Concluded": "conclude"}[wanted]
+        yield Route(
+            method="POST",
+            path=f"/namespaces/{{namespace}}/{_PLURALS[kind]}/{{name}}/{verb}",
+            operation=f"{verb}{kind}",
+            summary=summary,
+            handler=_setting(kind, wanted),
+            permission=Permission("patch", _PLURALS[kind], group=PRODUCT_GROUP),
+            response=DesiredStateView,
+            status=202,
+        )
+
+
+ROUTES = tuple(_routes())

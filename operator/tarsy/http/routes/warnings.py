@@ -1,0 +1,59 @@
+"""What is not as it should be: conditions of the configuration that do not hold.
+
+Decision: read from the objects as they are now, nothing is kept here. Kinds that the caller may not list are left out,
+and the answer says which were looked at.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tarsy.http.route import Ask, Route
+from tarsy.http.routes.objects import listing, may_list, page, raw_objects
+from tarsy.http.routes.parameters import ListQuery
+from tarsy.http.views.configuration import WarningList, WarningView
+from tarsy.resources.meta import AnyResource
+from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.v1alpha1 import Agent, Chain, LLMProvider, MCPServer
+from tarsy.resources.v1alpha1.common import ConditionType
+
+_KINDS: tuple[type[AnyResource], ...] = (Agent, Chain, LLMProvider, MCPServer)
+_WANTED = (ConditionType.READY, ConditionType.AVAILABLE, ConditionType.VERIFIED)
+
+
+async def list_warnings(ask: Ask) -> WarningList:
+    """All that does not hold, by namespace, kind and name."""
+    query = ask.query(ListQuery)
+    kinds = [kind for kind in _KINDS if await may_list(ask, kind, query.namespace)]
+    found = [
+        warning for kind in kinds for raw in await raw_objects(ask, kind, query.namespace) for warning in warnings(raw)
+    ]
+    question = f"warnings/{query.namespace}"
+    shown, token = page(question, query, found, lambda one: (one.namespace, one.kind, one.name, one.type), 4)
+    return WarningList(items=tuple(shown), kinds=tuple(kind.KIND for kind in kinds), next=token)
+
+
+def warnings(raw: Mapping[str, Any]) -> Iterable[WarningView]:
+    """What does not hold of one object."""
+    where = {"kind": raw["kind"], "namespace": raw["metadata"].get("namespace", ""), "name": raw["metadata"]["name"]}
+    try:
+        resource = parse(raw)
+    except InvalidResource as error:
+        yield WarningView(**where, type=ConditionType.READY, reason="Invalid", message=str(error))
+        return
+    for one in resource.status.conditions:
+        if one.type in _WANTED and one.status == "False":
+            yield WarningView(**where, type=one.type, reason=one.reason, message=one.message)
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/warnings",
+        operation="listWarnings",
+        summary="What keeps objects of the configuration from being used",
+        handler=list_warnings,
+        permission=listing(MCPServer),
+        query=ListQuery,
+        response=WarningList,
+    ),
+)

@@ -1,0 +1,215 @@
+"""Both doors, open.
+
+Decision: when the cluster's front proxy or our certificate changes, the aggregated door is closed and opened anew, all
+its connections with it: none goes on that was let in by an authority that is believed no more. Clients of a stream come
+again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+
+from tarsy.http.aggregated import AggregatedDoor, add_discovery
+from tarsy.http.application import build_application
+from tarsy.http.doors import DirectDoor
+from tarsy.http.front_proxy import FrontProxy, NoFrontProxy, read_front_proxy
+from tarsy.http.health import add_health
+from tarsy.http.registration import Registration
+from tarsy.http.route import Route
+from tarsy.http.services import Services
+from tarsy.http.tls import CertificateError, ServingCertificate, read_certificate, server_context, show
+from tarsy.kube.client import ApiError
+from tarsy.observe.counters import Counters
+
+log = logging.getLogger(__name__)
+LOOK_SECONDS = 30.0
+RETRY_SECONDS = 2.0
+CLOSE_SECONDS = 3.0
+_HEADER_BYTES = 32_768
+_HEADERS = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """Where both doors are.
+
+    Args:
+        host: the address to listen at.
+        port: of the direct door; 0: a free one.
+        tls: a folder with the certificate of the direct door; None: it speaks plain HTTP.
+        record_port: of the aggregated door; 0: a free one; None: there is no aggregated API.
+        record_tls: a folder with the certificate of the aggregated door, where it is not to be made by the operator.
+        audiences: what the direct door's tokens must be for; none: the Kubernetes API itself.
+        namespace: of the operator's own objects.
+    """
+
+    host: str = "0.0.0.0"
+    port: int = 8081
+    tls: Path | None = None
+    record_port: int | None = 8443
+    record_tls: Path | None = None
+    audiences: tuple[str, ...] = ()
+    namespace: str = "tarsy-system"
+
+
+class HttpServer:
+    """Serves the routes at both doors; `run` does it, `direct_open` and `aggregated_open` say since when."""
+
+    def __init__(
+        self,
+        settings: HttpSettings,
+        routes: Sequence[Route],
+        services: Services,
+        counters: Counters | None = None,
+        *,
+        look_seconds: float = LOOK_SECONDS,
+        beside: Callable[[web.Application, DirectDoor], None] | None = None,
+    ) -> None:
+        """Takes what is served and where.
+
+        Args:
+            settings: where.
+            routes: what.
+            services: what handlers work with.
+            counters: where refused requests are counted.
+            look_seconds: how often certificates are looked at.
+            beside: adds what the direct door serves beside the routes.
+        """
+        self._settings = settings
+        self._routes = routes
+        self._services = services
+        self._counters = counters
+        self._look_seconds = look_seconds
+        self._beside = beside
+        self._registration = Registration(services.kube, settings.namespace, settings.record_tls)
+        self.direct: web.Application | None = None
+        self.direct_open = asyncio.Event()
+        self.aggregated_open = asyncio.Event()
+        self.port = settings.port
+        self.record_port = settings.record_port
+
+    async def serving(self) -> None:
+        """Returns when all doors are open."""
+        await self.direct_open.wait()
+        if self.record_port is not None:
+            await self.aggregated_open.wait()
+
+    async def run(self) -> None:
+        """Serves until it is cancelled.
+
+        Raises:
+            OSError: a port is taken.
+            CertificateError: the certificate of the direct door cannot be used.
+        """
+        async with asyncio.TaskGroup() as group:
+            if self._services.live is not None:
+                group.create_task(self._services.live.run())
+            group.create_task(self._direct())
+            if self.record_port is not None:
+                group.create_task(self._aggregated())
+
+    async def _direct(self) -> None:
+        door = DirectDoor(self._services.kube, self._settings.audiences)
+        self.direct = app = build_application(self._routes, door, self._services, self._counters)
+        add_health(app, self._services.pool, self._takes_requests)
+        if self._beside is not None:
+            self._beside(app, door)
+        own, context = None, None
+        if self._settings.tls is not None:
+            own = await asyncio.to_thread(read_certificate, self._settings.tls)
+            context = await asyncio.to_thread(server_context, own)
+        async with self._open(app, self.port, context) as port:
+            self.port = port
+            self.direct_open.set()
+            log.info("the HTTP API is open at port %d", port)
+            while True:
+                await asyncio.sleep(self._look_seconds)
+                if self._settings.tls is not None and context is not None:
+                    own = await self._renewed(self._settings.tls, own, context)
+
+    async def _renewed(
+        self, folder: Path, shown: ServingCertificate | None, context: ssl.SSLContext
+    ) -> ServingCertificate | None:
+        """Shows what is in the folder now, and returns it; what was shown before, where that cannot be."""
+        try:
+            own = await asyncio.to_thread(read_certificate, folder)
+            if own != shown:
+                await asyncio.to_thread(show, context, own)
+                log.info("the HTTP API shows a new certificate")
+        except CertificateError as error:
+            log.warning("the HTTP API goes on with the certificate that it has: %s", error)
+            return shown
+        return own
+
+    def _takes_requests(self) -> bool:
+        closed = self.record_port is not None and not self.aggregated_open.is_set()
+        return not closed and not self._services.stopping.is_set()
+
+    async def _aggregated(self) -> None:
+        """Opens the door by what the cluster says now, and again when that changes."""
+        async with contextlib.AsyncExitStack() as opened:
+            shown: tuple[FrontProxy, ServingCertificate] | None = None
+            while True:
+                wait = self._look_seconds
+                try:
+                    found = (await read_front_proxy(self._services.kube), await self._registration.certificate())
+                    if shown is not None:  # what changes is believed before it is shown
+                        await self._registration.publish(found[1])
+                    if found != shown:
+                        await self._close(opened)
+                        await opened.enter_async_context(self._record_site(*found))
+                        if shown is None:  # its change makes the API server look, and there is something to see
+                            await self._registration.publish(found[1])
+                        self.aggregated_open.set()
+                        shown = found
+                except (NoFrontProxy, CertificateError) as error:
+                    await self._close(opened)
+                    shown = None
+                    log.warning("the aggregated API is not served: %s", error)
+                except ApiError as error:
+                    log.warning("the aggregated API: %s", error.message)
+                    if not self.aggregated_open.is_set():
+                        await self._close(opened)
+                        shown, wait = None, min(wait, RETRY_SECONDS)
+                await asyncio.sleep(wait)
+
+    async def _close(self, opened: contextlib.AsyncExitStack) -> None:
+        self.aggregated_open.clear()
+        await opened.aclose()
+
+    @contextlib.asynccontextmanager
+    async def _record_site(self, front: FrontProxy, own: ServingCertificate) -> AsyncIterator[None]:
+        context = await asyncio.to_thread(server_context, own, front.authority)
+        door = AggregatedDoor(front)
+        routes = [route for route in self._routes if route.aggregated]
+        app = build_application(routes, door, self._services, self._counters)
+        add_discovery(app, door)
+        async with self._open(app, self.record_port or 0, context) as port:
+            self.record_port = port
+            log.info("the aggregated API is open at port %d", port)
+            yield
+
+    @contextlib.asynccontextmanager
+    async def _open(self, app: web.Application, port: int, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
+        """Listens, and yields the port."""
+        runner = web.AppRunner(
+            app,
+            access_log=None,
+            handler_cancellation=True,
+            shutdown_timeout=CLOSE_SECONDS,
+            max_line_size=_HEADER_BYTES,
+            max_field_size=_HEADER_BYTES,
+            max_headers=_HEADERS,  # a group of the caller is a header each
+        )
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self._settings.host, port, ssl_context=tls).start()
+            yield int(runner.addresses[0][1])
+        finally:
+            await runner.cleanup()

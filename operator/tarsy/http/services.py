@@ -1,0 +1,53 @@
+"""What handlers work with, made once a process.
+
+Decision: one frozen bundle instead of one argument each, so that a route needs no constructor; a test hands in what its
+handler uses.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from tarsy.http.access import Access
+from tarsy.http.errors import Unavailable
+from tarsy.http.namespaces import Namespaces
+from tarsy.kube.client import KubeClient
+from tarsy.store.reads import Reads
+
+if TYPE_CHECKING:
+    from tarsy.http.live import Hub
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The record, the Kubernetes API and who may what.
+
+    `kube` acts as the operator: what is read through it must have been allowed to the caller by `access` first.
+    `callers` has no identity of its own; `Ask.as_caller` lends it that of the caller. `stopping` is set when the
+    process ends: streams close then. `live` follows what happens. `origins` are web sites, besides the one of the
+    request itself, whose pages may open WebSockets here.
+    """
+
+    pool: asyncpg.Pool
+    reads: Reads
+    kube: KubeClient
+    callers: KubeClient
+    access: Access
+    namespaces: Namespaces
+    library_namespace: str = "tarsy-library"
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    live: "Hub | None" = None
+    origins: tuple[str, ...] = ()
+
+    @property
+    def hub(self) -> "Hub":
+        """What is followed here.
+
+        Raises:
+            Unavailable: nothing can be.
+        """
+        if self.live is None:
+            raise Unavailable("nothing can be followed here now; try again")
+        return self.live

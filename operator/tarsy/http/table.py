@@ -1,0 +1,38 @@
+"""All routes of the API, in the order in which OpenAPI lists them."""
+
+from tarsy.http.messages import ClientAction, ServerMessage
+from tarsy.http.openapi import openapi_route
+from tarsy.http.route import Route
+from tarsy.http.routes import (
+    alert_types,
+    alerts,
+    chat,
+    configuration,
+    desired,
+    events,
+    investigations,
+    timeline,
+    trace,
+    usage,
+    warnings,
+)
+from tarsy.http.websocket import ROUTES as WEBSOCKET
+
+
+def all_routes() -> tuple[Route, ...]:
+    """The one table: what is not in it is not served, at either door."""
+    routes = (
+        *alerts.ROUTES,
+        *investigations.ROUTES,
+        *desired.ROUTES,
+        *timeline.ROUTES,
+        *events.ROUTES,
+        *WEBSOCKET,
+        *trace.ROUTES,
+        *chat.ROUTES,
+        *alert_types.ROUTES,
+        *configuration.ROUTES,
+        *usage.ROUTES,
+        *warnings.ROUTES,
+    )
+    return (*routes, openapi_route(routes, (ServerMessage, ClientAction)))

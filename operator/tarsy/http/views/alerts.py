@@ -1,0 +1,60 @@
+"""Alerts as they are handed in, and what became of them.
+
+Decision: what was handed in is not served again: the object holds it as it came, unmasked, and the record of its
+investigation has it masked.
+"""
+
+from typing import Annotated, Self
+
+from pydantic import Field
+
+from tarsy.http.route import View
+from tarsy.http.views.common import ConditionView
+from tarsy.resources.schema import ObjectName
+from tarsy.resources.v1alpha1.alert import Alert, AlertContent
+from tarsy.resources.v1alpha1.common import WEEK_SECONDS, Budget, TtlSeconds
+
+
+class AlertSubmission(AlertContent):
+    """An alert to investigate: the fields of an Alert's spec, and its name."""
+
+    name: Annotated[ObjectName, Field(description="Of the Alert; one is made when not given.")] | None = None
+    budget: Budget | None = Field(
+        default=None, description="What the run may use; where its chain says less, that counts."
+    )
+    ttl_seconds_after_finished: TtlSeconds = Field(
+        default=WEEK_SECONDS, description="Seconds from the end of its investigation to its deletion."
+    )
+
+
+class SubmittedAlert(View):
+    """An alert that was taken."""
+
+    namespace: str
+    name: str
+    uid: str
+    alert_type: str
+
+
+class AlertView(SubmittedAlert):
+    """An alert, and what became of it."""
+
+    phase: str | None = Field(description="Pending, Waiting (for a chain to exist), Investigating, Finished, Rejected.")
+    investigation: str | None = Field(description="Name of its investigation.")
+    investigation_uid: str | None
+    conditions: tuple[ConditionView, ...]
+
+    @classmethod
+    def of(cls, alert: Alert) -> Self:
+        """An Alert without what it says."""
+        ref = alert.status.investigation_ref
+        return cls(
+            namespace=alert.metadata.namespace,
+            name=alert.metadata.name,
+            uid=alert.metadata.uid,
+            alert_type=alert.spec.alert_type,
+            phase=alert.status.phase,
+            investigation=ref.name if ref else None,
+            investigation_uid=ref.uid if ref else None,
+            conditions=tuple(ConditionView.of(one) for one in alert.status.conditions),
+        )

@@ -1,0 +1,76 @@
+"""Who may do what, as the Kubernetes API's own authorizers say (SubjectAccessReview).
+
+Decision: the question is asked, never worked out from roles here; so RBAC, webhooks and whatever else a cluster has all
+count. Nothing is kept: who asks often (`http/access.py`) remembers answers for seconds by itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tarsy.kube.client import ApiError, KubeClient
+
+UNDECIDED = "EvaluationError"
+"""The reason of the ApiError when an authorizer failed and no other said yes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A person or ServiceAccount, as authentication named it."""
+
+    username: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What is to be done: `verb` on a resource of a group; without `namespace` cluster-wide, without `name` on all."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+async def may(client: KubeClient, subject: Subject, attributes: Attributes) -> bool:
+    """Whether `subject` may do it.
+
+    Args:
+        client: as somebody who may create SubjectAccessReviews.
+        subject: who would do it.
+        attributes: what.
+
+    Raises:
+        ApiError: nobody could say; that is never a yes.
+    """
+    about = {
+        "verb": attributes.verb,
+        "group": attributes.group,
+        "resource": attributes.resource,
+        "subresource": attributes.subresource,
+        "namespace": attributes.namespace,
+        "name": attributes.name,
+    }
+    spec: dict[str, Any] = {
+        "user": subject.username,
+        "uid": subject.uid,
+        "groups": list(subject.groups),
+        "extra": {key: list(values) for key, values in subject.extra.items()},
+        "resourceAttributes": {key: value for key, value in about.items() if value},
+    }
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "metadata": {},
+        "spec": {key: value for key, value in spec.items() if value},
+    }
+    status = (await client.create(review)).get("status") or {}
+    allowed = status.get("allowed") is True and status.get("denied") is not True
+    if not allowed and status.get("evaluationError"):
+        text = f"the Kubernetes API could not decide: {status['evaluationError']}"
+        raise ApiError(0, UNDECIDED, text)
+    return allowed

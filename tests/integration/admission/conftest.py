@@ -1,0 +1,135 @@
+"""A Kubernetes API with the shipped admission and roles, the webhook on this machine, and people of a namespace.
+
+Decision: the server is one of its own for this folder, because admission concerns the whole cluster. The Service of the
+webhook leads to 127.0.0.1 by its external name, as there is no pod network.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from apis import ApiKind, LocalApi, new_api
+from tarsy.http.admission import CONFIGURATION, Admission
+from tarsy.kube.client import KubeClient
+from tarsy.local.objects import install_crds, manifest, put
+from tarsy.resources.meta import API_VERSION
+
+SHOP, SYSTEM, LIBRARY = "shop", "tarsy-system", "tarsy-library"
+OPERATOR = f"system:serviceaccount:{SYSTEM}:tarsy-operator"
+RBAC = "rbac.authorization.k8s.io"
+NEEDS_POLICIES = (1, 30)
+SERVICE, CONFIGURED = manifest("base/admission.yaml")
+POLICIES = [obj for name in ("author", "use") for obj in manifest(f"components/policies/{name}.yaml")]
+As = Callable[..., contextlib.AbstractAsyncContextManager[KubeClient]]
+
+
+def binding(role: str, who: str, namespace: str = SHOP) -> dict[str, Any]:
+    """Lets a group have a ClusterRole in a namespace."""
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": f"{role}-{who}", "namespace": namespace},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": who}],
+    }
+
+
+def thing(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    """An object of one of the three kinds in the shop, that says no more than it must."""
+    least: dict[str, dict[str, Any]] = {
+        "Alert": {"alertType": "PodCrash", "data": "it crashed"},
+        "Investigation": {"alert": {"alertType": "PodCrash", "data": "it crashed"}},
+        "ChatMessage": {"investigationRef": {"name": "crash"}, "question": "Why?"},
+    }
+    meta = {"name": name, "namespace": SHOP}
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": meta, "spec": least[kind] | spec}
+
+
+async def _install(api: LocalApi) -> None:
+    async with await KubeClient.load(api.kubeconfig) as admin:
+        await install_crds(admin)
+        for name in (SHOP, SYSTEM, LIBRARY):
+            await put(admin, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for name in ("base/people", "base/clusterrole", "library/users"):
+            for obj in manifest(f"{name}.yaml"):
+                await put(admin, obj)
+        for role, group in (("tarsy-viewer", "viewers"), ("tarsy-investigator", "on-call"), ("tarsy-author", "authors"),
+                            ("tarsy-tracer", "tracers")):  # fmt: skip
+            await put(admin, binding(role, group))
+
+
+@pytest.fixture(scope="package")
+def server(api_kind: ApiKind) -> Iterator[LocalApi]:
+    """The API with roles and bindings, and no admission yet."""
+    with new_api(api_kind) as server:
+        asyncio.run(_install(server))
+        yield server
+
+
+@pytest.fixture
+async def admin(server: LocalApi) -> AsyncIterator[KubeClient]:
+    """Who may do everything; all that the test has made in the shop is gone at its end, and admission with it."""
+    async with await KubeClient.load(server.kubeconfig) as client:
+        yield client
+        await client.delete("MutatingWebhookConfiguration", None, CONFIGURATION)
+        if server.version >= NEEDS_POLICIES:
+            for obj in POLICIES:
+                await client.delete(obj["kind"], None, obj["metadata"]["name"])
+        for kind in ("Alert", "Investigation", "ChatMessage"):
+            for obj in await client.list(kind, SHOP):
+                await client.delete(kind, SHOP, obj["metadata"]["name"])
+
+
+@pytest.fixture
+def as_user(server: LocalApi) -> As:
+    """A client that is somebody in some groups."""
+
+    @contextlib.asynccontextmanager
+    async def client(name: str, *groups: str) -> AsyncIterator[KubeClient]:
+        async with await KubeClient.load(server.kubeconfig_for(name, groups)) as found:
+            yield found
+
+    return client
+
+
+@pytest.fixture
+async def webhook(server: LocalApi, admin: KubeClient, as_user: As) -> AsyncIterator[Admission]:
+    """The webhook, installed and served with the operator's rights."""
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{SYSTEM}")
+    async with as_user(OPERATOR, *groups) as operator:
+        await put(admin, CONFIGURED)
+        async with serving(operator) as admission:
+            await lead_to(admin, admission.port)
+            yield admission
+
+
+@contextlib.asynccontextmanager
+async def serving(operator: KubeClient, *, look_seconds: float = 30.0) -> AsyncIterator[Admission]:
+    """One replica of the webhook."""
+    admission = Admission(operator, SYSTEM, host="127.0.0.1", port=0, look_seconds=look_seconds)
+    task = asyncio.create_task(admission.run())
+    try:
+        async with asyncio.timeout(60):
+            await admission.settled.wait()
+        yield admission
+    finally:
+        task.cancel()
+        await asyncio.wait([task], timeout=20)
+
+
+async def lead_to(admin: KubeClient, port: int) -> None:
+    """Makes the API server call this port."""
+    await put(admin, SERVICE | {"spec": {"type": "ExternalName", "externalName": "127.0.0.1"}})
+    found = await admin.get("MutatingWebhookConfiguration", None, CONFIGURATION)
+    for hook in found["webhooks"]:
+        hook["clientConfig"]["service"]["port"] = port
+    await admin.replace(found)
+
+
+async def put_policies(admin: KubeClient) -> None:
+    """The shipped policies with their bindings."""
+    for obj in POLICIES:
+        await put(admin, obj)

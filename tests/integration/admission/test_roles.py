@@ -1,0 +1,134 @@
+"""Who can do what, asked of the API server for each role, and the table of it that people read.
+
+`manifests/roles.md` is what this test makes of the answers: run with `--update-goldens` to write it anew. The roles
+view, edit and admin are filled by a controller that the real API server here has not beside it: for them the answers
+are those of the embedded API.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import goldens
+from apis import LocalApi
+from integration.admission.conftest import LIBRARY, SHOP, binding
+from tarsy.kube.access import Attributes, Subject, may
+from tarsy.kube.client import KubeClient
+from tarsy.local.objects import put
+from tarsy.resources.v1alpha1 import KINDS
+
+pytestmark = pytest.mark.kubernetes
+
+TABLE = Path(__file__).parents[3] / "manifests" / "roles.md"
+OURS = ("tarsy-viewer", "tarsy-investigator", "tarsy-author", "tarsy-tracer")
+CLUSTERS = ("view", "edit", "admin")
+GROUPS = dict(zip(OURS, ("viewers", "on-call", "authors", "tracers"), strict=True))
+RUNS = ("alerts", "chatmessages", "investigations")
+CONFIGURATION = tuple(sorted(kind.PLURAL for kind in KINDS.values() if kind.PLURAL not in RUNS))
+READ, WRITE = ("get", "list", "watch"), ("create", "update", "patch", "delete")
+Question = tuple[str, str, str, str]
+
+
+def questions() -> list[tuple[str, list[Question]]]:
+    """What a person may want to do, and what the API server is asked about it: verb, group, resource, subresource."""
+
+    def of(verbs: tuple[str, ...], plurals: tuple[str, ...]) -> list[Question]:
+        return [(verb, "tarsy.dev", plural, "") for plural in plurals for verb in verbs]
+
+    def record(*subresources: str) -> list[Question]:
+        return [("get", "record.tarsy.dev", "investigations", name) for name in subresources]
+
+    return [
+        ("see alerts, investigations and questions, with findings and answers", of(READ, RUNS)),
+        ("see the configuration", of(READ, CONFIGURATION)),
+        ("read timelines, and follow them", record("timeline", "events")),
+        ("read traces: what models saw, what tools answered", record("trace")),
+        ("create alerts, investigations and questions", of(("create",), RUNS)),
+        ("conclude and cancel them (`desiredState`)", of(("patch",), RUNS)),
+        ("delete them; their record stays", of(("delete",), RUNS)),
+        ("use chains, and bring MCP servers in an alert", of(("use",), ("chains", "mcpservers"))),
+        ("write the configuration", of(WRITE, CONFIGURATION)),
+        ("create them in another's name", of(("attribute",), RUNS)),
+        ("write what TARSy writes (status)", [("patch", "tarsy.dev", k.PLURAL, "status") for k in KINDS.values()]),
+        ("read Secrets", [("get", "", "secrets", "")]),
+    ]
+
+
+async def answers(admin: KubeClient, roles: Mapping[str, str], namespace: str = SHOP) -> dict[str, dict[str, str]]:
+    """For each question: what a group with each role may: all of it, nothing, or which."""
+    found: dict[str, dict[str, str]] = {}
+    for text, asked in questions():
+        for role, group in roles.items():
+            subject = Subject("somebody", groups=(group, "system:authenticated"))
+            yes = [
+                f"{verb} {plural}"
+                for verb, api, plural, sub in asked
+                if await may(admin, subject, Attributes(verb, api, plural, sub, namespace))
+            ]
+            found.setdefault(text, {})[role] = (
+                "yes" if len(yes) == len(asked) else "" if not yes else ", ".join(sorted(yes))
+            )
+    return found
+
+
+def table(found: Mapping[str, Mapping[str, str]]) -> str:
+    """Markdown of the answers."""
+    roles = [*OURS, *CLUSTERS]
+    lines = [
+        "# Who can do what",
+        "",
+        "What each role may do in the namespace it is bound in, as an API server answers (SubjectAccessReview). Made",
+        "by `tests/integration/admission/test_roles.py`; do not edit. The first four are of `base/people.yaml`; the",
+        "last three are every cluster's own, into which those are aggregated.",
+        "",
+        "| | " + " | ".join(f"`{role}`" for role in roles) + " |",
+        "|---|" + "---|" * len(roles),
+        *(f"| {text} | " + " | ".join(row[role] for role in roles) + " |" for text, row in found.items()),
+        "",
+        "Everybody who is signed in may `use` the chains and MCP servers of `tarsy-library`, by `library/users.yaml`:",
+        "a run of a chain asks for `use` where the chain is. Without any role nobody may do anything of this.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+@pytest.fixture
+async def roles(server: LocalApi, admin: KubeClient) -> dict[str, str]:
+    """Roles, and the groups that have them in the shop."""
+    if server.version < (1, 30):
+        return dict(GROUPS)
+    for role in CLUSTERS:
+        await put(admin, binding(role, f"of-{role}"))
+    return GROUPS | {role: f"of-{role}" for role in CLUSTERS}
+
+
+async def test_each_role_can_do_exactly_what_the_table_says(
+    admin: KubeClient, roles: dict[str, str], request: pytest.FixtureRequest
+) -> None:
+    found = await answers(admin, roles)
+    if len(roles) > len(OURS):
+        goldens.check(TABLE, table(found), request)
+        return
+    said = dict(_row(line) for line in TABLE.read_text("utf-8").splitlines()[8:] if line.startswith("|"))
+    assert said == {text: list(row.values()) for text, row in found.items()}
+
+
+def _row(line: str) -> tuple[str, list[str]]:
+    text, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+    return text, cells[: len(OURS)]
+
+
+async def test_a_role_holds_in_its_namespace_only(admin: KubeClient, roles: dict[str, str]) -> None:
+    found = await answers(admin, roles, "elsewhere")
+    assert {text: set(row.values()) for text, row in found.items()} == {text: {""} for text in found}
+
+
+async def test_who_is_signed_in_may_use_what_is_in_the_library_and_nothing_else(admin: KubeClient) -> None:
+    found = await answers(admin, {"nobody": "no-role-at-all"}, LIBRARY)
+    assert [text for text, row in found.items() if row["nobody"]] == ["use chains, and bring MCP servers in an alert"]
+
+
+async def test_a_trace_is_no_viewers(admin: KubeClient, roles: dict[str, str]) -> None:
+    found = (await answers(admin, roles))["read traces: what models saw, what tools answered"]
+    assert {role for role, answer in found.items() if answer} == {"tarsy-tracer", "admin"} & roles.keys()

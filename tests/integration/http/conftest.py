@@ -1,0 +1,50 @@
+"""The HTTP API of a test: the real routes at the direct door, a real Kubernetes API, a real record, real tokens."""
+
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import asyncpg
+import pytest
+from aiohttp.test_utils import TestServer
+
+from apis import LocalApi
+from integration.http.site import Site, Visitor
+from tarsy.http.access import Access
+from tarsy.http.application import build_application
+from tarsy.http.doors import DirectDoor
+from tarsy.http.namespaces import Namespaces
+from tarsy.http.services import Services
+from tarsy.http.table import all_routes
+from tarsy.kube.client import KubeClient
+from tarsy.store.reads import Reads
+
+Grant = Callable[..., Awaitable[Visitor]]
+
+
+@pytest.fixture
+async def site(tarsy_api: LocalApi, kube: KubeClient, records: asyncpg.Pool) -> AsyncIterator[Site]:
+    """The API, open."""
+    async with contextlib.AsyncExitStack() as stack:
+        callers = await stack.enter_async_context(kube.without_identity())
+        services = Services(
+            pool=records,
+            reads=Reads(records),
+            kube=kube,
+            callers=callers,
+            access=Access(kube),
+            namespaces=Namespaces(kube),
+            library_namespace=f"library-{uuid.uuid4().hex[:8]}",
+        )
+        await kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": services.library_namespace}})
+        server = TestServer(build_application(all_routes(), DirectDoor(kube), services))
+        await stack.enter_async_context(server)
+        yield Site(str(server.make_url("")).rstrip("/"), services, stack)
+
+
+@pytest.fixture
+async def administrator(site: Site, namespace: str) -> Visitor:
+    """Who may do everything."""
+    return await site.visitor(
+        namespace, "administrator", everywhere=[{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+    )

@@ -1,0 +1,374 @@
+"""Who may what: every route at both doors and every channel of the WebSocket, tried as everybody.
+
+A route or channel that `MAY` does not name fails the first tests; so nothing is served that nobody decided about. The
+server is put together as `tarsy run` does it, with the rights of the shipped manifests, and people have the shipped
+roles.
+"""
+
+import asyncio
+import json
+import re
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+import aiohttp
+import asyncpg
+import pytest
+from aiohttp import web
+
+from apis import LocalApi
+from e2e.waiting import until
+from integration.http.doors import OPERATOR, SYSTEM, client_tls, install, uninstall
+from integration.store.build import new_run
+from tarsy.cli.http import http_server
+from tarsy.cli.service import ServiceSettings, World
+from tarsy.http.aggregated import add_discovery
+from tarsy.http.errors import BadRequest
+from tarsy.http.route import AGGREGATED_PREFIX, DIRECT_PREFIX, Route
+from tarsy.http.server import HttpServer, HttpSettings
+from tarsy.http.standing import read_topic
+from tarsy.http.table import all_routes
+from tarsy.kube.access import Attributes, Subject, may
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.credentials import Secrets
+from tarsy.local.apiserver.process import free_port
+from tarsy.local.objects import put
+from tarsy.observe.counters import Counters
+from tarsy.store.runs import NewRun, Runs
+
+pytestmark = pytest.mark.kubernetes
+
+ROLES = {
+    "viewer": "tarsy-viewer",
+    "investigator": "tarsy-investigator",
+    "author": "tarsy-author",
+    "tracer": "tarsy-tracer",
+}
+STRANGER, ADMINISTRATOR, NOBODY, BAD_TOKEN = "viewer of another namespace", "administrator", "nobody", "bad token"
+KNOWN = frozenset({*ROLES, STRANGER, ADMINISTRATOR})
+EVERYBODY = KNOWN | {NOBODY, BAD_TOKEN}
+READ = frozenset({"viewer", "investigator", ADMINISTRATOR})
+WRITE = frozenset({"investigator", ADMINISTRATOR})
+TRACE = frozenset({"tracer", ADMINISTRATOR})
+CONFIGURATION = READ | {"author"}
+ALONE = frozenset({ADMINISTRATOR})
+MAY = {
+    "submitAlert": WRITE,
+    "getAlert": READ,
+    "listInvestigations": READ,
+    "listInvestigations everywhere": ALONE,
+    "getInvestigation": READ,
+    "cancelInvestigation": WRITE,
+    "concludeInvestigation": WRITE,
+    "cancelChatMessage": WRITE,
+    "concludeChatMessage": WRITE,
+    "getTimeline": READ,
+    "getEvents": READ,
+    "followByWebSocket": KNOWN,  # each subscription is a right of its own: CHANNELS
+    "getTrace": TRACE,
+    "getModelCall": TRACE,
+    "getToolCall": TRACE,
+    "listChatMessages": READ,
+    "askQuestion": WRITE,
+    "listAlertTypes": CONFIGURATION,
+    "listAlertTypes everywhere": ALONE,
+    "listChains": CONFIGURATION,
+    "listChains everywhere": ALONE,
+    "listMcpServers": CONFIGURATION,
+    "listMcpServers everywhere": ALONE,
+    "listLlmProviders": CONFIGURATION,
+    "listLlmProviders everywhere": ALONE,
+    "getUsage": READ,
+    "getUsage everywhere": ALONE,
+    "getQueue": ALONE,
+    "listWarnings": CONFIGURATION,
+    "listWarnings everywhere": ALONE,
+    "getOpenapi": EVERYBODY,
+}
+"""Who may ask each route: in the namespace, or cluster-wide where it is called `everywhere`."""
+CHANNELS = {
+    "investigations": ALONE,
+    "investigations:NAMESPACE": READ,
+    "investigation:NAMESPACE/NAME": READ,
+}
+"""Who may subscribe to what."""
+BESIDE = {"/health", "/ready", "/intake/v1/alertmanager", "/intake/v1/json", "/intake/v1/text"}
+"""What the direct door serves beside the table: no identity, or one of its own (tests of the intake)."""
+BODIES = {"submitAlert": {"alertType": "none", "data": "x"}, "askQuestion": {"question": "Why?"}}
+GONE = "not-on-record"
+
+
+@dataclass
+class Person:
+    """Somebody as both doors know them."""
+
+    name: str
+    token: str | None
+    user: str | None = None
+    groups: tuple[str, ...] = ()
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+
+@dataclass
+class Scene:
+    """A server, a namespace with an investigation on record, and people."""
+
+    api: LocalApi
+    kube: KubeClient
+    server: HttpServer
+    http: aiohttp.ClientSession
+    namespace: str
+    people: list[Person] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.port}"
+
+    def request(self, route: Route, *, everywhere: bool, name: str) -> tuple[str, dict[str, Any]]:
+        """The path of a route below its prefix, and what goes with the request."""
+        path = route.path.replace("{namespace}", self.namespace).replace("{name}", name)
+        path = path.replace("{id}", str(uuid.UUID(int=1)))
+        if _is_for_namespaces(route) and not everywhere:
+            path += f"?namespace={self.namespace}"
+        return path, {"json": BODIES[route.operation]} if route.body else {}
+
+
+def _is_for_namespaces(route: Route) -> bool:
+    return route.query is not None and "namespace" in route.query.model_fields
+
+
+def _asked() -> Iterator[tuple[str, Route, bool]]:
+    """Every route, twice where it can also be asked cluster-wide."""
+    for route in all_routes():
+        yield route.operation, route, False
+        if _is_for_namespaces(route):
+            yield f"{route.operation} everywhere", route, True
+
+
+@pytest.fixture(scope="module")
+def record_port(tarsy_api: LocalApi) -> Iterator[int]:
+    port = free_port()
+    asyncio.run(install(tarsy_api, port))
+    yield port
+    asyncio.run(uninstall(tarsy_api))
+
+
+@pytest.fixture
+async def scene(
+    tarsy_api: LocalApi, record_port: int, kube: KubeClient, records: asyncpg.Pool, database_url: str, namespace: str
+) -> AsyncIterator[Scene]:
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{SYSTEM}"]
+    settings = HttpSettings(host="127.0.0.1", port=0, record_port=record_port)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(await KubeClient.load(tarsy_api.kubeconfig_for(OPERATOR, groups)))
+        nothing = cast(Any, None)
+        world = World(records, client, Secrets(client), nothing, nothing, Counters(), nothing)
+        service = ServiceSettings(database_url=database_url)
+        server = await stack.enter_async_context(
+            http_server(settings, "tarsy-library", service, world, asyncio.Event())
+        )
+        http = await stack.enter_async_context(aiohttp.ClientSession())
+        await stack.enter_async_context(_running(server))
+        scene = Scene(tarsy_api, kube, server, http, namespace)
+        await _on_record(records, kube, namespace)
+        scene.people = [person async for person in _people(kube, namespace)]
+        await until("the Kubernetes API passes requests on", lambda: _is_passed_on(kube))
+        yield scene
+
+
+@asynccontextmanager
+async def _running(server: HttpServer) -> AsyncIterator[None]:
+    running = asyncio.create_task(server.run())
+    try:
+        async with asyncio.timeout(60):
+            await server.serving()
+        yield
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
+async def _is_passed_on(kube: KubeClient) -> bool:
+    try:
+        await kube.read(AGGREGATED_PREFIX)
+    except ApiError:
+        return False
+    return True
+
+
+async def _on_record(pool: asyncpg.Pool, kube: KubeClient, namespace: str) -> None:
+    uid = (await kube.get("Namespace", None, namespace))["metadata"]["uid"]
+    run = new_run(namespace=namespace, name="i1")
+    values = {name: getattr(run, name) for name in NewRun.__dataclass_fields__}
+    await Runs(pool).accept(NewRun(**{**values, "namespace_uid": uid}))
+
+
+async def _people(kube: KubeClient, namespace: str) -> AsyncIterator[Person]:
+    """Everybody, once the authorizer knows their roles."""
+    other = f"{namespace}-other"
+    await put(kube, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})
+    yield Person(NOBODY, None)
+    yield Person(BAD_TOKEN, "e30.e30.bad")
+    places = {**{name: (role, namespace) for name, role in ROLES.items()}, STRANGER: (ROLES["viewer"], other)}
+    for name, (role, space) in {**places, ADMINISTRATOR: ("cluster-admin", "")}.items():
+        account = name.replace(" ", "-")
+        await put(kube, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(account, namespace)})
+        binding = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding" if space else "ClusterRoleBinding",
+            "metadata": _meta(f"{account}-{uuid.uuid4().hex[:6]}", space),
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+        }
+        await put(kube, binding)
+        user = f"system:serviceaccount:{namespace}:{account}"
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+        bound = partial(_is_bound, kube, Subject(user, "", groups), role, space)
+        await until(f"{name} has their role", bound)
+        yield Person(name, await kube.create_token(namespace, account), user, groups)
+
+
+def _meta(name: str, namespace: str) -> dict[str, str]:
+    return {"name": name} | ({"namespace": namespace} if namespace else {})
+
+
+async def _is_bound(kube: KubeClient, subject: Subject, role: str, namespace: str) -> bool:
+    of_role = {
+        "tarsy-tracer": Attributes("get", "record.tarsy.dev", "investigations", "trace", namespace),
+        "tarsy-author": Attributes("create", "tarsy.dev", "chains", "", namespace),
+        "tarsy-investigator": Attributes("create", "tarsy.dev", "alerts", "", namespace),
+        "tarsy-viewer": Attributes("get", "record.tarsy.dev", "investigations", "timeline", namespace),
+        "cluster-admin": Attributes("delete", "", "nodes"),
+    }
+    return await may(kube, subject, of_role[role])
+
+
+def test_every_route_is_decided_about() -> None:
+    assert {key for key, _, _ in _asked()} == set(MAY)
+
+
+def test_every_channel_is_decided_about() -> None:
+    with pytest.raises(BadRequest) as refused:
+        read_topic("none:at/all")
+    said = refused.value.message.partition("there are ")[2]
+    assert set(re.split(r", | and ", said)) == set(CHANNELS)
+
+
+def test_a_route_has_a_permission_or_says_that_it_is_public_or_asks_by_itself() -> None:
+    alone = {route.operation for route in all_routes() if route.permission is None}
+    assert alone == {"getOpenapi", "followByWebSocket"}
+    assert {route.operation for route in all_routes() if route.public} == {"getOpenapi"}
+
+
+def test_only_what_reads_one_investigations_record_is_served_through_the_kubernetes_api() -> None:
+    passed_on = [route for route in all_routes() if route.aggregated]
+    assert {route.operation for route in passed_on} == {
+        "getTimeline",
+        "getEvents",
+        "getTrace",
+        "getModelCall",
+        "getToolCall",
+    }
+    for route in passed_on:
+        assert route.method == "GET" and route.permission is not None
+        assert route.permission.group == "record.tarsy.dev"
+        # The Kubernetes API asks by the path: verb get, resource investigations, and this as subresource.
+        assert route.path.split("/")[5] == route.permission.subresource
+
+
+async def test_nothing_is_served_but_the_table_and_what_is_listed(scene: Scene) -> None:
+    table = {DIRECT_PREFIX + route.path for route in all_routes()}
+    assert scene.server.direct is not None
+    assert {resource.canonical for resource in scene.server.direct.router.resources()} == table | BESIDE
+
+
+async def test_authorization_matrix(scene: Scene) -> None:
+    """At the direct door: 401 to who is unknown, 403 to who may not, whether or not there is such an investigation."""
+    wrong = []
+    for key, route, everywhere in _asked():
+        for person in scene.people:
+            answers = set()
+            for name in ("i1", GONE) if "{name}" in route.path else ("i1",):
+                path, more = scene.request(route, everywhere=everywhere, name=name)
+                url = scene.url + DIRECT_PREFIX + path
+                async with scene.http.request(route.method, url, headers=person.headers, **more) as answer:
+                    answers.add((answer.status, await answer.text() if answer.status in (401, 403) else ""))
+            statuses = {status for status, _ in answers}
+            refused = {401} if person.name in (NOBODY, BAD_TOKEN) else {403}
+            if person.name in MAY[key]:
+                fine = not statuses & {401, 403, 500, 503}
+            else:
+                fine = statuses == refused and len(answers) == 1
+            if not fine:
+                wrong.append(f"{key} as {person.name}: {sorted(answers)}")
+    assert wrong == []
+
+
+async def test_authorization_matrix_through_the_kubernetes_api(scene: Scene) -> None:
+    """By token through the API server, and past it by the front proxy's word, which shows that we ask ourselves."""
+    pki = scene.api.ca_file.parent
+    front = client_tls(pki / "front-proxy-client.crt", pki / "front-proxy-client.key")
+    door = f"https://127.0.0.1:{scene.server.record_port}"
+    wrong = []
+    for key, route, everywhere in _asked():
+        if not route.aggregated:
+            continue
+        for person in scene.people:
+            ways = [(scene.api.url, client_tls(), person.headers)]
+            if person.user is not None:
+                ways.append((door, front, {"X-Remote-User": person.user, "X-Remote-Group": person.groups[1]}))
+            for base, tls, headers in ways:
+                for name in ("i1", GONE):
+                    path, _ = scene.request(route, everywhere=everywhere, name=name)
+                    url = base + AGGREGATED_PREFIX + path
+                    async with scene.http.get(url, headers=headers, ssl=tls) as answer:
+                        refused = answer.status in (401, 403)
+                        if refused == (person.name in MAY[key]) or answer.status >= 500:
+                            wrong.append(f"{key} of {name} as {person.name} at {base}: {await answer.text()}")
+    assert wrong == []
+
+
+async def test_authorization_matrix_of_channels(scene: Scene) -> None:
+    """Each channel as everybody; who may not is told the same whether or not there is such an investigation."""
+    wrong = []
+    for channel, allowed in CHANNELS.items():
+        for person in scene.people:
+            told = set()
+            for name in ("i1", GONE) if "NAME" in channel.replace("NAMESPACE", "") else ("i1",):
+                told.add(await _subscribed(scene, person, channel, name))
+            if person.name in allowed:
+                fine = ("subscribed", "") in told and not any(reason == "Forbidden" for _, reason in told)
+            else:
+                fine = told == {("401", "") if person.name in (NOBODY, BAD_TOKEN) else ("error", "Forbidden")}
+            if not fine:
+                wrong.append(f"{channel} as {person.name}: {sorted(told)}")
+    assert wrong == []
+
+
+async def _subscribed(scene: Scene, person: Person, channel: str, name: str) -> tuple[str, str]:
+    """What is told to who subscribes: its type and, of an error, the reason."""
+    wanted = channel.replace("NAMESPACE", scene.namespace).replace("NAME", name)
+    try:
+        async with scene.http.ws_connect(f"{scene.url}{DIRECT_PREFIX}/ws", headers=person.headers) as ws:
+            await ws.send_str(json.dumps({"action": "subscribe", "channel": wanted}))
+            async with asyncio.timeout(60):
+                told = json.loads(await ws.receive_str())
+            return told["type"], str(told.get("error", told).get("reason", ""))
+    except aiohttp.WSServerHandshakeError as error:
+        return str(error.status), ""
+
+
+async def test_what_discovery_tells_is_for_the_kubernetes_api(scene: Scene) -> None:
+    app = web.Application()
+    add_discovery(app, cast(Any, None))
+    paths = {resource.canonical for resource in app.router.resources()}
+    for path in paths:
+        async with scene.http.get(scene.url + path) as answer:
+            assert answer.status == 404, path

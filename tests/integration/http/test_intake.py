@@ -1,0 +1,416 @@
+"""Notifications on the wire: a real Kubernetes API, a real Postgres, tokens, passwords and signatures."""
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import asyncpg
+import pytest
+from aiohttp.test_utils import TestServer
+
+from integration.http.site import Site
+from tarsy.http.access import Access
+from tarsy.http.application import build_application
+from tarsy.http.doors import DirectDoor
+from tarsy.http.intake.application import add_intake
+from tarsy.http.namespaces import Namespaces
+from tarsy.http.services import Services
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.credentials import LABEL, Secrets
+from tarsy.observe.counters import INTAKE_UNROUTED, Counters
+from tarsy.resources.meta import API_VERSION
+from tarsy.store.intake import Intake
+from tarsy.store.reads import Reads
+
+pytestmark = pytest.mark.kubernetes
+
+CREATE = [{"apiGroups": ["tarsy.dev"], "resources": ["alerts"], "verbs": ["create"]}]
+LIMIT = 1_048_576
+
+
+@dataclass
+class Door:
+    """The intake, open, and how tests send to it."""
+
+    base: str
+    kube: KubeClient
+    pool: asyncpg.Pool
+    namespace: str
+    session: aiohttp.ClientSession
+    site: Site
+    counters: Counters
+
+    async def send(self, content: Any, source: str = "alertmanager", **more: Any) -> tuple[int, dict[str, Any]]:
+        """Status and JSON of the answer."""
+        data = content if isinstance(content, bytes) else json.dumps(content).encode()
+        session = more.pop("session", self.session)
+        more.setdefault("params", {"namespace": self.namespace})  # the routes of this test
+        async with session.post(f"{self.base}/intake/v1/{source}", data=data, **more) as answer:
+            return answer.status, await answer.json()
+
+    @property
+    def address(self) -> str:
+        """Where Alertmanager sends to."""
+        return f"{self.base}/intake/v1/alertmanager?namespace={self.namespace}"
+
+    async def route(self, name: str = "all", **spec: Any) -> None:
+        await self.put("AlertRoute", name, spec)
+
+    async def put(self, kind: str, name: str, spec: dict[str, Any], namespace: str | None = None) -> None:
+        meta = {"name": name, "namespace": namespace or self.namespace}
+        await self.kube.create({"apiVersion": API_VERSION, "kind": kind, "metadata": meta, "spec": spec})
+
+    async def secret(self, name: str, value: str, **labels: str) -> None:
+        meta = {"name": name, "namespace": self.namespace, "labels": labels or {LABEL: "true"}}
+        data = {"key": base64.b64encode(value.encode()).decode()}
+        await self.kube.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data})
+
+    async def allow(self, account: str) -> None:
+        """Lets a ServiceAccount of the namespace create Alerts there."""
+        meta = {"name": f"senders-{account}", "namespace": self.namespace}
+        rbac = "rbac.authorization.k8s.io"
+        version = f"{rbac}/v1"
+        await self.kube.create({"apiVersion": version, "kind": "Role", "metadata": meta, "rules": CREATE})
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": self.namespace}
+        ref = {"apiGroup": rbac, "kind": "Role", "name": meta["name"]}
+        binding = {"apiVersion": version, "kind": "RoleBinding", "metadata": meta}
+        await self.kube.create(binding | {"roleRef": ref, "subjects": [subject]})
+
+    async def alerts(self) -> list[dict[str, Any]]:
+        return await self.kube.list("Alert", self.namespace)
+
+    async def rows(self) -> list[tuple[str, str]]:
+        found = await self.pool.fetch("SELECT fate, reason FROM notification ORDER BY id")
+        return [(row["fate"], row["reason"]) for row in found]
+
+
+@pytest.fixture
+async def door(kube: KubeClient, records: asyncpg.Pool, namespace: str) -> AsyncIterator[Door]:
+    async with contextlib.AsyncExitStack() as stack:
+        callers = await stack.enter_async_context(kube.without_identity())
+        access, counters = Access(kube, seconds=0.0), Counters()
+        services = Services(records, Reads(records), kube, callers, access, Namespaces(kube))
+        direct = DirectDoor(kube)
+        app = build_application((), direct, services, counters)
+        add_intake(app, direct, services=services, counters=counters, read_secret=Secrets(kube), queue_limit=5)
+        server = TestServer(app, handler_cancellation=True)
+        await stack.enter_async_context(server)
+        site = Site(str(server.make_url("")).rstrip("/"), services, stack)
+        sender = await site.visitor(namespace, "prometheus", here=CREATE)
+        yield Door(site.base, kube, records, namespace, sender.session, site, counters)
+
+
+def group(*alerts: dict[str, Any], status: str = "firing", key: str = '{}:{alertname="Disk"}') -> dict[str, Any]:
+    found = alerts or (fires(),)
+    return {"version": "4", "groupKey": key, "status": status, "receiver": "tarsy", "alerts": list(found)}
+
+
+def fires(minute: int = 0, status: str = "firing", **labels: str) -> dict[str, Any]:
+    named = {"alertname": "DiskFull", "severity": "critical", **labels}
+    begun = f"2026-01-01T12:{minute:02}:00.123456789Z"
+    return {"status": status, "labels": named, "annotations": {"text": "the disk is full"}, "startsAt": begun}
+
+
+def basic(name: str, password: str) -> dict[str, str]:
+    return {"Authorization": aiohttp.encode_basic_auth(name, password)}
+
+
+async def test_notification_becomes_an_alert_of_its_sender(door: Door) -> None:
+    await door.route(chainRef={"name": "disks"}, budget={"tokens": 1000})
+    status, said = await door.send(group())
+    assert (status, said["fate"], said["namespace"]) == (202, "investigated", door.namespace)
+    (alert,) = await door.alerts()
+    spec = alert["spec"]
+    assert alert["metadata"]["name"] == said["alert"]
+    assert alert["metadata"]["name"].startswith("diskfull-")
+    assert alert["metadata"]["annotations"]["tarsy.dev/alert-route"] == f"{door.namespace}/all"
+    assert (spec["alertType"], spec["severity"], spec["chainRef"]) == ("DiskFull", "Critical", {"name": "disks"})
+    assert spec["budget"] == {"tokens": 1000}
+    assert json.loads(spec["data"])["alerts"][0]["annotations"] == {"text": "the disk is full"}
+    assert spec["author"]["username"] == f"system:serviceaccount:{door.namespace}:prometheus"
+    assert spec["incidentKey"].endswith("@2026-01-01T12:00:00.123456+00:00")
+
+
+async def test_repeat_resend_and_end_make_no_other_alert(door: Door) -> None:
+    await door.route()
+    first = await door.send(group())
+    assert await door.send(group()) == first
+    assert (await door.send(group(fires(), fires(3))))[1]["fate"] == "folded"
+    status, said = await door.send(group(fires(status="resolved"), status="resolved"))
+    assert (status, said["fate"], said["alert"]) == (200, "resolved", first[1]["alert"])
+    assert len(await door.alerts()) == 1
+    assert [fate for fate, _ in await door.rows()] == ["investigated", "folded", "resolved"]
+    assert (await door.send(group(fires(9))))[0] == 202
+    assert len(await door.alerts()) == 2
+
+
+async def test_secrets_are_masked_before_anything_is_written(door: Door) -> None:
+    await door.route(alertType="Text")
+    await door.send(b"login failed with password: hunter22hunter", "text")
+    (alert,) = await door.alerts()
+    assert "hunter22" not in json.dumps(alert)
+    assert "[MASKED_PASSWORD]" in alert["spec"]["data"]
+
+
+async def test_masking_is_that_of_the_namespace(door: Door) -> None:
+    own = {"name": "ticket", "pattern": "TICKET-[0-9]+", "replacement": "[TICKET]"}
+    await door.put("InvestigationDefaults", "default", {"alertMasking": {"customPatterns": [own]}})
+    await door.route(alertType="Text")
+    await door.send(b"see TICKET-4711", "text")
+    assert (await door.alerts())[0]["spec"]["data"] == "see [TICKET]"
+
+
+async def test_large_body_is_kept_beside_the_record(door: Door) -> None:
+    await door.route(alertType="Text")
+    text = "the disk is full. " * 20_000
+    assert (await door.send(text.encode(), "text"))[0] == 202
+    (alert,) = await door.alerts()
+    record = alert["spec"]["dataFrom"]["record"]
+    assert (record["sizeBytes"], record["digest"]) == (len(text), hashlib.sha256(text.encode()).hexdigest())
+    assert record["preview"].startswith("the disk is full. ")
+    assert await Intake(door.pool).body(door.namespace, record["digest"]) == text
+
+
+async def test_largest_body_is_taken_and_one_byte_more_is_not(door: Door) -> None:
+    await door.route(alertType="Text")
+    assert (await door.send(b"x" * LIMIT, "text"))[0] == 202
+    status, said = await door.send(b"x" * (LIMIT + 1), "text")
+    assert (status, said["error"]["reason"]) == (413, "RequestEntityTooLarge")
+    assert (await door.rows())[-1] == ("rejected", "TooLarge")
+    assert await door.pool.fetchval("SELECT size FROM notification ORDER BY id DESC LIMIT 1") == LIMIT + 1
+
+
+@pytest.mark.parametrize(
+    ("source", "content", "reason", "sentence"),
+    [
+        ("json", b"{", "NotJson", "no JSON"),
+        ("json", b"[1]", "Invalid", "no object"),
+        ("text", b"\xff\xfe", "NotUtf8", "no UTF-8 (byte 0)"),
+        ("text", b" \n", "Empty", "empty"),
+        ("alertmanager", b'{"version": "3"}', "Invalid", "version"),
+        ("alertmanager", json.dumps(group() | {"alerts": []}).encode(), "Invalid", "alerts"),
+        ("alertmanager", b'{"password": "hunter22"}', "Invalid", "version"),
+    ],
+)
+async def test_body_that_cannot_be_read_is_rejected_by_a_sentence(
+    door: Door, source: str, content: bytes, reason: str, sentence: str
+) -> None:
+    status, said = await door.send(content, source)
+    assert status == 400
+    assert sentence in said["error"]["message"]
+    assert "hunter22" not in said["error"]["message"]
+    assert await door.rows() == [("rejected", reason)]
+
+
+async def test_alert_that_no_route_takes_is_rejected_with_2xx_and_counted(door: Door) -> None:
+    await door.route(matchers=[{"name": "team", "value": "db"}])
+    status, said = await door.send(group())
+    assert (status, said["fate"], said["reason"]) == (200, "rejected", "NoRoute")
+    assert "route --dry-run" in said["message"]
+    assert f"{INTAKE_UNROUTED} 1" in door.counters.text()
+
+
+async def test_alert_about_tarsy_itself_is_not_investigated(door: Door) -> None:
+    await door.route()
+    _, said = await door.send(group(fires(tarsy_self="true")))
+    assert (said["fate"], said["reason"]) == ("rejected", "OwnAlert")
+    assert await door.alerts() == []
+
+
+async def test_alert_without_a_type_is_rejected(door: Door) -> None:
+    await door.route()
+    _, said = await door.send({"what": "no name"}, "json")
+    assert (said["fate"], said["reason"]) == ("rejected", "NoAlertType")
+
+
+async def test_json_is_read_as_the_route_says(door: Door) -> None:
+    fields = {
+        "alertType": "/event/name",
+        "labels": "/event/tags",
+        "groupKey": "/event/id",
+        "startsAt": "/event/since",
+        "status": "/event/state",
+    }
+    await door.route(json=fields, matchers=[{"name": "team", "matchType": "=~", "value": "d.*"}])
+    event = {"name": "Slow query", "tags": {"team": "db"}, "id": 7, "since": 1_767_268_800, "state": "open"}
+    status, said = await door.send({"event": event}, "json")
+    assert (status, said["fate"]) == (202, "investigated")
+    assert (await door.alerts())[0]["spec"]["alertType"] == "Slow query"
+    assert (await door.send({"event": event | {"state": "open!"}}, "json"))[1]["fate"] == "folded"
+    assert (await door.send({"event": event | {"state": "OK"}}, "json"))[1]["fate"] == "resolved"
+
+
+async def test_route_into_another_namespace_is_used_only_by_who_may_create_alerts_there(
+    door: Door, namespace: str
+) -> None:
+    other = f"{namespace}-b"
+    await door.kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})
+    await door.route("away", namespace=other, precedence=10)
+    await door.route("here")
+    _, said = await door.send(group())
+    assert (said["route"], said["namespace"]) == (f"{namespace}/here", namespace)
+
+
+async def test_routes_of_a_tenant_are_not_asked_about_what_is_sent_to_all(door: Door) -> None:
+    await door.route(precedence=1000)
+    status, said = await door.send(group(), params={})
+    assert (status, said["reason"]) == (200, "NoRoute")
+
+
+async def test_sender_who_may_not_create_alerts_is_refused(door: Door) -> None:
+    await door.route()
+    stranger = await door.site.visitor(door.namespace, "stranger")
+    status, said = await door.send(group(), session=stranger.session)
+    assert status == 403
+    assert "may not create alerts" in said["error"]["message"]
+    assert await door.rows() == [("rejected", "Forbidden")]
+
+
+async def test_nobody_is_refused_and_leaves_no_row(door: Door) -> None:
+    await door.route()
+    async with aiohttp.ClientSession() as nobody:
+        for headers in ({}, {"Authorization": "Bearer nonsense"}, {"Authorization": "Basic nonsense"}):
+            status, _ = await door.send(group(), session=nobody, headers=headers)
+            assert status == 401
+    assert await door.rows() == []
+
+
+async def test_password_opens_the_routes_that_name_it(door: Door) -> None:
+    await door.secret("pw", "correct horse")
+    ref = {"name": "pw", "key": "key"}
+    auth = {"basic": {"username": "am", "passwordSecretRef": ref}, "serviceAccountName": "alerts"}
+    await door.route("closed", precedence=5)
+    await door.route("open", auth=auth)
+    await door.allow("alerts")
+    async with aiohttp.ClientSession() as nobody:
+        right, wrong = basic("am", "correct horse"), basic("am", "wrong")
+        assert (await door.send(group(), session=nobody, headers=wrong))[0] == 401
+        nowhere: dict[str, str] = {}
+        assert (await door.send(group(), session=nobody, headers=right, params=nowhere))[0] == 401
+        status, said = await door.send(group(), session=nobody, headers=right)
+    assert (status, said["route"]) == (202, f"{door.namespace}/open")
+    (alert,) = await door.alerts()
+    assert alert["spec"]["author"]["username"] == f"system:serviceaccount:{door.namespace}:alerts"
+
+
+async def test_signature_opens_the_routes_that_know_its_key(door: Door) -> None:
+    await door.secret("signing", "k" * 32)
+    auth = {"hmac": {"secretRef": {"name": "signing", "key": "key"}}}
+    await door.route("signed", auth=auth, alertType="Push")
+    await door.allow("default")
+    content = b'{"a": 1}'
+    good = hmac.new(b"k" * 32, content, hashlib.sha256).hexdigest()
+    async with aiohttp.ClientSession() as nobody:
+        for signature in ("sha256=" + "0" * 64, "", good[:-1]):
+            headers = {"X-Hub-Signature-256": signature}
+            assert (await door.send(content, "json", session=nobody, headers=headers))[0] == 401
+        assert await door.rows() == []
+        headers = {"X-Hub-Signature-256": f"sha256={good}"}
+        assert (await door.send(content, "json", session=nobody, headers=headers))[0] == 202
+
+
+async def test_secret_without_the_label_opens_nothing(door: Door) -> None:
+    await door.secret("pw", "correct horse", other="true")
+    await door.route(auth={"basic": {"username": "am", "passwordSecretRef": {"name": "pw", "key": "key"}}})
+    await door.allow("default")
+    async with aiohttp.ClientSession(headers=basic("am", "correct horse")) as nobody:
+        assert (await door.send(group(), session=nobody))[0] == 401
+
+
+async def test_full_queue_is_503_with_retry_after_and_leaves_no_row(door: Door) -> None:
+    await door.route()
+    for n in range(6):
+        await door.pool.execute(
+            "INSERT INTO incident (id, route, group_hash, namespace, alert, manifest, opened_at, first_start, "
+            "last_start, last_received) "
+            "VALUES (gen_random_uuid(), 'a/b', $1, 'a', $1, '{}', now(), now(), now(), now())",
+            str(n),
+        )
+    async with door.session.post(door.address, json=group()) as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "30")
+    assert await door.rows() == []
+
+
+async def test_half_sent_body_leaves_no_row(door: Door) -> None:
+    await door.route()
+    _, writer = await asyncio.open_connection("127.0.0.1", int(door.base.rpartition(":")[2]))
+    token = door.session.headers["Authorization"]
+    head = f"POST /intake/v1/text HTTP/1.1\r\nHost: x\r\nAuthorization: {token}\r\nContent-Length: 1000\r\n\r\n"
+    writer.write(f"{head}half".encode())
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
+    assert (await door.send(group()))[0] == 202
+    assert await door.rows() == [("investigated", "NewIncident")]
+
+
+async def test_body_that_does_not_come_in_time_is_given_up(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tarsy.http.intake.taking.BODY_SECONDS", 0.2)
+    never = asyncio.Event()
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield b"half"
+        await never.wait()
+
+    async with door.session.post(f"{door.base}/intake/v1/text", data=slowly()) as answer:
+        assert answer.status == 408
+        assert (await answer.json())["error"]["reason"] == "RequestTimeout"
+    assert await door.rows() == []
+
+
+@pytest.mark.parametrize("name", ["Shop", "a/b", "-a", "a" * 64])
+async def test_namespace_that_is_none_is_refused(door: Door, name: str) -> None:
+    status, said = await door.send(group(), params={"namespace": name})
+    assert (status, said["error"]["message"]) == (400, "query parameter namespace is no name of a namespace")
+
+
+async def test_alert_for_a_namespace_that_is_not_there_is_rejected(door: Door) -> None:
+    await door.route(namespace="nowhere")
+    everywhere = await door.site.visitor(door.namespace, "everywhere", everywhere=CREATE)
+    status, _ = await door.send(group(), session=everywhere.session)
+    assert status == 422
+    assert await door.rows() == [("rejected", "AlertRefused")]
+
+
+class Away:
+    """A Kubernetes API that does not take what is created, for a time."""
+
+    def __init__(self, kube: KubeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.away = True
+        create = kube.create
+
+        async def refuse(obj: dict[str, Any]) -> dict[str, Any]:
+            if self.away and obj["kind"] == "Alert":
+                raise ApiError(0, "Unreachable", "connection refused")
+            return await create(obj)
+
+        monkeypatch.setattr(kube, "create", refuse)
+
+
+async def test_notification_is_not_lost_while_the_kubernetes_api_is_away(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await door.route()
+    kubernetes = Away(door.kube, monkeypatch)
+    async with door.session.post(door.address, json=group()) as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+    assert await door.alerts() == []
+    kubernetes.away = False
+    assert (await door.send(group()))[0] == 202
+    assert len(await door.alerts()) == 1
+    assert await door.rows() == [("investigated", "NewIncident")]
+
+
+async def test_many_at_once_about_one_thing_are_one_alert(door: Door) -> None:
+    await door.route()
+    answers = await asyncio.gather(*(door.send(group(fires(), fires(n))) for n in range(1, 31)))
+    assert sorted({status for status, _ in answers}) == [200, 202]
+    assert [said["fate"] for _, said in answers].count("investigated") == 1
+    assert len(await door.alerts()) == 1

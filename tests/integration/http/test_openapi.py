@@ -1,0 +1,86 @@
+"""The OpenAPI document is true: what it describes is answered, as it says, and what it forbids is refused.
+
+Schemathesis makes the requests, with parameters of things that there are and of things that there are not
+(`TARSY_SCHEMATHESIS_EXAMPLES` asks for more of them an operation).
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+import aiohttp
+
+from integration.http import fuzz
+from integration.http.site import Site, Visitor, condition, uid
+from integration.store.build import (
+    PROMPT,
+    event,
+    execution,
+    model_call,
+    model_result,
+    new_run,
+    stage,
+    tool_call,
+    tool_result,
+    worker,
+    writer,
+)
+from tarsy.record import ids
+from tarsy.record.finding import Citation, Claim, Confidence, Finding
+from tarsy.record.run import RunOutcome, State
+from tarsy.store.claims import Claims
+from tarsy.store.questions import NewQuestion, Questions
+from tarsy.store.runs import Runs
+
+
+async def _seeded(site: Site, namespace: str) -> dict[str, Mapping[str, str]]:
+    """A record with something in each of its tables, and objects of each kind; what the paths of operations name."""
+    pool = site.services.pool
+    alert = {"alertType": "PodCrash", "data": "a pod crashes"}
+    chain = {"alertTypes": ["PodCrash"], "stages": [{"name": "look", "agents": [{"name": "investigator"}]}]}
+    await site.put("Alert", namespace, "alert-1", alert, phase="Investigating")
+    await site.put("Chain", namespace, "crash", chain, conditions=[condition("Ready", "False")])
+    await site.put("LLMProvider", namespace, "model", {"type": "openai", "model": "m-1"})
+    transport = {"transport": {"type": "http", "http": {"url": "https://tools.example/mcp"}}}
+    await site.put("MCPServer", namespace, "tools", transport, conditions=[condition("Ready", "True")], toolCount=1)
+    made = await site.put("Investigation", namespace, "alert-1", {"alert": alert})
+    plan = new_run(namespace=namespace).plan
+    plan = plan.model_copy(update={"chat": plan.stages[0].agents[0]})
+    run = (await site.accepted(namespace, id=uid(made), plan=plan)).id
+    await Claims(pool).claim(await worker(pool), 10, 1000)
+    recorder, begun = writer(pool, run), execution(run)
+    await recorder.begin_stage(stage(run))
+    await recorder.begin_execution(begun)
+    await recorder.model_call_started(model_call(begun.id, new=PROMPT))
+    await recorder.model_call_finished(model_result(begun.id), [event(begun.id, metadata={"a": [1, None]})])
+    await recorder.tool_call_started(tool_call(begun.id))
+    await recorder.tool_call_finished(tool_result(begun.id))
+    claim = Claim(text="Full.", citations=(Citation(call_id="call_1", quote="full", reason="No such call."),))
+    finding = Finding(summary="Full.", confidence=Confidence.LOW, claims=(claim,))
+    await Runs(pool).finish(run, 1, RunOutcome(State.COMPLETED, final_analysis="All.", finding=finding))
+    asked = await site.put(
+        "ChatMessage", namespace, "why", {"investigationRef": {"name": "alert-1"}, "question": "Why?"}
+    )
+    await Questions(pool).ask(run, [NewQuestion(uid(asked), "why", "Why?", plan.to_answer())])
+    there = {"namespace": namespace, "name": "alert-1"}
+    return {
+        "": there,
+        "/chatmessages/{name}/": {**there, "name": "why"},
+        "/llm/": {**there, "id": str(ids.model_call_id(begun.id, 0))},
+        "/mcp/": {**there, "id": str(ids.tool_call_id(begun.id, 2, 0, 0))},
+    }
+
+
+async def test_every_answer_is_as_the_document_says(site: Site, administrator: Visitor, namespace: str) -> None:
+    seeded = await _seeded(site, namespace)
+    token = administrator.session.headers["Authorization"]
+    operations = fuzz.operations((await administrator.get("/openapi.json")).body)
+    assert len(operations) > 20
+    for operation in operations:
+        values = next(seeded[part] for part in sorted(seeded, key=len, reverse=True) if part in operation.path)
+        path = {name: value for name, value in values.items() if f"{{{name}}}" in operation.path}
+        await asyncio.to_thread(fuzz.ask, operation, f"{site.base}/api/v1", token, path)
+
+
+async def test_the_document_is_for_everybody(site: Site) -> None:
+    async with aiohttp.ClientSession() as session, session.get(f"{site.base}/api/v1/openapi.json") as answer:
+        assert answer.status == 200 and (await answer.json())["openapi"] == "3.1.0"

@@ -1,0 +1,81 @@
+"""A Kubernetes API that answers reviews and namespaces as a test says, and counts what it is asked."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aiohttp.test_utils import TestClient, TestServer
+
+from tarsy.http.access import Access
+from tarsy.http.application import build_application
+from tarsy.http.doors import DirectDoor, Door
+from tarsy.http.namespaces import Namespaces
+from tarsy.http.route import Route
+from tarsy.http.services import Services
+from tarsy.kube.client import ApiError
+from tarsy.observe.counters import Counters
+
+AWAY = ApiError(0, "Unreachable", "the Kubernetes API could not be reached: connection refused by 10.0.0.1")
+
+
+class FakeKube:
+    """What the doors and `Access` ask of a KubeClient.
+
+    Args:
+        tokens: whose each token is, as the user of a TokenReview's status.
+        allowed: whether a SubjectAccessReview's spec is allowed.
+    """
+
+    def __init__(
+        self, tokens: Mapping[str, Mapping[str, Any]], allowed: Callable[[dict[str, Any]], bool] = lambda _: True
+    ) -> None:
+        self.tokens = tokens
+        self.allowed = allowed
+        self.away = False
+        self.asked: Counter[str] = Counter()
+        self.reviews: list[dict[str, Any]] = []
+        self.lent: list[str] = []
+        self.audiences: tuple[str, ...] = ()
+
+    async def create(self, obj: dict[str, Any]) -> dict[str, Any]:
+        self._answers(obj["kind"])
+        self.reviews.append(obj)
+        if obj["kind"] == "SubjectAccessReview":
+            return {"status": {"allowed": self.allowed(obj["spec"])}}
+        user = self.tokens.get(obj["spec"]["token"])
+        if user is None:
+            return {"status": {"user": {}, "error": "invalid bearer token"}}
+        return {"status": {"authenticated": True, "user": user, "audiences": list(self.audiences)}}
+
+    async def find(self, kind: str, namespace: str | None, name: str) -> dict[str, Any] | None:
+        self._answers(kind)
+        return None if name == "gone" else {"metadata": {"name": name, "uid": f"uid-of-{name}"}}
+
+    def bearing(self, token: str) -> "FakeKube":
+        self.lent.append(token)
+        return self
+
+    def _answers(self, kind: str) -> None:
+        self.asked[kind] += 1
+        if self.away:
+            raise AWAY
+
+
+def services(kube: FakeKube, *, seconds: float = 10.0) -> Services:
+    """Services on it, without a record."""
+    return Services(
+        pool=None,  # type: ignore[arg-type]
+        reads=None,  # type: ignore[arg-type]
+        kube=kube,  # type: ignore[arg-type]
+        callers=kube,  # type: ignore[arg-type]
+        access=Access(kube, seconds=seconds),  # type: ignore[arg-type]
+        namespaces=Namespaces(kube, seconds=seconds),  # type: ignore[arg-type]
+    )
+
+
+def client(
+    kube: FakeKube, *routes: Route, door: Door | None = None, counters: Counters | None = None, seconds: float = 30.0
+) -> TestClient[Any, Any]:
+    """A client of the routes; enter it."""
+    at = door or DirectDoor(kube)  # type: ignore[arg-type]
+    return TestClient(TestServer(build_application(routes, at, services(kube), counters, seconds=seconds)))
