@@ -9,9 +9,10 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tarsy.controllers import alert, chat_message, configuration, investigation, mcp_server
+from tarsy.controllers import alert, alert_route, chat_message, configuration, investigation, mcp_server
 from tarsy.controllers.cache import Cache, Key, Unreadable, Version
 from tarsy.controllers.configuration import PublishLimits, ReadSecret
+from tarsy.controllers.incidents import ROUND_SECONDS, Incidents
 from tarsy.controllers.probing import Probes
 from tarsy.controllers.publisher import Publisher
 from tarsy.controllers.queue import KeyedQueue
@@ -19,16 +20,18 @@ from tarsy.controllers.refusal import refuse
 from tarsy.controllers.relist import relist
 from tarsy.controllers.runbooks import Runbooks, token_reader
 from tarsy.controllers.server_checks import ServerChecks
+from tarsy.controllers.texts import no_text
 from tarsy.controllers.watch import Watch
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
 from tarsy.observe.counters import SWEPT_RUNS, Counters
 from tarsy.resources.meta import condition
-from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation, MCPServer
+from tarsy.resources.v1alpha1 import Alert, AlertRoute, ChatMessage, Investigation, MCPServer
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.runbook.fetch import Fetcher
 from tarsy.store.errors import StoreError
+from tarsy.store.intake import Intake
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
@@ -62,6 +65,8 @@ class ActiveController:
             for ever when not given.
         publish_limits: makes the limits of LLMProviders known to all workers.
         counters: what is counted for people to see.
+        require_author: whether what nobody stamped an author on is refused.
+        intake: what came in over HTTP; nothing does when not given.
     """
 
     def __init__(
@@ -86,6 +91,8 @@ class ActiveController:
         purge: Callable[[], Awaitable[Mapping[str, int]]] | None = None,
         publish_limits: PublishLimits | None = None,
         counters: Counters | None = None,
+        require_author: bool = False,
+        intake: Intake | None = None,
     ) -> None:
         self._client = client
         self._runs = runs
@@ -108,10 +115,23 @@ class ActiveController:
         self._deleted: dict[Key, set[str]] = {}
         self._missed = asyncio.Event()
         self._publisher = Publisher(client, self._cache, reads, events, active=election.active, changed=changed)
+        self._intake = intake
+        self._incidents = Incidents(client, self._cache, intake, self._queue.add) if intake is not None else None
         again = self._publisher.again
         self._runbooks = Runbooks(runbooks or Fetcher(token_reader(read_secret)), runbook_hosts, self._queue.add)
         self._desk = investigation.Desk(
-            self._cache, client, runs, reads, questions, library_namespace, mask, again, events, self._runbooks
+            self._cache,
+            client,
+            runs,
+            reads,
+            questions,
+            library_namespace,
+            mask,
+            again,
+            events,
+            self._runbooks,
+            require_author,
+            kept_text=intake.body if intake is not None else no_text,
         )
 
     async def run(self) -> None:
@@ -126,6 +146,8 @@ class ActiveController:
             group.create_task(self._while_active(PURGE_SECONDS, self._purge))
             group.create_task(self._publisher.run())
             group.create_task(self._runbooks.run())
+            if self._incidents is not None:
+                group.create_task(self._while_active(ROUND_SECONDS, self._incidents.round))
             if self._checks is not None:
                 group.create_task(self._checks.run(self._queue.add))
             for _ in range(WORKERS):
@@ -266,7 +288,10 @@ class ActiveController:
                 await refuse(broken, self._client, self._cache)
                 return None
             case Alert() as obj:
-                return await alert.reconcile(obj, self._cache, self._client, self._library_namespace)
+                required = self._desk.require_author
+                return await alert.reconcile(
+                    obj, self._cache, self._client, self._library_namespace, require_author=required
+                )
             case Investigation() as obj:
                 return await investigation.reconcile(obj, self._desk)
             case ChatMessage() as obj:
@@ -274,6 +299,10 @@ class ActiveController:
             case MCPServer() as obj:
                 return await mcp_server.reconcile(
                     obj, self._cache, self._client, self._read_secret, self._events, self._checks
+                )
+            case AlertRoute() as obj if self._intake is not None:
+                return await alert_route.reconcile(
+                    obj, self._cache, self._client, self._read_secret, self._intake, self._library_namespace
                 )
             case obj:
                 return await configuration.reconcile(

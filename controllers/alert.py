@@ -1,16 +1,18 @@
 """Alert: becomes an Investigation.
 
 Watches: Alerts, Investigations, Chains. Decides: whether a chain takes the alert; it waits when none does yet, and is
-looked at again when a Chain appears. Writes: the Investigation (named after the alert, so creating it twice is
-creating it once), the conditions `Accepted` and `Finished`, and deletes the alert when its time is over. An alert whose
-Investigation was deleted is finished: who deleted it did not want it to run again. So is one that carries another
-alert's uid as its own: it was restored from a backup.
+looked at again when a Chain appears. Writes: the Investigation (named after the alert, so creating it twice is creating
+it once; its author is the alert's, whose rights are asked for when it is accepted), the conditions `Accepted` and
+`Finished`, and deletes the alert when its time is over. An alert whose Investigation was deleted is finished: who
+deleted it did not want it to run again. So is one that carries another alert's uid as its own: it was restored from a
+backup.
 """
 
 import hashlib
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from tarsy.controllers.authorization import UNKNOWN
 from tarsy.controllers.cache import Cache
 from tarsy.controllers.expiry import expire
 from tarsy.controllers.status import write_status
@@ -31,7 +33,9 @@ _NAME_LIMIT = 63
 A = TypeVar("A", Alert, Investigation)
 
 
-async def reconcile(alert: Alert, cache: Cache, client: KubeClient, library_namespace: str) -> float | None:
+async def reconcile(
+    alert: Alert, cache: Cache, client: KubeClient, library_namespace: str, *, require_author: bool = False
+) -> float | None:
     """Brings an alert one step further; returns after how many seconds to look again, if at all.
 
     Raises:
@@ -48,7 +52,8 @@ async def reconcile(alert: Alert, cache: Cache, client: KubeClient, library_name
         name = investigation_name(alert)
         investigation = cache.get(Investigation, meta.namespace, name)
         if investigation is None:
-            refusal = _refusal(alert, cache, library_namespace)
+            unknown = UNKNOWN if require_author and alert.spec.author is None else None
+            refusal = unknown or _refusal(alert, cache, library_namespace)
             if refusal:
                 await write_status(client, cache, alert, _status(alert, None, refusal, now))
                 return None
@@ -122,6 +127,10 @@ async def _create(alert: Alert, name: str, cache: Cache, client: KubeClient) -> 
             "ttlSecondsAfterFinished": alert.spec.ttl_seconds_after_finished,
         },
     }
+    if alert.spec.author is not None:
+        body["spec"]["author"] = alert.spec.author.to_dict()
+    if alert.spec.budget is not None:
+        body["spec"]["budget"] = alert.spec.budget.to_dict()
     try:
         created = await client.create(body)
     except ApiError as error:
@@ -170,12 +179,9 @@ def _status(
     reference = old.investigation_ref
     if investigation is not None:
         reference = InvestigationRef(name=investigation.metadata.name, uid=investigation.metadata.uid)
-    return AlertStatus(
-        observed_generation=generation,
-        conditions=conditions,
-        phase="Waiting" if refusal else "Finished" if finished else "Investigating",
-        investigation_ref=reference,
-    )
+    phase = "Waiting" if refusal else "Finished" if finished else "Investigating"
+    wanted = {"conditions": conditions, "phase": phase, "investigation_ref": reference}
+    return old.model_copy(update={"observed_generation": generation, **wanted})
 
 
 def _restored(alert: Alert, now: datetime) -> AlertStatus:
@@ -184,7 +190,8 @@ def _restored(alert: Alert, now: datetime) -> AlertStatus:
     for kind, status in ((ConditionType.ACCEPTED, "False"), (ConditionType.FINISHED, "True")):
         item = Condition.model_validate({"type": kind, "status": status, "reason": "Restored", "message": message})
         conditions = set_condition(conditions, item.model_copy(update={"observed_generation": generation}), now)
-    return AlertStatus(observed_generation=generation, conditions=conditions, phase="Finished")
+    wanted = {"observed_generation": generation, "conditions": conditions, "phase": "Finished"}
+    return alert.status.model_copy(update=wanted | {"investigation_ref": None})
 
 
 def _is_finished(alert: Alert) -> bool:

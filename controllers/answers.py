@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal
 
-from tarsy.controllers.projection import last_error, made, phase, usage
+from tarsy.controllers.projection import last_error, usage
+from tarsy.record.conditions import made, phase
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.resources.meta import Condition, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1 import ChatMessage, ChatMessageStatus

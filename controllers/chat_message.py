@@ -1,9 +1,9 @@
 """ChatMessage: a question about a finished Investigation becomes an answer.
 
 Watches: ChatMessages and Investigations. Decides: whether the question is taken (the investigation ended and was not
-cancelled, its chain takes questions), and, at first sight, the order of questions that came together. Writes: the
-question into the record, the owner reference to the Investigation, `Accepted` while there is no record. What becomes of
-an accepted question is written by `publisher`, from the record.
+cancelled, its chain takes questions, who asks may use what will answer), and, at first sight, the order of questions
+that came together. Writes: the question into the record, the owner reference to the Investigation, `Accepted` while
+there is no record. What becomes of an accepted question is written by `publisher`, from the record.
 """
 
 from datetime import UTC, datetime
@@ -12,6 +12,8 @@ from uuid import UUID
 
 from tarsy.controllers.alert import ACCEPTED_UID
 from tarsy.controllers.answers import project_answer
+from tarsy.controllers.authorization import named, refusal
+from tarsy.controllers.cache import Key
 from tarsy.controllers.investigation import Desk, masked
 from tarsy.controllers.status import set_alike, write_status
 from tarsy.plan.model import Plan
@@ -57,6 +59,7 @@ async def reconcile(message: ChatMessage, desk: Desk) -> float | None:
     try:
         _may_begin(message)
         about, plan = await _about(message, desk)
+        await _authorized(message, plan, desk)
     except Refused as refusal:
         status = _refused(message, refusal, now)
         # An answer stays readable whose record is gone.
@@ -64,7 +67,12 @@ async def reconcile(message: ChatMessage, desk: Desk) -> float | None:
             await write_status(desk.client, desk.cache, message, status)
         return None if refusal.final else RECHECK_SECONDS
     together = [one for one in desk.cache.list(ChatMessage, message.metadata.namespace) if _comes_with(one, message)]
-    await desk.questions.ask(about.id, [await _question(one, plan, desk) for one in sorted(together, key=_turn)])
+    allowed = [one for one in together if one is message or await _refusal(one, plan, desk) is None]
+    asked = await desk.questions.ask(about.id, [await _question(one, plan, desk) for one in sorted(allowed, key=_turn)])
+    for one in allowed:
+        if UUID(one.metadata.uid) in asked:
+            text = f"{named(one.spec.author)} asks about Investigation {about.namespace}/{about.name}."
+            await desk.events.tell(one, "Accepted", text)
     await _mark_accepted(message, about.id, desk)
     return None
 
@@ -104,6 +112,17 @@ async def _about(message: ChatMessage, desk: Desk) -> tuple[InvestigationRecord,
     return record, plan.to_answer()
 
 
+async def _authorized(message: ChatMessage, plan: Plan, desk: Desk) -> None:
+    if refused := await _refusal(message, plan, desk):
+        raise Refused(*refused, final=False)
+
+
+async def _refusal(message: ChatMessage, plan: Plan, desk: Desk) -> tuple[str, str] | None:
+    """A question goes to the tools of the chain, and of servers that the alert brought: as much as to run it."""
+    used = [Key(ref.kind, ref.namespace, ref.name) for ref in (plan.chain, *plan.brought)]
+    return await refusal(message.spec.author, used, desk.client, required=desk.require_author)
+
+
 def _comes_with(other: ChatMessage, message: ChatMessage) -> bool:
     """Whether `other` is asked about the same, and as new."""
     same = other.spec.investigation_ref.name == message.spec.investigation_ref.name
@@ -121,7 +140,8 @@ def _turn(message: ChatMessage) -> tuple[str, int, str]:
 
 async def _question(message: ChatMessage, plan: Plan, desk: Desk) -> NewQuestion:
     text = await masked(message.spec.question, plan.alert_masking, desk)
-    return NewQuestion(UUID(message.metadata.uid), message.metadata.name, text, plan)
+    author = message.spec.author.to_dict() if message.spec.author else {}
+    return NewQuestion(UUID(message.metadata.uid), message.metadata.name, text, plan, author)
 
 
 async def _mark_accepted(message: ChatMessage, about: UUID | None, desk: Desk) -> None:

@@ -1,21 +1,21 @@
 """Investigation: is accepted, and follows what its owner wants.
 
 Watches: Investigations, Alerts, and all configuration (a plan that could not be made is tried again when something it
-may need changes). Decides: whether the plan can be resolved; whether the object is a restored copy; whether it was
-deleted. Writes: a pending run with its frozen plan into the record, `Accepted` while there is none, and the desired
-state. What an accepted run does is written by `publisher`, from the record; where somebody else wrote the status, it is
-asked to do so again.
+may need changes). Decides: whether its author may use the chain; whether the plan can be resolved; whether the object
+is a restored copy; whether it was deleted. Writes: a pending run with its frozen plan into the record, `Accepted` while
+there is none, and the desired state. What an accepted run does is written by `publisher`, from the record; where
+somebody else wrote the status, it is asked to do so again.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 from tarsy.controllers.alert import ACCEPTED_UID, mark_accepted
+from tarsy.controllers.authorization import named, refusal
 from tarsy.controllers.cache import Cache, Key, Unreadable
 from tarsy.controllers.expiry import expire
 from tarsy.controllers.projection import project
@@ -23,11 +23,13 @@ from tarsy.controllers.runbooks import Runbooks
 from tarsy.controllers.status import write_status
 from tarsy.controllers.texts import (
     BeingFetched,
+    KeptText,
     NotYet,
     alert_data,
     default_runbook,
     local_runbook,
     namespace_sources,
+    no_text,
 )
 from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
@@ -39,8 +41,8 @@ from tarsy.plan.select import NoChain, select
 from tarsy.record.run import DesiredState, InvestigationRecord
 from tarsy.resources.meta import Condition, condition, set_condition
 from tarsy.resources.v1alpha1 import Alert, Investigation, InvestigationStatus
-from tarsy.resources.v1alpha1.alert import AlertContent
-from tarsy.resources.v1alpha1.common import ConditionType
+from tarsy.resources.v1alpha1.alert import AlertContent, Severity
+from tarsy.resources.v1alpha1.common import Author, ConditionType
 from tarsy.resources.v1alpha1.investigation import LastError
 from tarsy.runbook.sources import shown, sources
 from tarsy.store.questions import Questions
@@ -50,9 +52,12 @@ from tarsy.store.runs import NewRun, Runs
 log = logging.getLogger(__name__)
 
 RECHECK_SECONDS = 30.0
-"""How soon a ConfigMap or Namespace that was created later is noticed; they are not watched."""
+"""How soon a ConfigMap, Namespace or right that was created later is noticed; they are not watched."""
 
 FETCH_RECHECK_SECONDS = 60.0
+
+PRIORITIES: Mapping[Severity | None, int] = {"Critical": 10, "Warning": 0, None: 0, "Info": -10}
+"""Of two runs that wait, the one with the higher priority is run first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,8 @@ class Desk:
     publish_again: Callable[[InvestigationRecord], None]
     events: Events
     runbooks: Runbooks
+    require_author: bool = False
+    kept_text: KeptText = no_text
     mask_of: Callable[[MaskingPlan], Callable[[str], str]] = field(default_factory=lambda: Maskers().of)
     at_rest: dict[str, tuple[str, datetime]] = field(default_factory=dict)
     """Finished objects by uid: a state (resourceVersion) in which all was as it should be, and when they ended. Their
@@ -104,10 +111,10 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
         if marked and right and record.finished_at is not None:
             desk.at_rest[meta.uid] = meta.resource_version, record.finished_at
         return await expire(desk.client, desk.cache, investigation, record.finished_at, now)
-    refusal = _finished_without_record(investigation)
-    if refusal is not None:
-        if refusal[0] != "RecordLost" or _finish_time(investigation) is None:  # what was found stays readable
-            await write_status(desk.client, desk.cache, investigation, _finished(investigation, refusal, now))
+    over = _finished_without_record(investigation)
+    if over is not None:
+        if over[0] != "RecordLost" or _finish_time(investigation) is None:  # what was found stays readable
+            await write_status(desk.client, desk.cache, investigation, _finished(investigation, over, now))
         return await expire(desk.client, desk.cache, investigation, _finish_time(investigation), now)
     try:
         run = await _plan(investigation, desk)
@@ -116,7 +123,9 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
     except NotYet as reason:
         await write_status(desk.client, desk.cache, investigation, _waiting(investigation, reason, now))
         return RECHECK_SECONDS
-    await desk.runs.accept(run)
+    if await desk.runs.accept(run):
+        chain, author = run.plan.chain, investigation.spec.author
+        await desk.events.tell(investigation, "Accepted", f"{named(author)} runs Chain {chain.namespace}/{chain.name}.")
     await mark_accepted(desk.client, desk.cache, investigation)
     return None
 
@@ -147,7 +156,7 @@ def _finished_without_record(investigation: Investigation) -> tuple[str, str] | 
 
 async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
     meta, spec = investigation.metadata, investigation.spec
-    alert, source, author = await _alert(investigation, desk)
+    alert, source = await _alert(investigation, desk)
     chain_ref = (spec.chain_ref.name, At.of(investigation) / "chainRef" / "name") if spec.chain_ref else None
     budget = (spec.budget, At.of(investigation) / "budget") if spec.budget else None
     try:
@@ -161,6 +170,8 @@ async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
         )
         if isinstance(chain, NoChain):
             raise NotYet("NoChain", chain.message)
+        # Before anything is told of what is in it.
+        await _authorized(spec.author, [Key(chain.KIND, chain.metadata.namespace, chain.metadata.name)], desk)
         plan = resolve(
             namespace=meta.namespace,
             alert=alert,
@@ -172,17 +183,24 @@ async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
         )
     except PlanInvalid as error:
         raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
+    await _authorized(spec.author, [Key(ref.kind, ref.namespace, ref.name) for ref in plan.brought], desk)
     namespace = await desk.client.find("Namespace", None, meta.namespace)
     return NewRun(
         id=UUID(meta.uid),
         namespace=meta.namespace,
         namespace_uid=(namespace or {}).get("metadata", {}).get("uid", ""),
         name=meta.name,
-        alert_data=await masked(await alert_data(alert, source, desk.client), plan.alert_masking, desk),
+        alert_data=await masked(await alert_data(alert, source, desk.client, desk.kept_text), plan.alert_masking, desk),
         runbook=await masked(await _runbook(investigation, alert, source, desk), plan.alert_masking, desk),
         plan=plan,
-        author=author,
+        priority=PRIORITIES[alert.severity],
+        author=spec.author.to_dict() if spec.author else {},
     )
+
+
+async def _authorized(author: Author | None, used: Iterable[Key], desk: Desk) -> None:
+    if refused := await refusal(author, used, desk.client, required=desk.require_author):
+        raise NotYet(*refused)
 
 
 async def masked(text: str, setting: MaskingPlan | None, desk: Desk) -> str:
@@ -220,10 +238,10 @@ async def _runbook(investigation: Investigation, alert: AlertContent, at: At, de
     return f"{problem} The default runbook follows.\n\n{default}" if default else f"{problem} There is no default."
 
 
-async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent, At, Mapping[str, Any]]:
+async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent, At]:
     spec, meta = investigation.spec, investigation.metadata
     if spec.alert is not None:
-        return spec.alert, At.of(investigation) / "alert", {}
+        return spec.alert, At.of(investigation) / "alert"
     if spec.alert_ref is None:
         raise NotYet("AlertMissing", "spec: set exactly one of alertRef and alert")
     alert = desk.cache.get(Alert, meta.namespace, spec.alert_ref.name)
@@ -239,7 +257,7 @@ async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent
         alert = found
     if spec.alert_ref.uid and spec.alert_ref.uid != alert.metadata.uid:
         raise NotYet("AlertReplaced", f"spec.alertRef.uid: {alert} is another Alert of that name; name it without uid")
-    return alert.spec, At.of(alert), {}
+    return alert.spec, At.of(alert)
 
 
 def _waiting(investigation: Investigation, reason: NotYet, now: datetime) -> InvestigationStatus:

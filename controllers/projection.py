@@ -9,16 +9,17 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal
 
+from tarsy.record.conditions import conditions as conditions_of
+from tarsy.record.conditions import phase
 from tarsy.record.finding import Confidence
-from tarsy.record.run import DesiredState, InvestigationRecord, StageKind, StageView, State
-from tarsy.resources.meta import Condition, ConditionStatus, set_condition
+from tarsy.record.run import InvestigationRecord, StageKind, StageView, State
+from tarsy.resources.meta import set_condition
 from tarsy.resources.v1alpha1 import Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import (
     MAX_STAGES,
     FindingSummary,
     LastError,
-    Phase,
     RecordRef,
     StagePhase,
     StageSummary,
@@ -38,8 +39,6 @@ _KINDS: dict[StageKind, Literal["Investigation", "Synthesis", "ExecutiveSummary"
     StageKind.SYNTHESIS: "Synthesis",
     StageKind.EXECUTIVE_SUMMARY: "ExecutiveSummary",
 }
-
-_GOES_ON = "The investigation has not ended."
 _CONFIDENCE: dict[Confidence, Literal["High", "Medium", "Low", "Inconclusive"]] = {
     Confidence.HIGH: "High",
     Confidence.MEDIUM: "Medium",
@@ -58,7 +57,7 @@ def project(record: InvestigationRecord, investigation: Investigation, now: date
     """
     old, generation = investigation.status, investigation.metadata.generation
     conditions = old.conditions
-    for condition in _conditions(record):
+    for condition in conditions_of(record):
         conditions = set_condition(conditions, condition.model_copy(update={"observed_generation": generation}), now)
     running = next((s for s in reversed(record.stages) if s.state is State.RUNNING), None)
     return InvestigationStatus(
@@ -98,23 +97,6 @@ def usage(record: InvestigationRecord) -> UsageSummary:
     )
 
 
-def phase(record: InvestigationRecord) -> Phase:
-    """The phase for people's eyes."""
-    match record.state:
-        case State.PENDING:
-            return "Queued"
-        case State.RUNNING:
-            return "Concluding" if record.desired_state is DesiredState.CONCLUDED else "Running"
-        case State.COMPLETED:
-            return "Succeeded"
-        case State.FAILED:
-            return "Failed"
-        case State.CANCELLED:
-            return "Cancelled"
-        case State.TIMED_OUT:
-            return "TimedOut"
-
-
 def progress(record: InvestigationRecord) -> str:
     """Finished stages of all that the plan leads to, such as 2/4: syntheses and the executive summary count too."""
     return f"{sum(stage.state.finished for stage in record.stages)}/{record.stages_planned}"
@@ -149,41 +131,6 @@ def news(
                 phase(record),
                 failure.message if failure else f"The investigation has ended: {phase(record)}.",
             )
-
-
-def _conditions(record: InvestigationRecord) -> Iterator[Condition]:
-    outcome = record.outcome
-    failure = outcome.failure if outcome else None
-    yield made(ConditionType.ACCEPTED, "True", "Planned", f"Chain {record.chain} is resolved and frozen.")
-    if not record.state.finished:
-        yield made(ConditionType.FINISHED, "False", phase(record), _GOES_ON)
-        changed = record.provider_changes[-1] if record.provider_changes else None
-        reason, text = ("ProviderFallback", changed.message) if changed else (phase(record), _GOES_ON)
-        yield made(ConditionType.SUCCEEDED, "Unknown", reason, text)
-    else:
-        reason = failure.reason if failure else phase(record)
-        message = failure.message if failure else f"The investigation has ended: {phase(record)}."
-        yield made(ConditionType.FINISHED, "True", reason, message)
-        succeeded: ConditionStatus = "True" if record.state is State.COMPLETED else "False"
-        yield made(ConditionType.SUCCEEDED, succeeded, reason, message)
-    if record.evidence_missing:
-        missing = ", ".join(record.evidence_missing)
-        text = f"Tool servers were missing: {missing}. What they know is not in the finding."
-        yield made(ConditionType.EVIDENCE_DEGRADED, "True", "ToolServersMissing", text)
-    else:
-        yield made(ConditionType.EVIDENCE_DEGRADED, "False", "AllServersAvailable", "No tool server was missing.")
-    if exceeded := record.budget_exceeded:
-        yield made(ConditionType.BUDGET_EXCEEDED, "True", exceeded.limit.value, exceeded.message)
-    else:
-        text = "No limit of the run's budget was reached."
-        yield made(ConditionType.BUDGET_EXCEEDED, "False", "WithinBudget", text)
-
-
-def made(kind: ConditionType, status: ConditionStatus, reason: str, message: str) -> Condition:
-    """A condition of a run."""
-    # A reason that the API would refuse must not cost the whole status.
-    word = re.sub(r"[^A-Za-z0-9_]", "", reason)[:64]
-    return Condition(type=kind, status=status, reason=word if word[:1].isalpha() else "Unknown", message=message)
 
 
 def _cost(record: InvestigationRecord) -> str | None:

@@ -4,7 +4,7 @@ Decision: a text that an object names and that is not there keeps the run from b
 runbook by URL fails open (DESIGN section 6), because its host is not in anybody's hands here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.catalog import Catalog
@@ -22,6 +22,10 @@ MAX_CONFIG_MAP_BYTES = 1_048_576
 MAX_RUNBOOK_BYTES = 262_144
 
 
+KeptText = Callable[[str, str], Awaitable[str | None]]
+"""The text that the intake keeps for a namespace, by its SHA-256; None when it does not."""
+
+
 class NotYet(Exception):
     """The investigation cannot be accepted as things are: why, for `Accepted`."""
 
@@ -35,15 +39,34 @@ class BeingFetched(Exception):
     """The investigation's runbook is being fetched; it is looked at again when that has ended."""
 
 
-async def alert_data(alert: AlertContent, at: At, client: KubeClient) -> str:
+async def no_text(namespace: str, digest: str) -> str | None:
+    """Where no texts are kept."""
+    return None
+
+
+async def alert_data(alert: AlertContent, at: At, client: KubeClient, kept: KeptText = no_text) -> str:
     """The alert's data.
+
+    Args:
+        alert: the alert.
+        at: where it is.
+        client: the Kubernetes API.
+        kept: where the texts are that came over HTTP and were too large.
 
     Raises:
         NotYet: it is not where the alert says.
     """
     if alert.data is not None or alert.data_from is None:  # the kind's rules ask for exactly one of them
         return alert.data or ""
-    return await _config_map(alert.data_from.config_map_key_ref, at / "dataFrom", MAX_CONFIG_MAP_BYTES, client)
+    source = alert.data_from
+    if source.config_map_key_ref is None:
+        text = await kept(at.namespace, source.record.digest) if source.record is not None else None
+        if text is None:
+            field = (at / "dataFrom" / "record").error("")
+            where = f"{field.kind} {field.namespace}/{field.name}: {field.field}"
+            raise NotYet("AlertTextMissing", f"{where}: this text is not kept here (any more); send the alert again")
+        return text
+    return await _config_map(source.config_map_key_ref, at / "dataFrom", MAX_CONFIG_MAP_BYTES, client)
 
 
 async def local_runbook(

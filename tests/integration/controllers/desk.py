@@ -28,6 +28,7 @@ from tarsy.record.run import InvestigationRecord, RunOutcome, State
 from tarsy.resources.meta import API_VERSION
 from tarsy.runbook.fetch import Fetcher
 from tarsy.store.claims import ClaimedRun, Claims
+from tarsy.store.intake import Intake
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.retention import Retention
@@ -85,6 +86,7 @@ class Desk:
         self.pool = pool
         self.kubeconfig = kubeconfig
         self.reads = Reads(pool)
+        self.intake = Intake(pool)
         self.changed = asyncio.Event()
         self.runs = Runs(pool, self._notify)
         self.claims = Claims(pool, self._notify)
@@ -105,6 +107,7 @@ class Desk:
         retention_seconds: float | None = None,
         look_every: float | None = None,
         counters: Counters | None = None,
+        require_author: bool = False,
     ) -> AsyncIterator[Counter[str]]:
         """Runs an active controller; gives the count of its writes.
 
@@ -133,6 +136,8 @@ class Desk:
                 runbooks=runbooks,
                 checks=checks,
                 counters=counters,
+                require_author=require_author,
+                intake=self.intake,
                 purge=None if retention_seconds is None else partial(Retention(self.pool).purge, retention_seconds),
             )
             task = asyncio.create_task(controller.run())

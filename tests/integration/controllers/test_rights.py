@@ -9,6 +9,7 @@ import yaml
 
 from apis import LocalApi
 from integration.controllers.desk import Desk, eventually
+from integration.controllers.test_alert_routes import came
 from tarsy.kube.client import KubeClient
 from tarsy.kube.lease import LeaderElection
 from tarsy.local.objects import documents, put
@@ -82,3 +83,27 @@ async def test_lease_is_taken_and_kept_with_the_rights_of_the_manifests(operator
             await election._step()
             assert election.active.is_set()
         await election._give_back()
+
+
+async def test_rights_of_the_manifests_are_enough_for_what_comes_in(
+    desk: Desk, operator: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tarsy.controllers.incidents.OWED_SECONDS", 0.0)
+    await desk.configure()
+    await desk.put("AlertRoute", "all", {"alertType": "PodCrash"})
+    async with desk.controller(kubeconfig=operator, everywhere=True):
+        await desk.reason("AlertRoute", "all", "Ready", "True", "Usable")
+        await came(desk, author={"username": "alertmanager"})
+        await came(desk, "two")
+
+        async def told() -> bool:
+            repeats = (await desk.get("Alert", "crash")).get("status", {}).get("repeats")
+            return (repeats, (await desk.get("AlertRoute", "all"))["status"].get("matchedCount")) == (1, 2)
+
+        async def investigated() -> list[dict[str, Any]]:
+            return await desk.investigations()
+
+        (investigation,) = await eventually(investigated)
+        assert investigation["spec"]["author"]["username"] == "alertmanager"
+
+        await eventually(told)

@@ -34,7 +34,7 @@ async def test_alert_is_investigated_to_its_end_with_few_writes_and_each_event_o
         assert found["metadata"]["labels"]["tarsy.dev/alert-uid"]
         print(f"API writes of one investigation: {sum(writes.values())}: {dict(writes)}")
         assert (await desk.get("Alert", "crash"))["metadata"]["annotations"]["tarsy.dev/accepted-uid"]
-        assert await desk.events() == [("Investigation", "Succeeded")]
+        assert await desk.events() == [("Investigation", "Accepted"), ("Investigation", "Succeeded")]
 
 
 async def _phase(desk: Desk, name: str, phase: str) -> bool:

@@ -1,0 +1,111 @@
+"""AlertRoute: can it be used, and what did it take?
+
+Watches: AlertRoutes, and chains, which may come later. Decides: whether RE2 takes its expressions, whether the Secret
+of its senders can be read, whether their ServiceAccount may create Alerts where the route leads, and whether there is a
+chain for them. Writes: `Ready` with every error at once, `matchedCount` and `lastMatched`.
+
+The intake asks for itself and does not wait for this: a route without a chain takes alerts, which wait for it.
+"""
+
+from datetime import UTC, datetime
+
+from tarsy.controllers.cache import Cache
+from tarsy.controllers.configuration import (
+    RECHECK_SECONDS,
+    SETTLED_RECHECK_SECONDS,
+    Problem,
+    ReadSecret,
+    judge,
+    problems,
+)
+from tarsy.controllers.status import write_status
+from tarsy.kube.access import Attributes, Subject, may
+from tarsy.kube.client import KubeClient
+from tarsy.plan.errors import At, PlanInvalid
+from tarsy.plan.matching import InvalidMatcher, check_matcher
+from tarsy.plan.select import NoChain, select
+from tarsy.resources.meta import GROUP
+from tarsy.resources.v1alpha1 import Alert, AlertRoute, AlertRouteStatus
+from tarsy.resources.v1alpha1.alert import AlertContent
+from tarsy.store.intake import Intake
+
+
+async def reconcile(
+    route: AlertRoute,
+    cache: Cache,
+    client: KubeClient,
+    read_secret: ReadSecret,
+    intake: Intake,
+    library_namespace: str,
+) -> float | None:
+    """Brings the status of a route up to date; returns after how many seconds to look again, if at all.
+
+    Raises:
+        ApiError: the Kubernetes API refused or could not be reached.
+        StoreError: Postgres is away.
+    """
+    errors, waits, _ = await problems(route, cache, client, read_secret)
+    errors += [*matcher_errors(route), *chain_errors(route, cache, library_namespace)]
+    if route.spec.auth is not None:
+        errors += await _rights(route, client)
+        waits.append(RECHECK_SECONDS if errors else SETTLED_RECHECK_SECONDS)
+    judged = judge(route, errors, datetime.now(UTC))
+    took = await intake.route(route.metadata.uid)
+    count, last = took or (route.status.matched_count, route.status.last_matched)
+    status = AlertRouteStatus(
+        observed_generation=judged.observed_generation,
+        conditions=judged.conditions,
+        matched_count=count,
+        last_matched=last,
+    )
+    await write_status(client, cache, route, status)
+    if took is not None:
+        await intake.route_published(route.metadata.uid, took[0])
+    return min(waits, default=None)
+
+
+def matcher_errors(route: AlertRoute) -> list[Problem]:
+    """The matchers whose expression cannot be used: such a route takes nothing."""
+    errors: list[Problem] = []
+    for index, matcher in enumerate(route.spec.matchers):
+        try:
+            check_matcher(matcher)
+        except InvalidMatcher as invalid:
+            at = (At.of(route) / "matchers")[index] / "value"
+            errors.append((at.error(invalid.sentence), "MatcherInvalid"))
+    return errors
+
+
+def chain_errors(route: AlertRoute, cache: Cache, library_namespace: str) -> list[Problem]:
+    """That no chain takes the Alerts, where the route itself says what takes them."""
+    spec, at = route.spec, At.of(route)
+    if spec.chain_ref is None and spec.alert_type is None:
+        return []
+    content = AlertContent(alert_type=spec.alert_type or "any", data="any", chain_ref=spec.chain_ref)
+    namespace = spec.namespace or route.metadata.namespace
+    try:
+        chain = select(
+            namespace=namespace, alert=content, catalog=cache, library_namespace=library_namespace, source=at
+        )
+    except PlanInvalid as invalid:
+        return [(error, "ChainRefused") for error in invalid.errors]
+    if not isinstance(chain, NoChain):
+        return []
+    field = at / "chainRef" / "name" if spec.chain_ref is not None else at / "alertType"
+    return [(field.error(chain.message.partition(": ")[2]), "NoChain")]
+
+
+async def _rights(route: AlertRoute, client: KubeClient) -> list[Problem]:
+    """That the ServiceAccount of senders with a secret may not create what they send."""
+    assert route.spec.auth is not None
+    own, name = route.metadata.namespace, route.spec.auth.service_account_name
+    namespace = route.spec.namespace or own
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{own}", "system:authenticated")
+    subject = Subject(f"system:serviceaccount:{own}:{name}", groups=groups)
+    if await may(client, subject, Attributes("create", GROUP, Alert.PLURAL, namespace=namespace)):
+        return []
+    text = (
+        f"ServiceAccount {own}/{name} may not create alerts in namespace {namespace}; bind it a role there, such as "
+        "tarsy-investigator"
+    )
+    return [((At.of(route) / "auth" / "serviceAccountName").error(text), "Forbidden")]

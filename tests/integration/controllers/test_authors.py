@@ -1,0 +1,183 @@
+"""Whose run it is: what an author may use is asked at acceptance, level-triggered, and told in a sentence."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from integration.controllers.desk import Desk, eventually
+from tarsy.local.objects import put
+
+pytestmark = pytest.mark.kubernetes
+
+ALICE = {"username": "alice", "uid": "a-1", "groups": ["on-call"]}
+ALERT = {"alertType": "PodCrash", "data": "it crashed"}
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("investigation", "chat_message"):
+        monkeypatch.setattr(f"tarsy.controllers.{module}.RECHECK_SECONDS", 0.3)
+
+
+async def grant(desk: Desk, *resources: str, names: Sequence[str] = (), namespace: str = "") -> None:
+    """Lets the group on-call `use` these in a namespace, that of the desk unless another is named."""
+    meta = {"name": f"use-{'-'.join(resources)}", "namespace": namespace or desk.namespace}
+    rule: dict[str, Any] = {"apiGroups": ["tarsy.dev"], "resources": list(resources), "verbs": ["use"]}
+    if names:
+        rule["resourceNames"] = list(names)
+    rbac = "rbac.authorization.k8s.io"
+    role = {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": meta, "rules": [rule]}
+    binding = {
+        "apiVersion": f"{rbac}/v1",
+        "kind": "RoleBinding",
+        "metadata": meta,
+        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": meta["name"]},
+        "subjects": [{"apiGroup": rbac, "kind": "Group", "name": "on-call"}],
+    }
+    await put(desk.kube, role)
+    await put(desk.kube, binding)
+
+
+async def refused(desk: Desk, kind: str, name: str) -> str:
+    return await desk.reason(kind, name, "Accepted", "False", "Forbidden")
+
+
+async def test_run_of_an_alert_is_its_authors_in_object_record_and_events(desk: Desk) -> None:
+    await desk.configure()
+    await grant(desk, "chains", names=["one"])
+    async with desk.controller():
+        await desk.alert(author=ALICE)
+        found = await desk.queued()
+        assert found["spec"]["author"] == ALICE
+        claimed = await desk.claim()
+        assert claimed.author == ALICE
+        name = found["metadata"]["name"]
+        await desk.reason("Investigation", name, "Accepted", "True", "Planned")
+
+        async def told() -> list[str]:
+            return [item["message"] for item in await desk.kube.list("Event", desk.namespace)]
+
+        sentence = f"alice runs Chain {desk.namespace}/one."
+        assert sentence in await eventually(told)
+
+
+async def test_author_who_may_not_use_the_chain_waits_until_they_may(desk: Desk) -> None:
+    await desk.configure()
+    await grant(desk, "mcpservers")
+    async with desk.controller():
+        await desk.put("Investigation", "crash", {"alert": ALERT, "author": ALICE})
+        message = await refused(desk, "Investigation", "crash")
+        where = desk.namespace
+        assert f"spec.author: alice may not use Chain {where}/one; in namespace {where} bind" in message
+        assert "a role with the verb use on chains.tarsy.dev one, such as tarsy-investigator" in message
+        assert (await desk.get("Investigation", "crash"))["status"]["lastError"]["reason"] == "Forbidden"
+        await grant(desk, "chains")
+        await desk.reason("Investigation", "crash", "Accepted", "True", "Planned")
+
+
+async def test_binding_to_a_role_that_is_not_there_is_no_yes_and_keeps_nobody_from_being_told(desk: Desk) -> None:
+    await desk.configure()
+    rbac = "rbac.authorization.k8s.io"
+    dangling = {
+        "apiVersion": f"{rbac}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "dangling", "namespace": desk.namespace},
+        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "gone"},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "alice"}],
+    }
+    await put(desk.kube, dangling)
+    async with desk.controller():
+        await desk.put("Investigation", "crash", {"alert": ALERT, "author": ALICE})
+        assert "alice may not use Chain" in await refused(desk, "Investigation", "crash")
+        await grant(desk, "chains")
+        await desk.reason("Investigation", "crash", "Accepted", "True", "Planned")
+
+
+async def test_chain_of_the_library_is_asked_for_in_the_library(desk: Desk) -> None:
+    library = f"{desk.namespace}-library"
+    await put(desk.kube, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": library}})
+    home, desk.namespace = desk.namespace, library
+    await desk.configure(skip=("Chain",))
+    spec = {"llmProvider": "one", "stages": [{"name": "look", "agents": [{"name": "one"}]}]}
+    await desk.put("Chain", "shared", spec | {"alertTypes": ["PodCrash"], "allowedNamespaces": {"from": "All"}})
+    desk.namespace = home
+    await grant(desk, "chains")
+    async with desk.controller(everywhere=True, library=library):
+        await desk.put("Investigation", "crash", {"alert": ALERT, "author": ALICE})
+        assert f"may not use Chain {library}/shared; in namespace {library}" in await refused(
+            desk, "Investigation", "crash"
+        )
+        await grant(desk, "chains", namespace=library)
+        await desk.reason("Investigation", "crash", "Accepted", "True", "Planned")
+
+
+async def test_each_server_that_an_alert_brings_needs_the_right_to_use_it(desk: Desk) -> None:
+    await desk.configure()
+    for name in ("first", "second"):
+        await desk.put("MCPServer", name, {"transport": {"type": "http", "http": {"url": "http://127.0.0.1:9/mcp"}}})
+    await grant(desk, "chains")
+    brought = ALERT | {"mcpServers": [{"name": "first"}, {"name": "second"}]}
+    async with desk.controller():
+        await desk.put("Investigation", "crash", {"alert": brought, "author": ALICE})
+        message = await refused(desk, "Investigation", "crash")
+        assert "MCPServer" in message and "/first;" in message and "/second;" in message
+        await grant(desk, "mcpservers", names=["first"])
+
+        async def one_left() -> bool:
+            text = await refused(desk, "Investigation", "crash")
+            return "/first;" not in text and "the verb use on mcpservers.tarsy.dev second" in text
+
+        await eventually(one_left)
+        await grant(desk, "mcpservers", names=["first", "second"])
+        await desk.reason("Investigation", "crash", "Accepted", "True", "Planned")
+
+
+async def test_question_of_one_who_may_not_use_the_chain_waits_and_another_beside_it_is_taken(desk: Desk) -> None:
+    await desk.configure()
+    async with desk.controller():
+        await desk.finished("crash")
+    # Both are there when the controller begins: questions that come together are asked together.
+    await desk.ask("mine", "crash", author=ALICE)
+    await desk.ask("theirs", "crash", author=ALICE | {"username": "root", "groups": ["system:masters"]})
+    async with desk.controller():
+        await desk.reason("ChatMessage", "theirs", "Accepted", "True", "Planned")
+        message = await refused(desk, "ChatMessage", "mine")
+        assert f"spec.author: alice may not use Chain {desk.namespace}/one" in message
+        claimed = await desk.claim_question()
+        assert claimed is not None and claimed.author["username"] == "root"
+        assert await desk.claim_question() is None
+        await desk.finish(claimed)
+        await grant(desk, "chains")
+        await desk.reason("ChatMessage", "mine", "Accepted", "True", "Planned")
+        claimed = await desk.claim_question()
+        assert claimed is not None and claimed.author == ALICE
+
+
+async def test_question_about_a_run_whose_alert_brought_a_server_needs_the_right_to_use_that_too(desk: Desk) -> None:
+    await desk.configure()
+    await desk.put("MCPServer", "own", {"transport": {"type": "http", "http": {"url": "http://127.0.0.1:9/mcp"}}})
+    await grant(desk, "chains")
+    async with desk.controller():
+        await desk.finished("crash", alert=ALERT | {"mcpServers": [{"name": "own"}]})
+        await desk.ask("why", "crash", author=ALICE)
+        assert f"alice may not use MCPServer {desk.namespace}/own" in await refused(desk, "ChatMessage", "why")
+        await grant(desk, "mcpservers")
+        await desk.reason("ChatMessage", "why", "Accepted", "True", "Planned")
+
+
+async def test_where_authors_are_required_what_nobody_stamped_is_refused(desk: Desk) -> None:
+    await desk.configure()
+    async with desk.controller():
+        await desk.finished("past")
+    async with desk.controller(require_author=True):
+        await desk.alert()
+        await desk.put("Investigation", "direct", {"alert": ALERT})
+        await desk.ask("why", "past")
+        for kind, name in (("Alert", "crash"), ("Investigation", "direct"), ("ChatMessage", "why")):
+            message = await desk.reason(kind, name, "Accepted", "False", "AuthorUnknown")
+            assert "spec.author: nobody stamped who created this" in message
+            assert "manifests/base/admission.yaml" in message
+        assert [found["metadata"]["name"] for found in await desk.investigations()] == ["direct", "past"]
+    async with desk.controller():
+        await desk.queued()
