@@ -50,6 +50,7 @@ async def _investigate(console: Console, stack: Stack, which: str, began: float)
     alert = {**alert, "metadata": {**alert["metadata"], "namespace": NAMESPACE}}
     await put(stack.client, alert)
     console.print(f"{stack.api_sentence}; {which}.", highlight=False)
+    console.print(f"HTTP API: {stack.http_url}/api/v1 (bearer tokens)", highlight=False, soft_wrap=True)
     console.print(f"$ kubectl apply -n {NAMESPACE} -f manifests/samples/alert-kubepodcrashlooping.yaml")
     console.print(f"alert.tarsy.dev/{name} created  ({time.monotonic() - began:.1f} s after the start)\n")
     pool = await open_pool(stack.database_url, max_size=2, application="tarsy demo")

@@ -42,6 +42,7 @@ async def develop(keep: Path | None, model: str | None, base_url: str | None, ap
         operator.on_restart = restarted
         console.print(f"{stack.api_sentence} at {stack.api.url}; {which}.", highlight=False)
         console.print(f"Operator: pid {operator.pid}, log {stack.operator_log}", highlight=False)
+        console.print(f"HTTP API: {stack.http_url}/api/v1 (bearer tokens)", highlight=False, soft_wrap=True)
         console.print(f"\n    export KUBECONFIG={stack.kubeconfig}", highlight=False, soft_wrap=True)
         console.print(f"    export TARSY_DATABASE_URL='{stack.database_url}'\n", highlight=False, soft_wrap=True)
         console.print("    kubectl apply -f manifests/samples/alert-kubepodcrashlooping.yaml")

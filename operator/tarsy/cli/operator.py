@@ -4,20 +4,26 @@ When it shall stop, the controller goes first: another replica takes its Lease w
 """
 
 import asyncio
+import contextlib
+import logging
 import os
 import socket
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 import asyncpg
 
+from tarsy.cli.http import http_server
 from tarsy.cli.service import ServiceSettings, Shutdown, connected, pass_on, until_stopped
-from tarsy.cli.worker import new_worker
+from tarsy.cli.worker import WORKER_CHANNELS, new_worker
 from tarsy.controllers.active import ActiveController
 from tarsy.controllers.probing import Probes
 from tarsy.controllers.server_checks import ServerChecks
 from tarsy.engine.ports import Toolboxes
+from tarsy.http.admission import Admission
+from tarsy.http.server import HttpSettings
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.events import Events
@@ -29,14 +35,18 @@ from tarsy.mcp.link import Policy
 from tarsy.observe.counters import Counters
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.turnstile import SharedModels, Turnstiles
+from tarsy.store.intake import QUEUE_LIMIT, Intake
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.retention import Retention
 from tarsy.store.runs import Runs
 from tarsy.store.slots import ProviderSlots
-from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, TURN_CHANNEL
+from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL
+from tarsy.stream.deltas import Deltas
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,9 @@ class OperatorSettings(ServiceSettings):
     `namespaces` limits the operator to some (none: all). `runbook_hosts` are those that runbooks may be fetched from in
     every namespace, whatever their address. MCPServers are looked at every `server_check_seconds` (None: never).
     Records are kept `retention_seconds` after their run ended (None: for ever). Without `worker` it runs no
-    investigation itself: workers of their own do.
+    investigation itself: workers of their own do. Without `http` it serves no API, without `admission_port` no
+    admission webhook (0: a free port). `require_author` refuses what nobody stamped an author on. Where more than
+    `queue_limit` investigations wait, alerts that come in are sent back for later.
     """
 
     library_namespace: str = "tarsy-library"
@@ -56,6 +68,11 @@ class OperatorSettings(ServiceSettings):
     server_check_seconds: float | None = 60.0
     retention_seconds: float | None = None
     worker: WorkerSettings | None = field(default_factory=WorkerSettings)
+    http: HttpSettings | None = None
+    admission_host: str = "0.0.0.0"
+    admission_port: int | None = None
+    require_author: bool = False
+    queue_limit: int = QUEUE_LIMIT
 
 
 async def operate(settings: OperatorSettings) -> None:
@@ -67,7 +84,11 @@ async def operate(settings: OperatorSettings) -> None:
     """
 
     async def main(shutdown: Shutdown) -> None:
-        async with connected(settings, shutdown, "tarsy run") as world, asyncio.TaskGroup() as group:
+        async with (
+            connected(settings, shutdown, "tarsy run") as world,
+            contextlib.AsyncExitStack() as stack,
+            asyncio.TaskGroup() as group,
+        ):
             product = run_product(
                 settings,
                 world.pool,
@@ -79,6 +100,28 @@ async def operate(settings: OperatorSettings) -> None:
                 world.counters,
             )
             group.create_task(product)
+            if not settings.require_author:
+                log.warning("without --require-author, what has no author runs, and nobody is asked who may use what")
+            if settings.admission_port is not None:
+                admission = Admission(
+                    world.client, settings.lease_namespace, host=settings.admission_host, port=settings.admission_port
+                )
+                group.create_task(admission.run())
+                await admission.settled.wait()
+            if settings.http is not None:
+                server = await stack.enter_async_context(
+                    http_server(
+                        settings.http,
+                        settings.library_namespace,
+                        settings,
+                        world,
+                        shutdown.asked,
+                        namespaces=settings.namespaces,
+                        queue_limit=settings.queue_limit,
+                    )
+                )
+                group.create_task(server.run())
+                await server.serving()
             world.ready()
 
     await until_stopped(main)
@@ -109,16 +152,21 @@ async def run_product(
     notifier = Notifier(pool)
     runs, reads = Runs(pool, notifier.notify), Reads(pool)
     wake, changed = asyncio.Event(), asyncio.Event()
-    listener = Listener(settings.listen_url or settings.database_url, (QUEUE_CHANNEL, RUN_CHANNEL, TURN_CHANNEL))
+    channels = (*WORKER_CHANNELS, RUN_CHANNEL)
+    listener = Listener(settings.listen_url or settings.database_url, channels)
+    deltas = Deltas(pool, listener.hear)
     slots = ProviderSlots(pool, notifier.notify)
     turnstiles = Turnstiles(slots, listener.subscribe)
     instance = f"{socket.gethostname()}-{os.getpid()}"
     worker = None
     if settings.worker is not None:
-        worker = new_worker(settings.worker, pool, models, toolboxes, notifier.notify, wake, turnstiles)
+        worker = new_worker(
+            settings.worker, pool, models, toolboxes, notifier.notify, wake, turnstiles, deltas, counters
+        )
+    intake = Intake(pool, queue_limit=settings.queue_limit)
     purge = None
     if settings.retention_seconds is not None:
-        purge = partial(Retention(pool).purge, settings.retention_seconds, settings.namespaces)
+        purge = partial(_purge, Retention(pool), intake, settings.retention_seconds, settings.namespaces)
     checks = None
     if settings.server_check_seconds is not None:
         policy = Policy(Values(client, secrets), ssl.create_default_context(), allow_stdio=settings.stdio_tools)
@@ -141,6 +189,8 @@ async def run_product(
         purge=purge,
         publish_limits=slots.publish,
         counters=counters,
+        require_author=settings.require_author,
+        intake=intake,
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(notifier.run())
@@ -150,6 +200,7 @@ async def run_product(
         controlling = group.create_task(controller.run())
         if worker is not None:
             group.create_task(turnstiles.run())
+            group.create_task(deltas.run())
             group.create_task(worker.run())
 
         async def drain() -> None:
@@ -159,3 +210,11 @@ async def run_product(
 
         if shutdown is not None:
             shutdown.drain = drain
+
+
+async def _purge(
+    retention: Retention, intake: Intake, seconds: float, namespaces: tuple[str, ...]
+) -> Mapping[str, int]:
+    """Deletes what was kept long enough: what came in, and the records."""
+    await intake.purge(seconds)
+    return await retention.purge(seconds, namespaces)

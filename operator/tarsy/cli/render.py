@@ -64,7 +64,7 @@ def outcome_block(record: InvestigationRecord) -> RenderableType:
         Text(f"{record.namespace}/{record.name}: {record.state.value}", style="bold green" if good else "bold red")
     ]
     if outcome and outcome.finding:
-        lines += _finding(outcome.finding)
+        lines += finding_lines(outcome.finding)
     if outcome and outcome.executive_summary:
         lines.append(Text(f"Summary: {outcome.executive_summary.strip()}"))
     if outcome and outcome.failure:
@@ -75,7 +75,7 @@ def outcome_block(record: InvestigationRecord) -> RenderableType:
     return Group(*lines)
 
 
-def _finding(finding: Finding) -> Iterator[Text]:
+def finding_lines(finding: Finding) -> Iterator[Text]:
     """A finding: its summary, each claim with what it rests on, and what was changed about it."""
     yield Text(f"Finding ({finding.confidence.value}): {finding.summary}")
     for claim in finding.claims:

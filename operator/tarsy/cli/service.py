@@ -130,13 +130,13 @@ async def connected(settings: ServiceSettings, shutdown: Shutdown, name: str) ->
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(_health(settings, started, shutdown, counters))
         application = f"{name} {os.getpid()}"
-        pool = await _patiently(
+        pool = await patiently(
             "Postgres", lambda: open_pool(settings.database_url, min_size=2, max_size=20, application=application)
         )
         stack.push_async_callback(pool.close)
-        await _patiently("Postgres", lambda: migrate(pool))
+        await patiently("Postgres", lambda: migrate(pool))
         client = await stack.enter_async_context(await KubeClient.load(settings.kubeconfig, settings.context))
-        await _patiently("the Kubernetes API", client.version)
+        await patiently("the Kubernetes API", client.version)
         secrets = Secrets(client)
         models = ModelRegistry(secrets, build=partial(build_client, lent_to=settings.workload_identity_for))
         stack.push_async_callback(models.aclose)
@@ -154,7 +154,7 @@ async def pass_on(listener: Listener, channel: str, event: asyncio.Event) -> Non
             event.set()
 
 
-async def _patiently(what: str, attempt: Callable[[], Awaitable[T]]) -> T:
+async def patiently(what: str, attempt: Callable[[], Awaitable[T]]) -> T:
     """Tries until it works; only what may pass is tried again."""
     delay = 0.5
     while True:

@@ -11,6 +11,7 @@ import asyncpg
 
 from tarsy.cli.service import ServiceSettings, Shutdown, connected, pass_on, until_stopped
 from tarsy.engine.ports import Toolboxes
+from tarsy.observe.counters import Counters
 from tarsy.runtime.run import Runner
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.turnstile import SharedModels, Turnstiles
@@ -18,9 +19,13 @@ from tarsy.runtime.worker import Worker
 from tarsy.store.claims import Claims
 from tarsy.store.runs import Runs
 from tarsy.store.slots import ProviderSlots
-from tarsy.store.wakeups import QUEUE_CHANNEL, TURN_CHANNEL, Notify
+from tarsy.store.wakeups import FOLLOW_CHANNEL, QUEUE_CHANNEL, TURN_CHANNEL, Notify
+from tarsy.stream.deltas import Deltas
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
+
+WORKER_CHANNELS = (QUEUE_CHANNEL, TURN_CHANNEL, FOLLOW_CHANNEL)
+"""What a process with a worker listens to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +47,26 @@ async def work(settings: WorkerProcessSettings) -> None:
         async with connected(settings, shutdown, "tarsy worker") as world:
             pool = world.pool
             notifier, wake = Notifier(pool), asyncio.Event()
-            listener = Listener(settings.listen_url or settings.database_url, (QUEUE_CHANNEL, TURN_CHANNEL))
+            listener = Listener(settings.listen_url or settings.database_url, WORKER_CHANNELS)
             turnstiles = Turnstiles(ProviderSlots(pool, notifier.notify), listener.subscribe)
-            worker = new_worker(settings.worker, pool, world.models, world.toolboxes, notifier.notify, wake, turnstiles)
+            deltas = Deltas(pool, listener.hear)
+            worker = new_worker(
+                settings.worker,
+                pool,
+                world.models,
+                world.toolboxes,
+                notifier.notify,
+                wake,
+                turnstiles,
+                deltas,
+                world.counters,
+            )
             async with asyncio.TaskGroup() as group:
                 group.create_task(notifier.run())
                 group.create_task(listener.run())
                 group.create_task(pass_on(listener, QUEUE_CHANNEL, wake))
                 group.create_task(turnstiles.run())
+                group.create_task(deltas.run())
                 group.create_task(worker.run())
                 shutdown.drain = worker.drain
                 world.ready()
@@ -65,6 +82,8 @@ def new_worker(
     notify: Notify,
     wake: asyncio.Event,
     turnstiles: Turnstiles,
+    deltas: Deltas,
+    counters: Counters | None = None,
 ) -> Worker:
     """A worker on a migrated database; `wake` is set by whoever hears that something may be claimable."""
     runner = Runner(
@@ -75,5 +94,7 @@ def new_worker(
         notify,
         grace_seconds=settings.finish_grace_seconds,
         turnstiles=turnstiles,
+        deltas=deltas,
+        counters=counters,
     )
     return Worker(Claims(pool, notify), runner, settings, wake)

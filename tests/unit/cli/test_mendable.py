@@ -4,7 +4,7 @@ from importlib import import_module
 
 import pytest
 
-from tarsy.cli.main import MENDABLE
+from tarsy.cli.running import MENDABLE
 
 
 @pytest.mark.parametrize("module", MENDABLE)

@@ -1,0 +1,65 @@
+"""Options and arguments that several commands have, said once: the same word means the same thing everywhere."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+import typer
+
+S = TypeVar("S")
+
+Namespaces = Annotated[
+    list[str] | None, typer.Option("--namespace", "-n", help="Only this namespace; may be repeated.")
+]
+Kubeconfig = Annotated[
+    str | None, typer.Option(help="Kubeconfig file; else the pod's ServiceAccount, else the default.")
+]
+Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig.")]
+DatabaseUrl = Annotated[
+    str, typer.Option(envvar="TARSY_DATABASE_URL", help="postgresql:// address of the record.", show_envvar=True)
+]
+OptionalDatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="TARSY_DATABASE_URL", help="For administrators: read the record itself there.", show_envvar=True
+    ),
+]
+Keep = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Keep objects and record in this folder; else they end with the command."),
+]
+Model = Annotated[str | None, typer.Option(envvar="TARSY_MODEL", help="Name of a real model.")]
+Api = Annotated[
+    Literal["auto", "real", "embedded"],
+    typer.Option(
+        help="Kubernetes API: a real one, the embedded stand-in, or a real one where its binaries are (auto)."
+    ),
+]
+BaseUrl = Annotated[str | None, typer.Option(envvar="TARSY_MODEL_BASE_URL", help="OpenAI-compatible server.")]
+ListenUrl = Annotated[
+    str | None, typer.Option(envvar="TARSY_LISTEN_URL", help="Address for LISTEN, past a transaction pooler.")
+]
+GlobalLimit = Annotated[int, typer.Option(min=1, help="Investigations of the installation at once.")]
+LeaseSeconds = Annotated[float, typer.Option(min=2, help="A silent worker's runs go to others after this.")]
+DrainSeconds = Annotated[
+    float, typer.Option(min=0, help="After SIGTERM, this long for runs to reach a boundary and be handed back.")
+]
+StdioTools = Annotated[bool, typer.Option(help="Let MCPServers run commands here: on one machine only.")]
+LentTo = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workload-identity-for",
+        help="LLMProviders of this namespace may use the pods' own Google identity (Vertex AI).",
+    ),
+]
+HealthPort = Annotated[int, typer.Option(help="Port of /healthz, /readyz and /metrics; 0: a free one on loopback.")]
+JsonLogs = Annotated[bool, typer.Option(help="One JSON object a line.")]
+LogLevel = Annotated[str, typer.Option(envvar="TARSY_LOG_LEVEL")]
+
+
+def span(text: str, option: str, read: Callable[[str], S]) -> S:
+    """The value of `option` as `read` reads it; what it cannot read is wrong use."""
+    try:
+        return read(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None

@@ -1,0 +1,77 @@
+"""The HTTP API of an operator process: what its handlers stand on, and its two doors.
+
+Decision: it has connections to Postgres of its own. However much people ask, the worker beside it never waits for one.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from functools import partial
+
+from tarsy.cli.service import ServiceSettings, World, patiently
+from tarsy.http.access import Access
+from tarsy.http.intake.application import add_intake
+from tarsy.http.live import CHANNELS, Hub
+from tarsy.http.namespaces import Namespaces
+from tarsy.http.server import HttpServer, HttpSettings
+from tarsy.http.services import Services
+from tarsy.http.table import all_routes
+from tarsy.store.database import open_pool
+from tarsy.store.intake import QUEUE_LIMIT
+from tarsy.store.reads import Reads
+from tarsy.stream.listener import Listener
+from tarsy.stream.notifier import Notifier
+
+CONNECTIONS = 8
+
+
+@contextlib.asynccontextmanager
+async def http_server(
+    settings: HttpSettings,
+    library_namespace: str,
+    service: ServiceSettings,
+    world: World,
+    stopping: asyncio.Event,
+    *,
+    namespaces: tuple[str, ...] = (),
+    queue_limit: int = QUEUE_LIMIT,
+) -> AsyncIterator[HttpServer]:
+    """A server that is to be run; its connections are closed at the end.
+
+    Args:
+        settings: where it is.
+        library_namespace: of what is shipped for all.
+        service: where Postgres is.
+        world: what the process stands on.
+        stopping: set when the process has been asked to end; streams close then.
+        namespaces: those that alerts may be routed to; none: all.
+        queue_limit: how many investigations may wait before the intake takes no new incidents.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        application = f"tarsy http {os.getpid()}"
+        pool = await patiently(
+            "Postgres", lambda: open_pool(service.database_url, max_size=CONNECTIONS, application=application)
+        )
+        stack.push_async_callback(pool.close)
+        callers = await stack.enter_async_context(world.client.without_identity())
+        services = Services(
+            pool=pool,
+            reads=Reads(pool),
+            kube=world.client,
+            callers=callers,
+            access=Access(world.client),
+            namespaces=Namespaces(world.client),
+            library_namespace=library_namespace,
+            stopping=stopping,
+            live=Hub(pool, Listener(service.listen_url or service.database_url, CHANNELS), Notifier(pool)),
+        )
+        intake = partial(
+            add_intake,
+            services=services,
+            counters=world.counters,
+            read_secret=world.secrets,
+            queue_limit=queue_limit,
+            namespaces=namespaces,
+        )
+        yield HttpServer(settings, all_routes(), services, world.counters, beside=intake)

@@ -1,0 +1,23 @@
+"""`cancel NAME` and `conclude NAME`: says what shall become of an investigation; the operator does it."""
+
+from tarsy.cli.people.door import Door
+from tarsy.cli.people.output import Output, for_programs, printer, write
+
+_SENTENCES = {
+    "Cancelled": "is being cancelled: it stops now and finds nothing",
+    "Concluded": "is being concluded: it stops now and sums up what it has",
+}
+
+
+async def want(door: Door, namespace: str, name: str, desired: str, output: Output) -> int:
+    """Sets the desired state of an investigation; returns the exit status.
+
+    Raises:
+        ApiUseError: there is no such investigation, it may not be changed, or wanted more already.
+    """
+    await door.want(namespace, name, desired)
+    if for_programs(output):
+        write({"namespace": namespace, "name": name, "desiredState": desired}, output)
+    else:
+        printer().print(f"investigation.tarsy.dev/{name} {_SENTENCES[desired]}")
+    return 0

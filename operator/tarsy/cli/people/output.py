@@ -1,0 +1,58 @@
+"""What a command writes to standard output: for people by rich, for programs as JSON or YAML.
+
+Decision: for programs the answer of the API is written as it is, so what a script reads is what OpenAPI describes; only
+characters that a terminal would obey are written as JSON and YAML escape them.
+"""
+
+import json
+import sys
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+
+from tarsy.cli.people.plain import TURNING
+
+Output = Literal["text", "wide", "json", "yaml"]
+
+
+def for_programs(output: Output) -> bool:
+    """Whether the output is JSON or YAML."""
+    return output in ("json", "yaml")
+
+
+def write(value: BaseModel | dict[str, Any] | list[Any], output: Output, *, one_of_many: bool = False) -> None:
+    """Writes one document of JSON or YAML; `one_of_many` on a line of its own, or with a mark before it."""
+    plain = value.model_dump(mode="json", by_alias=True) if isinstance(value, BaseModel) else value
+    text = json.dumps(plain, indent=None if one_of_many else 2, ensure_ascii=False)
+    if output == "yaml":
+        sys.stdout.write("---\n" if one_of_many else "")
+        sys.stdout.write(yaml.safe_dump(plain, sort_keys=False, allow_unicode=TURNING.search(text) is None))
+    else:
+        sys.stdout.write(TURNING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+
+
+class Indented:
+    """Something to be printed some columns to the right, without blanks behind its lines."""
+
+    def __init__(self, inner: RenderableType, columns: int) -> None:
+        self._inner, self._columns = inner, columns
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = max(1, options.max_width - self._columns)
+        for line in console.render_lines(self._inner, options.update(width=width), pad=False):
+            yield Segment(" " * self._columns)
+            yield from line
+            yield Segment.line()
+
+
+def printer() -> Console:
+    """Where a command prints for people: nothing in a text is read as markup."""
+    return Console(markup=False, highlight=False, emoji=False)
+
+
+def beside() -> Console:
+    """Where progress and remarks go, so that standard output holds the answer alone."""
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)

@@ -1,0 +1,104 @@
+"""Waiting for what the operator makes of an object: accepted, refused, or ended.
+
+Decision: a refusal that can be mended is given some seconds before it is told, because a Chain that was applied just
+before may not be seen yet; one that is final is told at once. An object that nobody looks at is not waited for long.
+"""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from tarsy.cli.errors import ApiUseError
+from tarsy.cli.people.door import Door, condition
+from tarsy.cli.people.plain import one_line
+
+T = TypeVar("T")
+REFUSED_SECONDS = 5.0
+UNSEEN_SECONDS = 60.0
+_SAID = 600
+
+
+async def until_taken(
+    door: Door,
+    kind: str,
+    namespace: str,
+    name: str,
+    look: Callable[[Mapping[str, Any]], T | None],
+    about: str | None = None,
+) -> T:
+    """What `look` says of an object, as soon as it says something.
+
+    Raises:
+        ApiUseError: the object was refused, is gone, or nobody looks at it.
+    """
+    which = f"{kind} {namespace}/{name}"
+    clock = asyncio.get_running_loop().time
+    refusal = ""
+
+    def settled(obj: Mapping[str, Any]) -> T | None:
+        nonlocal refusal
+        if (found := look(obj)) is not None:
+            return found
+        if condition(obj, "Accepted") == "False":
+            if condition(obj, "Finished") == "True":
+                raise ApiUseError(f"{which} was refused: {_why(obj)}")
+            if not refusal:
+                limit.reschedule(clock() + REFUSED_SECONDS)
+            refusal = _why(obj)
+        else:
+            # One that is taken goes on within limits of its own.
+            limit.reschedule(None if condition(obj, "Accepted") == "True" else clock() + UNSEEN_SECONDS)
+            refusal = ""
+        return None
+
+    try:
+        async with asyncio.timeout(UNSEEN_SECONDS) as limit:
+            return await door.until(kind, namespace, name, settled, about)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+    if refusal:
+        raise ApiUseError(f"{which} waits: {refusal}; it goes on by itself when that is mended")
+    raise ApiUseError(f"nobody has looked at {which} in {UNSEEN_SECONDS:g} s: does the operator run?")
+
+
+async def accepted(door: Door, namespace: str, name: str) -> None:
+    """Returns when an investigation is on record; also when its object is gone, because its record may be there.
+
+    Raises:
+        ApiUseError: it was refused.
+    """
+
+    def look(obj: Mapping[str, Any]) -> bool | None:
+        return True if "record" in (obj.get("status") or {}) else None
+
+    try:
+        await until_taken(door, "Investigation", namespace, name, look)
+    except ApiUseError as error:
+        if error.status != 404:
+            raise
+
+
+@contextlib.contextmanager
+def goes_on(*sentences: str) -> Iterator[None]:
+    """Tells whoever interrupts the command what goes on without it."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        sys.stderr.write("\n" + "\n".join(sentences) + "\n")
+        raise
+
+
+def investigation_goes_on(namespace: str, name: str) -> str:
+    """The sentence for `goes_on` of an investigation."""
+    return (
+        f"investigation {namespace}/{name} goes on: follow it with `timeline {name} -n {namespace} -f`, "
+        f"stop it with `cancel {name} -n {namespace}`"
+    )
+
+
+def _why(obj: Mapping[str, Any]) -> str:
+    reason, message = condition(obj, "Accepted", "reason"), condition(obj, "Accepted", "message")
+    return one_line(f"{message} ({reason})" if message else reason or "no reason is given", _SAID).rstrip(".")

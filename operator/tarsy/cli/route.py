@@ -1,0 +1,178 @@
+"""`tarsy route --dry-run`: which route and chain a body would take, and why the others would not take it.
+
+Decision: the very functions of the intake and of acceptance decide, over the routes and chains of files or of a
+cluster. What depends on the sender (who may create Alerts where) is not known here, and the answer says so.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from tarsy.cli.errors import CommandError
+from tarsy.cli.plan_files import read
+from tarsy.http.intake.bodies import BODY_BYTES, BadBody, Body, Source, parse_body
+from tarsy.http.intake.routing import Verdict, judge, target
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.plan.catalog import Catalog, ResourceCatalog
+from tarsy.plan.errors import PlanInvalid
+from tarsy.plan.matching import OWN_LABEL
+from tarsy.plan.select import NoChain, search_path, select
+from tarsy.resources.meta import AnyResource
+from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.v1alpha1 import AlertRoute, Chain
+from tarsy.resources.v1alpha1.alert import AlertContent
+
+
+class RouteError(CommandError):
+    """The body or the routes cannot be read."""
+
+
+async def show_route(
+    body: Path,
+    configuration: Sequence[Path],
+    *,
+    source: Source,
+    namespace: str | None,
+    library_namespace: str,
+    kubeconfig: str | None,
+    context: str | None,
+    output: Literal["text", "json"],
+) -> int:
+    """Prints what would become of a body; the exit status is 1 where no route takes it.
+
+    Args:
+        body: the file with it.
+        configuration: files and folders with AlertRoutes and Chains; none: those of the cluster.
+        source: as what it would be sent.
+        namespace: whose routes are asked; None: the library's.
+        library_namespace: where shared chains are.
+        kubeconfig: of the cluster.
+        context: of the kubeconfig.
+        output: text for people, json for programs.
+
+    Raises:
+        RouteError: the body cannot be read, or the files are wrong.
+        ApiError: the cluster cannot be asked.
+    """
+    parsed, place = _body(body, source), namespace or library_namespace
+    if configuration:
+        objects, catalog = _of_files(configuration, place)
+    else:
+        objects, catalog = await _of_cluster(place, library_namespace, kubeconfig, context)
+    routes = [o for o in objects if isinstance(o, AlertRoute) and o.metadata.namespace == place]
+    verdicts = judge(routes, parsed)
+    answer = answer_of(verdicts, catalog, library_namespace)
+    sys.stdout.write(json.dumps(answer, indent=2) + "\n" if output == "json" else "\n".join(_lines(answer)) + "\n")
+    return 0 if answer["route"] else 1
+
+
+def _body(path: Path, source: Source) -> Body:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RouteError(f"{path} cannot be read: {error.strerror}") from None
+    if len(content) > BODY_BYTES:
+        raise RouteError(f"{path} is larger than {BODY_BYTES} bytes: the intake would refuse it with 413")
+    try:
+        return parse_body(source, content)
+    except BadBody as bad:
+        raise RouteError(f"{path}: {bad.message}; the intake would reject it ({bad.reason})") from None
+
+
+def answer_of(verdicts: Sequence[Verdict], catalog: Catalog, library_namespace: str) -> dict[str, Any]:
+    """What would become of it, for programs."""
+    taker = next((verdict for verdict in verdicts if verdict.matches), None)
+    before = f"matches too, but {taker.route.key} is asked before it" if taker is not None else ""
+    others = [{"route": v.route.key, "why": v.why_not or before} for v in verdicts if v is not taker]
+    answer: dict[str, Any] = {"route": taker.route.key if taker else None, "others": others}
+    if taker is None:
+        return answer
+    said, spec = taker.notification, taker.route.spec
+    alert_type = spec.alert_type or said.alert_type
+    answer["fires"] = said.firing
+    answer["alert"] = {
+        "namespace": target(taker.route),
+        "alertType": alert_type,
+        "severity": spec.severity or said.severity,
+    }
+    if said.labels.get(OWN_LABEL) == "true":
+        answer["rejected"] = f"it is about TARSy itself (label {OWN_LABEL})"
+    elif said.firing and alert_type is None:
+        answer["rejected"] = "the route sets no alertType, and there is no label alertname"
+    elif said.firing:
+        answer |= _chain(taker.route, alert_type or "", catalog, library_namespace)
+    return answer
+
+
+def _chain(route: AlertRoute, alert_type: str, catalog: Catalog, library_namespace: str) -> dict[str, str]:
+    content = AlertContent(alert_type=alert_type, data="body", chain_ref=route.spec.chain_ref)
+    try:
+        found = select(namespace=target(route), alert=content, catalog=catalog, library_namespace=library_namespace)
+    except PlanInvalid as invalid:
+        return {"chainProblem": "; ".join(error.message for error in invalid.errors)}
+    if isinstance(found, NoChain):
+        return {"chainProblem": found.message.partition(": ")[2]}
+    return {"chain": found.key}
+
+
+def _of_files(paths: Iterable[Path], namespace: str) -> tuple[list[AnyResource], Catalog]:
+    manifests = read(paths, namespace)
+    if manifests.problems:
+        raise RouteError("; ".join(str(problem) for problem in manifests.problems))
+    objects = list(manifests.objects.values())
+    return objects, ResourceCatalog(objects, manifests.namespaces)
+
+
+async def _of_cluster(
+    namespace: str, library_namespace: str, kubeconfig: str | None, context: str | None
+) -> tuple[list[AnyResource], Catalog]:
+    """The routes, the chains where they lead and of the library, and the labels of those namespaces."""
+    async with await KubeClient.load(kubeconfig, context) as client:
+        routes = _parsed(await client.list(AlertRoute.KIND, namespace), AlertRoute.KIND)
+        places = {
+            place for r in routes if isinstance(r, AlertRoute) for place in search_path(target(r), library_namespace)
+        }
+        chains: list[AnyResource] = []
+        labels = {}
+        for place in sorted(places):
+            chains += _parsed(await client.list(Chain.KIND, place), Chain.KIND)
+            try:
+                found = await client.find("Namespace", None, place)
+            except ApiError as error:
+                if error.reason != "Forbidden":
+                    raise
+                continue  # then only chains for all namespaces are known to be open
+            labels[place] = (found or {}).get("metadata", {}).get("labels") or {}
+    return [*routes, *chains], ResourceCatalog([*routes, *chains], labels)
+
+
+def _parsed(found: Iterable[dict[str, Any]], kind: str) -> list[AnyResource]:
+    """Those that fit their kind; the others are not used by anybody, and their status says so."""
+    objects = []
+    for raw in found:
+        try:
+            objects.append(parse({**raw, "kind": kind}))
+        except InvalidResource:
+            continue
+    return objects
+
+
+def _lines(answer: dict[str, Any]) -> Iterable[str]:
+    if answer["route"] is None:
+        yield "No AlertRoute takes it: it would be rejected (NoRoute)."
+    else:
+        alert = answer["alert"]
+        yield f"AlertRoute {answer['route']} takes it, if its sender may create Alerts in {alert['namespace']}."
+        yield f"  Alert type: {alert['alertType'] or 'none'}, severity: {alert['severity'] or 'not set'}"
+        if "rejected" in answer:
+            yield f"  It would be rejected: {answer['rejected']}."
+        elif not answer["fires"]:
+            yield "  It fires no more: that is recorded, and not investigated."
+        elif "chain" in answer:
+            yield f"  Chain: {answer['chain']}"
+        else:
+            yield f"  No chain takes it, so it would wait: {answer['chainProblem']}"
+    for other in answer["others"]:
+        yield f"AlertRoute {other['route']}: {other['why']}"

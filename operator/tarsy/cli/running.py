@@ -1,0 +1,67 @@
+"""Runs a command's coroutine to an exit status; what a person can mend becomes one sentence and status 1.
+
+Decision: errors are known by the modules they live in, so telling them costs no command the import of a room.
+"""
+
+import asyncio
+import signal
+import sys
+from typing import Any, NoReturn
+
+import typer
+
+MENDABLE = {
+    "tarsy.cli.errors": "CommandError",
+    "tarsy.http.tls": "CertificateError",
+    "tarsy.kube.client": "ApiError",
+    "tarsy.local.apiserver.errors": "LocalKubernetesError",
+    "tarsy.local.model.script": "ScriptError",
+    "tarsy.local.postgres.errors": "PostgresError",
+    "tarsy.store.errors": "StoreError",
+}
+"""Errors that become a sentence, by their modules."""
+
+
+def go(work: Any, *, service: bool = False) -> None:
+    """Runs a command's coroutine (a `service` runs for long); what a person can mend becomes a sentence."""
+    from tarsy.cli.loops import fastest
+
+    try:
+        with asyncio.Runner(loop_factory=fastest() if service else None) as runner:
+            status = runner.run(_interruptible(work))
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    except asyncio.CancelledError:
+        raise typer.Exit(143) from None
+    except _mendable() as error:
+        _fail(error)
+    except BaseExceptionGroup as group:
+        part: BaseException | None = group.subgroup(_mendable())
+        if part is None:
+            raise
+        while isinstance(part, BaseExceptionGroup):
+            part = part.exceptions[0]
+        _fail(part)
+    raise typer.Exit(status or 0)
+
+
+def _mendable() -> tuple[type[Exception], ...]:
+    """Errors a person can mend, of what is imported: a command cannot raise those of a room that it never needed."""
+    return tuple(getattr(sys.modules[module], name) for module, name in MENDABLE.items() if module in sys.modules)
+
+
+async def _interruptible(work: Any) -> Any:
+    """Makes SIGTERM and a closed terminal end a command as Ctrl-C does: cancelled, so that it tidies up.
+
+    Commands with handlers of their own replace these; a signal that is ignored (nohup) stays ignored.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if task is not None and signal.getsignal(number) is signal.SIG_DFL:
+            loop.add_signal_handler(number, task.cancel)
+    return await work
+
+
+def _fail(error: BaseException | None) -> NoReturn:
+    typer.echo(f"tarsy: {error}", err=True)
+    raise typer.Exit(1) from None

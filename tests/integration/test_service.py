@@ -1,0 +1,32 @@
+"""What a process that runs for long tells of itself over HTTP."""
+
+import aiohttp
+import pytest
+
+from apis import LocalApi
+from tarsy.cli.service import ServiceSettings, Shutdown, connected
+from tarsy.local.apiserver.process import free_port
+
+pytestmark = pytest.mark.kubernetes
+
+
+async def test_a_process_is_ready_once_it_works_and_is_not_while_it_drains(
+    database_url: str, kube_api: LocalApi
+) -> None:
+    shutdown, port = Shutdown(), free_port()
+    settings = ServiceSettings(
+        database_url, kubeconfig=str(kube_api.kubeconfig), health_host="127.0.0.1", health_port=port
+    )
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+
+        async def told(path: str) -> tuple[int, str]:
+            async with session.get(path) as answer:
+                return answer.status, await answer.text()
+
+        async with connected(settings, shutdown, "tarsy test") as world:
+            assert await told("/readyz") == (503, "starting")
+            world.ready()
+            assert await told("/readyz") == (200, "ready")
+            shutdown.signal()
+            assert await told("/readyz") == (503, "stopping")
+            assert await told("/healthz") == (200, "ok"), "or it would be restarted while it drains"
