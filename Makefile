@@ -1,6 +1,6 @@
 # Every target makes what it needs; `make demo` and `make test` work on a fresh checkout.
 .DEFAULT_GOAL := help
-.PHONY: help setup kube-apiserver demo dev test test-real test-all test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost crds lock kind clean
+.PHONY: help setup kube-apiserver demo dev test test-real test-all test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds manifests lock kind clean
 BIN := .venv/bin
 # Only these plugins: what the product needs brings others, which cost each process seconds.
 PLUGINS := --disable-plugin-autoload $(addprefix -p ,xdist asyncio randomly timeout hypothesispytest)
@@ -42,7 +42,7 @@ test-real: kube-apiserver ## Run the tests that need a Kubernetes API, on a real
 	$(PYTEST) $(IN_PARALLEL) -n 2 --api real
 
 test-all: lint kube-apiserver ## Run all tests, on both Kubernetes APIs: what CI runs
-	$(PYTEST) $(IN_PARALLEL) -n 2 --api both
+	$(PYTEST) $(IN_PARALLEL) -n 3 --api both
 
 test-unit: .venv/ready ## Run the tests without I/O
 	$(PYTEST) -n 2 tests/unit
@@ -52,10 +52,11 @@ CHAOS := small
 API := embedded
 CHAOS_TEST := TARSY_CHAOS=$(CHAOS) $(PYTEST) -s -n 0 --api $(API)
 
-chaos: chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost ## Make all proofs that nothing is lost
+chaos: chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm ## Make all proofs that nothing is lost
 
-chaos-kill: .venv/ready ## Kill at twelve points of every strategy; nothing finished may be repeated
-	$(CHAOS_TEST) tests/chaos/test_points.py tests/chaos/test_kill.py tests/chaos/test_signatures.py
+chaos-kill: .venv/ready ## Kill at twelve points of every strategy, and in what lies beside; nothing may be repeated
+	$(CHAOS_TEST) tests/chaos/test_points.py tests/chaos/test_points_beside.py tests/chaos/test_kill.py \
+	  tests/chaos/test_signatures.py tests/chaos/test_deletion.py tests/chaos/test_drain.py
 
 chaos-postgres: .venv/ready ## Restart Postgres under load; each step must be one row
 	$(CHAOS_TEST) tests/chaos/test_postgres.py
@@ -69,6 +70,9 @@ chaos-limits: .venv/ready ## Eight workers under a limit of three, with the lock
 chaos-cost: .venv/ready ## Kill workers at random; each token billed must be accounted for
 	$(CHAOS_TEST) tests/chaos/test_cost.py
 
+chaos-storm: .venv/ready ## Send a thousand alerts while everything is restarted; each must be accounted for
+	$(CHAOS_TEST) tests/chaos/test_storm.py
+
 drift: kube-apiserver ## Show where the embedded API answers differently from a real one
 	$(BIN)/python -m tests.drift
 
@@ -81,6 +85,14 @@ format: .venv/ready ## Format the code
 
 crds: .venv/ready ## Generate crds/ from the models
 	$(BIN)/tarsy crds --out crds
+
+# Library and samples have objects of kinds that install.yaml defines: apply them after it.
+manifests: ## Render manifests/ into build/manifests/, a file each (needs kubectl 1.21 or newer)
+	@mkdir -p build/manifests
+	kubectl kustomize manifests/base >build/manifests/install.yaml
+	kubectl kustomize manifests/overlays/ha >build/manifests/install-ha.yaml
+	kubectl kustomize manifests/overlays/workers >build/manifests/install-workers.yaml
+	kubectl kustomize manifests/library >build/manifests/library.yaml
 
 lock: .venv/ready ## Resolve requirements.lock anew from pyproject.toml
 	printf 'uv\n' | $(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \

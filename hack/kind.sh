@@ -40,7 +40,7 @@ stringData:
 EOF
 fi
 
-kube apply -k manifests/overlays/kind
+kube apply -k manifests/overlays/dev
 # The tag stays the same when the image does not: pods of an image of before are replaced.
 kube -n tarsy-system rollout restart deployment/tarsy-operator
 kube -n tarsy-library rollout restart deployment/kubernetes-tools

@@ -7,8 +7,10 @@ tested.
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from apis import ApiKind, LocalApi, find_kubectl, new_api
 
@@ -22,9 +24,8 @@ def server(api_kind: ApiKind) -> Iterator[LocalApi]:
         yield server
 
 
-@pytest.fixture(scope="package")
-def kubectl(server: LocalApi) -> Kubectl:
-    """Runs kubectl as the administrator, or with another kubeconfig."""
+def kubectl_of(server: LocalApi) -> Kubectl:
+    """Runs kubectl as the administrator of a server, or with another kubeconfig; skips the test where there is none."""
     program = find_kubectl()
     if program is None:
         pytest.skip("no kubectl on PATH")
@@ -33,7 +34,7 @@ def kubectl(server: LocalApi) -> Kubectl:
         *arguments: str, kubeconfig: Path | None = None, stdin: str | None = None, ok: bool = True
     ) -> subprocess.CompletedProcess[str]:
         command = [program, "--kubeconfig", str(kubeconfig or server.kubeconfig), *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0 or not ok, f"{arguments}: {done.stdout}{done.stderr}"
         return done
 
@@ -41,14 +42,32 @@ def kubectl(server: LocalApi) -> Kubectl:
 
 
 @pytest.fixture(scope="package")
+def kubectl(server: LocalApi) -> Kubectl:
+    """Runs kubectl on the server of this folder."""
+    return kubectl_of(server)
+
+
+@pytest.fixture(scope="package")
 def installed(server: LocalApi, kubectl: Kubectl) -> LocalApi:
     """Base, then library, applied as a person would; and a tenant's namespace that binds nothing."""
     # Older servers refuse what they do not know in a CRD when asked to validate it.
     kubectl("apply", "-k", str(MANIFESTS / "base"), "--validate=false")
-    kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd", "-l", "app.kubernetes.io/part-of=tarsy")
+    kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "-l", "app.kubernetes.io/part-of=tarsy")
     kubectl("apply", "-k", str(MANIFESTS / "library"), "--validate=false")
     kubectl("create", "namespace", "shop")
     return server
+
+
+class _Loader(yaml.CSafeLoader):
+    """Reads what kustomize writes: a plain `=` is text to it, as to YAML 1.2."""
+
+
+_Loader.add_constructor("tag:yaml.org,2002:value", lambda loader, node: loader.construct_scalar(node))
+
+
+def documents(text: str) -> list[dict[str, Any]]:
+    """The objects of what kustomize wrote."""
+    return list(yaml.load_all(text, _Loader))
 
 
 def account(server: LocalApi, namespace: str, name: str) -> Path:

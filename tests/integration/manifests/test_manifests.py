@@ -6,19 +6,18 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 
 from apis import LocalApi
-from integration.manifests.conftest import MANIFESTS, Kubectl, account
+from integration.manifests.conftest import MANIFESTS, Kubectl, account, documents
 from tarsy.resources.v1alpha1 import KINDS
 
-pytestmark = pytest.mark.kubernetes
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(480)]
 
 SEEN = {(plural, verb) for plural in (kind.PLURAL for kind in KINDS.values()) for verb in ("get", "list", "watch")}
 EVERYWHERE = {
     *((f"{plural}.tarsy.dev", verb) for plural, verb in SEEN),
     *((f"{kind.PLURAL}.tarsy.dev/status", "patch") for kind in KINDS.values()),
-    ("investigations.tarsy.dev", "create"),
+    *((f"{plural}.tarsy.dev", verb) for plural in ("alerts", "investigations") for verb in ("create", "attribute")),
     ("alerts.tarsy.dev", "patch"),
     ("chatmessages.tarsy.dev", "patch"),
     ("investigations.tarsy.dev", "patch"),
@@ -28,6 +27,13 @@ EVERYWHERE = {
     ("configmaps", "get"),
     ("events", "create"),
     *(("customresourcedefinitions.apiextensions.k8s.io", verb) for verb in ("list", "watch")),
+    ("tokenreviews.authentication.k8s.io", "create"),
+    ("subjectaccessreviews.authorization.k8s.io", "create"),
+    *(
+        ("mutatingwebhookconfigurations.admissionregistration.k8s.io[tarsy-admission]", verb)
+        for verb in ("get", "update")
+    ),
+    *(("apiservices.apiregistration.k8s.io[v1alpha1.record.tarsy.dev]", verb) for verb in ("get", "update")),
 }
 LEASES = {
     ("leases.coordination.k8s.io", "create"),
@@ -35,6 +41,8 @@ LEASES = {
     ("leases.coordination.k8s.io[tarsy-controller]", "update"),
 }
 SECRETS = {("secrets", "get")}
+LIBRARY = {("chains.tarsy.dev", "use"), ("mcpservers.tarsy.dev", "use")}
+"""What everybody may do in tarsy-library."""
 
 
 @pytest.fixture
@@ -82,16 +90,11 @@ def test_kubectl_diff_is_clean_after_apply(installed: LocalApi, kubectl: Kubectl
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.parametrize("overlay", ["kind", "workers"])
-def test_an_overlay_is_accepted_as_a_whole(installed: LocalApi, kubectl: Kubectl, overlay: str) -> None:
-    kubectl("apply", "-k", str(MANIFESTS / "overlays" / overlay), "--validate=false", "--dry-run=server")
-
-
 def test_with_workers_of_their_own_the_operator_runs_no_investigation(kubectl: Kubectl) -> None:
     built = kubectl("kustomize", str(MANIFESTS / "overlays" / "workers")).stdout
     args = {
         obj["metadata"]["name"]: obj["spec"]["template"]["spec"]["containers"][0].get("args")
-        for obj in yaml.safe_load_all(built)
+        for obj in documents(built)
         if obj["kind"] == "Deployment"
     }
     assert args["tarsy-operator"][0] == "run" and "--places=0" in args["tarsy-operator"]
@@ -102,10 +105,10 @@ def test_a_worker_reads_what_runs_name_and_writes_nothing(installed: LocalApi, k
     for name in ("serviceaccount", "clusterrole"):
         kubectl("apply", "-f", str(MANIFESTS / "components" / "workers" / f"{name}.yaml"))
     worker = account(installed, "tarsy-system", "tarsy-worker")
-    deadline = time.monotonic() + 10  # the authorizer sees a binding through a watch of its own
+    deadline = time.monotonic() + 60  # the authorizer sees a binding through a watch of its own
     while rights(kubectl, worker, "shop") != {("configmaps", "get")}:
         assert time.monotonic() < deadline
-    assert rights(kubectl, worker, "tarsy-library") == {("configmaps", "get")} | SECRETS
+    assert rights(kubectl, worker, "tarsy-library") == {("configmaps", "get")} | SECRETS | LIBRARY
     assert rights(kubectl, worker, "tarsy-system") == {("configmaps", "get")}
 
 
@@ -123,7 +126,7 @@ def test_the_operator_may_hold_its_lease_in_its_own_namespace_only(kubectl: Kube
 
 
 def test_the_operator_may_get_secrets_of_the_library_but_not_list_them(kubectl: Kubectl, operator: Path) -> None:
-    assert rights(kubectl, operator, "tarsy-library") == EVERYWHERE | SECRETS
+    assert rights(kubectl, operator, "tarsy-library") == EVERYWHERE | SECRETS | LIBRARY
 
 
 def test_a_tenant_lets_the_operator_get_its_secrets_by_the_component(
@@ -141,7 +144,7 @@ def test_a_tenant_lets_the_operator_get_its_secrets_by_the_component(
     }
     (root / "kustomization.yaml").write_text(json.dumps(kustomization))
     kubectl("apply", "-k", str(root))
-    deadline = time.monotonic() + 10  # the authorizer sees a binding through a watch of its own
+    deadline = time.monotonic() + 60  # the authorizer sees a binding through a watch of its own
     while rights(kubectl, operator, "payments") != EVERYWHERE | SECRETS:
         assert time.monotonic() < deadline
     assert rights(kubectl, operator, "shop") == EVERYWHERE
@@ -175,3 +178,13 @@ def test_the_tools_read_workloads_and_no_secrets(kubectl: Kubectl, tools: Path) 
     assert {verb for _, verb in found} == {"get", "list"}
     assert {("pods", "list"), ("pods/log", "get"), ("deployments.apps", "get"), ("nodes", "list")} <= found
     assert not {name for name, _ in found if name.startswith(("secrets", "roles", "leases")) or "tarsy.dev" in name}
+
+
+def test_argo_cds_settings_take_the_health_checks_beside_what_is_there(installed: LocalApi, kubectl: Kubectl) -> None:
+    kubectl("create", "namespace", "argocd")
+    kubectl("create", "configmap", "argocd-cm", "-n", "argocd", "--from-literal=url=https://argocd.example.com")
+    patch = ("--patch-file", str(MANIFESTS / "gitops" / "argocd.yaml"))
+    kubectl("patch", "configmap", "argocd-cm", "-n", "argocd", *patch)
+    found = json.loads(kubectl("get", "configmap", "argocd-cm", "-n", "argocd", "-o", "json").stdout)["data"]
+    assert found["url"] == "https://argocd.example.com"
+    assert "obj.metadata.generation" in found["resource.customizations.health.tarsy.dev_MCPServer"]

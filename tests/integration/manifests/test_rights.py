@@ -38,7 +38,8 @@ async def test_the_rights_of_the_deployment_are_enough_for_an_investigation(api_
     body["data"] = {"alert.json": alert["spec"].pop("data")}
     alert["spec"]["dataFrom"] = {"configMapKeyRef": {"name": "body", "key": "alert.json"}}
     alert["metadata"]["namespace"] = SHOP
-    rights = [obj for name in ("clusterrole", "role", "secret-reader") for obj in manifest(f"base/{name}.yaml")]
+    files = ("clusterrole", "role", "secret-reader", "record-access")
+    rights = [obj for name in files for obj in manifest(f"base/{name}.yaml")]
     model = ScriptedModel(demo_script().model_copy(update={"first_token_ms": 0, "per_token_ms": 0}))
     async with running_stack(durable=False, api=api_kind) as stack:
         await stack.install()

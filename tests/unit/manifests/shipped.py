@@ -7,8 +7,27 @@ import yaml
 
 ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "manifests"
-INSTALLED = ("base", "library", "components/postgres", "components/tenant", "components/workers")
-CLUSTER_WIDE = ("Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition")
+INSTALLED = (
+    "base",
+    "library",
+    "components/mutating-policy",
+    "components/policies",
+    "components/postgres",
+    "components/tenant",
+    "components/workers",
+)
+CLUSTER_WIDE = (
+    "APIService",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration",
+    "Namespace",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+)
 
 
 def documents(path: Path) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tarsy.cli.spans import seconds_or_forever
 from tarsy.resources.v1alpha1 import KINDS
 from unit.manifests.shipped import CLUSTER_WIDE, INSTALLED, MANIFESTS, ROOT, documents, installed, named, objects
 
@@ -20,6 +21,13 @@ def test_a_folder_lists_exactly_its_files(folder: str) -> None:
     (kustomization,) = documents(MANIFESTS / folder / "kustomization.yaml")
     files = {path.name for path in (MANIFESTS / folder).glob("*.yaml")} - {"kustomization.yaml"}
     assert {name for name in kustomization["resources"] if name.endswith(".yaml")} == files
+
+
+def test_the_operator_is_told_how_long_records_are_kept() -> None:
+    (operator,) = (obj for obj in installed("Deployment") if obj["metadata"]["name"] == "tarsy-operator")
+    (container,) = operator["spec"]["template"]["spec"]["containers"]
+    (retention,) = (env["value"] for env in container["env"] if env["name"] == "TARSY_RETENTION")
+    assert (seconds_or_forever(retention) or 0) >= 7 * 86_400, "not shorter than the objects' own time"
 
 
 def test_the_library_is_plain_files_that_need_no_kustomize() -> None:

@@ -1,0 +1,104 @@
+"""What Git says and what the operator does, side by side: applied in the worst order, all is Ready and as in Git."""
+
+import asyncio
+import contextlib
+import random
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apis import ApiKind, new_api
+from integration.manifests.cluster import Cluster, in_order
+from integration.manifests.conftest import account, documents
+from tarsy.local.model import ScriptedModel, demo_script
+from tarsy.local.operator_process import OperatorProcess
+from tarsy.local.postgres import LocalPostgres
+from tarsy.resources.meta import API_VERSION
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
+
+SECONDS = 180.0
+
+
+def backwards(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The worst order: objects before their kinds and their namespaces."""
+    return objects[::-1]
+
+
+def shuffled(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return random.Random(9).sample(objects, len(objects))
+
+
+async def wait_until(what: str, look: Callable[[], Any]) -> None:
+    """Waits until `look` has nothing to complain about any more."""
+    deadline = time.monotonic() + SECONDS
+    while complaint := await asyncio.to_thread(look):
+        assert time.monotonic() < deadline, f"not within {SECONDS:g} s: {what}: {complaint}"
+        await asyncio.sleep(0.5)
+
+
+@contextlib.asynccontextmanager
+async def deployed(cluster: Cluster, deployment: dict[str, Any], database: str, log: Path) -> AsyncIterator[None]:
+    """The operator with the arguments of its Deployment and the rights of its account, started again when it ends."""
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    command, *options = (re.sub(r"(-port)=\d+", r"\1=0", argument) for argument in arguments)
+    identity = account(cluster.api, "tarsy-system", "tarsy-operator")
+    here = ["--kubeconfig", str(identity), "--http-host=127.0.0.1", "--drain-seconds=0"]
+    process = OperatorProcess([*options, *here], {"TARSY_DATABASE_URL": database}, log, command=command)
+    kubelet = asyncio.create_task(process.keep_running())
+    try:
+        yield
+    finally:
+        kubelet.cancel()
+        await asyncio.wait([kubelet])
+        await process.stop()
+
+
+@pytest.mark.parametrize(
+    "order", [backwards, pytest.param(shuffled, marks=pytest.mark.heavy("the worst order is beside it"))]
+)
+async def test_whatever_the_order_all_is_ready_at_the_end_and_as_in_git(
+    api_kind: ApiKind, tmp_path: Path, order: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+) -> None:
+    model = ScriptedModel(demo_script())
+    provider = {
+        "apiVersion": API_VERSION,
+        "kind": "LLMProvider",
+        "metadata": {"name": "default", "namespace": "tarsy-library"},
+        "spec": {"type": "openai", "model": "scripted-demo", "baseURL": await model.start()},
+    }
+    with LocalPostgres(fsync=False, environ={}) as postgres, new_api(api_kind) as api:
+        cluster = Cluster(api, tmp_path)
+        product = [obj for name in ("overlays/ha", "library") for obj in documents(cluster.render(name))]
+        (deployment,) = (
+            obj for obj in product if obj["metadata"]["name"] == "tarsy-operator" and "replicas" in obj.get("spec", {})
+        )
+        git = [*product, provider]
+        text = in_order(git)
+        log = tmp_path / "operator.log"
+        # Before anything is there: neither kinds, nor rights.
+        async with deployed(cluster, deployment, postgres.dsn, log):
+            try:
+                await asyncio.to_thread(cluster.apply_until_there, order(git))
+                await wait_until("all is Ready", lambda: cluster.not_ready(git))
+                await wait_until("certificates are believed", lambda: certificates_missing(cluster))
+                assert await asyncio.to_thread(cluster.diff, text) == (0, "")
+                once = await asyncio.to_thread(cluster.applied, text)
+                assert await asyncio.to_thread(cluster.applied, text) == once
+                assert not certificates_missing(cluster)
+            except AssertionError as error:
+                raise AssertionError(f"{error}\n{log.read_text()[-4000:]}") from None
+    await model.stop()
+
+
+def certificates_missing(cluster: Cluster) -> list[str]:
+    """Of whom the API server does not know yet whom to believe: that is written by the operator, and not in Git."""
+    paths = {
+        "apiservice/v1alpha1.record.tarsy.dev": "{.spec.caBundle}",
+        "mutatingwebhookconfiguration/tarsy-admission": "{.webhooks[0].clientConfig.caBundle}",
+    }
+    return [name for name, path in paths.items() if not cluster.kubectl("get", name, "-o", f"jsonpath={path}").stdout]

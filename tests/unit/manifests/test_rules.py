@@ -1,0 +1,127 @@
+"""Every rule of every shipped role, read one by one: it names what exists, once, and lets nobody become another.
+
+What the accounts may do in all is asked of an API server in `integration/manifests`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tarsy.local.kubeapi.builtin.catalog import builtin_resources
+from tarsy.resources.meta import GROUP
+from tarsy.resources.v1alpha1 import KINDS
+from unit.manifests.shipped import installed, named
+
+RECORD = "record.tarsy.dev"
+VERBS = {"get", "list", "watch", "create", "update", "patch", "delete"}
+OWN_VERBS = {("chains", "use"), ("mcpservers", "use"), ("alerts", "attribute"), ("investigations", "attribute")}
+"""Verbs that only this project asks for."""
+FOREIGN_WRITES = {
+    ("events", "create"),
+    ("leases", "create"),
+    ("leases", "update"),
+    ("mutatingwebhookconfigurations", "update"),
+    ("apiservices", "update"),
+    ("subjectaccessreviews", "create"),
+    ("tokenreviews", "create"),
+}
+"""All that is written of other groups than this project's. The reviews are questions."""
+BY_NAME = {"leases", "mutatingwebhookconfigurations", "apiservices"}
+"""Written only under the names that rules give; one that does not exist yet has no name to give."""
+
+ROLES = installed("Role", "ClusterRole")
+
+
+def rules() -> Iterator[Any]:
+    for role in ROLES:
+        for index, rule in enumerate(role["rules"]):
+            yield pytest.param(role, rule, id=f"{named(role)}-{index}")
+
+
+def resources() -> set[tuple[str, str]]:
+    """Group and resource, or resource/subresource, of all that there is."""
+    found = {(GROUP, kind.PLURAL) for kind in KINDS.values()}
+    found |= {(GROUP, f"{kind.PLURAL}/status") for kind in KINDS.values()}
+    found |= {(RECORD, f"investigations/{name}") for name in ("timeline", "trace", "events")}
+    for resource in builtin_resources():
+        found |= {(resource.group, resource.plural)}
+        found |= {(resource.group, f"{resource.plural}/{sub}") for sub in resource.subresources}
+    return found
+
+
+EXISTING = resources()
+
+
+def test_there_are_rules_to_read() -> None:
+    assert len(ROLES) >= 8 and sum(len(role["rules"]) for role in ROLES) >= 30
+
+
+@pytest.mark.parametrize(("role", "rule"), list(rules()))
+def test_a_rule_names_what_exists(role: dict[str, Any], rule: dict[str, Any]) -> None:
+    (group,) = rule["apiGroups"]
+    assert {(group, name) for name in rule["resources"]} <= EXISTING
+    own = {(name, verb) for name in rule["resources"] for verb in rule["verbs"] if verb not in VERBS}
+    assert own <= (OWN_VERBS if group == GROUP else set())
+
+
+@pytest.mark.parametrize(("role", "rule"), list(rules()))
+def test_a_rule_writes_nothing_of_others_but_what_is_listed(role: dict[str, Any], rule: dict[str, Any]) -> None:
+    if rule["apiGroups"] in ([GROUP], [RECORD]):
+        return
+    writes = {
+        (name, verb) for name in rule["resources"] for verb in rule["verbs"] if verb not in ("get", "list", "watch")
+    }
+    assert writes <= FOREIGN_WRITES
+    for name, verb in writes:
+        assert verb == "create" or name not in BY_NAME or rule["resourceNames"]
+
+
+@pytest.mark.parametrize(("role", "rule"), list(rules()))
+def test_a_rule_with_names_has_only_verbs_that_know_a_name(role: dict[str, Any], rule: dict[str, Any]) -> None:
+    if "resourceNames" in rule:
+        assert all(rule["resourceNames"])
+        assert {"create", "list", "watch"}.isdisjoint(rule["verbs"])
+
+
+@pytest.mark.parametrize("role", ROLES, ids=named)
+def test_a_role_says_nothing_twice(role: dict[str, Any]) -> None:
+    said = Counter(
+        (group, name, verb, tuple(rule.get("resourceNames", ())))
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for name in rule["resources"]
+        for verb in rule["verbs"]
+    )
+    assert [entry for entry, times in said.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("role", ROLES, ids=named)
+def test_configuration_is_written_by_authors_only(role: dict[str, Any]) -> None:
+    configuration = {"agents", "alertroutes", "chains", "investigationdefaults", "llmproviders", "mcpservers"}
+    writes = {"create", "update", "patch", "delete"}
+    found = [rule for rule in role["rules"] if configuration & set(rule["resources"]) and writes & set(rule["verbs"])]
+    assert bool(found) == (role["metadata"]["name"] == "tarsy-author")
+
+
+def test_each_binding_binds_one_role_to_accounts_of_this_installation() -> None:
+    names = {(role["kind"], role["metadata"]["name"]) for role in ROLES}
+    for binding in installed("RoleBinding", "ClusterRoleBinding"):
+        ref = binding["roleRef"]
+        # Every cluster has this one in kube-system.
+        assert (ref["kind"], ref["name"]) in names | {("Role", "extension-apiserver-authentication-reader")}
+        for subject in binding["subjects"]:
+            if subject["kind"] == "ServiceAccount":
+                assert subject["namespace"] in ("tarsy-system", "tarsy-library")
+            else:  # who is signed in may use the library's chains, and nothing else
+                assert (subject["name"], ref["name"]) == ("system:authenticated", "tarsy-library-user")
+
+
+def test_every_account_of_a_pod_exists_and_is_mounted_only_where_it_is_used() -> None:
+    accounts = {obj["metadata"]["name"]: obj for obj in installed("ServiceAccount")}
+    assert all(account["automountServiceAccountToken"] is False for account in accounts.values())
+    for workload in installed("Deployment", "StatefulSet"):
+        pod = workload["spec"]["template"]["spec"]
+        assert pod["automountServiceAccountToken"] == ("serviceAccountName" in pod)
+        assert pod.get("serviceAccountName", next(iter(accounts))) in accounts
