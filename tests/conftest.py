@@ -22,8 +22,23 @@ KINDS = {"embedded": ("embedded",), "real": ("real",), "both": ("real", "embedde
 OLDEST_SUPPORTED = (1, 30)
 NONE = "none"
 MACHINES = ("e2e", "chaos")
-SLOWEST = ("test_points.py", "test_kill.py", "test_demo.py", "test_outages.py", "test_limits.py")
-"""Files that take a minute or more, the longest first."""
+SLOWEST = (
+    "test_points.py",
+    "test_kill.py",
+    "test_drain.py",
+    "test_provider_limits.py",
+    "test_points_beside.py",
+    "test_plugin.py",
+    "test_gitops.py",
+    "test_demo.py",
+    "test_outages.py",
+    "test_limits.py",
+    "test_deletion.py",
+    "test_postgres.py",
+    "test_cost.py",
+    "test_zombie.py",
+)
+"""Files of machines that take half a minute or more, the longest first."""
 SMALL_CHAOS = ("test_pause.py",)
 """Files of `chaos` that are not heavy."""
 

@@ -24,11 +24,14 @@ from tests.bench import (
     engine,
     first_request,
     kubernetes_api,
+    lists,
+    live,
     masking,
     mcp_sessions,
     providers,
     rows_and_bytes,
     scale,
+    workers,
 )
 from tests.bench.bed import Bed, running_bed
 from tests.bench.figures import Result, show
@@ -39,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[Bed, bool], Awaitable[Result]]] = {
     "hundred_at_once": at_once.run,
     "api_writes": api_writes.run,
     "rows_and_bytes": rows_and_bytes.run,
+    "workers": workers.run,
 }
 ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
     "kubernetes_api": kubernetes_api.run,
@@ -48,6 +52,8 @@ ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
     "masking": masking.run,
     "mcp": mcp_sessions.run,
     "scale": scale.run,
+    "live": live.run,
+    "lists": lists.run,
 }
 """Those that need no operator, and are run before there is one."""
 

@@ -21,7 +21,8 @@ import aiohttp
 from tests.bench.figures import Figure, Result, percentile
 from tests.bench.processes import memory
 
-from tarsy.kube.client import ApiError, KubeClient, path
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.kinds import path
 from tarsy.local.apiserver.process import Spawner, end
 from tarsy.local.apiserver.server import ApiServer
 from tarsy.local.objects import install_crds, put

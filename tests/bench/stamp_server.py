@@ -13,6 +13,8 @@ import orjson
 from aiohttp import web
 
 DIGITS = 20
+MICROSECONDS = 10**12
+"""What a stamp counts up to where it has to be shorter: in microseconds."""
 
 
 async def answer(request: web.Request) -> web.StreamResponse:

@@ -1,7 +1,6 @@
 """The machine and the tenants of the end-to-end tests, a fleet of processes, and how much of it a run shall bear.
 
-Each proof is small unless TARSY_CHAOS is `full`: `make chaos-kill CHAOS=full`. Where the Kubernetes API takes no part,
-a proof is not made again on a real one, unless it is asked for by name: `make chaos-limits API=real`.
+Each proof is small unless TARSY_CHAOS is `full`: `make chaos-kill CHAOS=full`.
 """
 
 import os
@@ -17,20 +16,6 @@ __all__ = ["bare_tenant", "machine"]
 
 CHAOS = "TARSY_CHAOS"
 """Set by the targets of the Makefile: `small` or `full`."""
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Registers the marker of these tests."""
-    config.addinivalue_line("markers", "record_only: the Kubernetes API takes no part in what is shown")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leaves out what would be shown twice."""
-    if CHAOS in os.environ:
-        return
-    for item in items:
-        if item.get_closest_marker("record_only") and "[real" in item.name:
-            item.add_marker(pytest.mark.skip(reason="shown on the embedded API; the API takes no part in it"))
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from pathlib import Path
 from e2e.machine import LONG_LEASE, Machine
 from e2e.waiting import until
 from tarsy.local.apiserver.process import end_with_parent
+from tarsy.local.record_api import http_arguments
 
 LEASE_SECONDS = 2.0
 ZYGOTE = Path(__file__).with_name("zygote.py")
@@ -85,9 +86,10 @@ class Fleet:
     def start(self, *arguments: str, before: str = "") -> Member:
         """A `tarsy` process."""
         fixed = ["--kubeconfig", str(self._machine.api.kubeconfig), "--stdio-tools", "--health-port", "0"]
+        doors = http_arguments(0, 0) if arguments[0] == "run" else []
         drain = [] if "--drain-seconds" in arguments else ["--drain-seconds", "0"]
         order = {
-            "arguments": [arguments[0], *fixed, *drain, *arguments[1:]],
+            "arguments": [arguments[0], *fixed, *doors, *drain, *arguments[1:]],
             "environment": {**self._environment, "TARSY_DATABASE_URL": self._machine.postgres.dsn},
             "log": str(self._machine.log),
             "before": before,

@@ -6,7 +6,7 @@ process that sent it was killed, the test decides what became of it: rolled back
 connection) or committed (the lock is let go; the statement had arrived in full), which is a death right after the
 commit and before anything that follows it.
 
-A chain is named after the strategy that is tried in it; only calls of that strategy stop.
+A chain is named after the strategy or the agent that is tried in it; only calls of that one stop.
 """
 
 import zlib
@@ -29,6 +29,8 @@ class Gate(StrEnum):
     TOOL_CALL_STARTED = "c"
     TOOL_CALL_FINISHED = "d"
     END = "end"
+    OBJECT_GONE = "gone"
+    CANCEL_WISHED = "wished"
 
 
 _TABLES = {"llm_interaction": ("a", "b"), "mcp_interaction": ("c", "d")}
@@ -37,12 +39,12 @@ CREATE TABLE chaos_gate (chain text, gate text, class integer, key integer, PRIM
 CREATE FUNCTION chaos_stop(text, text) RETURNS void LANGUAGE sql AS
     'SELECT pg_advisory_xact_lock_shared(class, key) FROM chaos_gate WHERE chain = $1 AND gate = $2';
 CREATE FUNCTION chaos_step() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE tried text; named text;
+DECLARE tried text[]; named text;
 BEGIN
-    SELECT e.strategy, i.chain INTO tried, named
+    SELECT ARRAY[e.strategy, e.display_name], i.chain INTO tried, named
     FROM execution e JOIN stage s ON s.id = e.stage JOIN investigation i ON i.id = s.investigation
     WHERE e.id = NEW.execution;
-    IF tried = named THEN
+    IF named = ANY(tried) THEN
         PERFORM chaos_stop(named, TG_ARGV[0]);
     END IF;
     RETURN NEW;
@@ -58,12 +60,16 @@ BEGIN
 END $$;
 CREATE FUNCTION chaos_run() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM chaos_stop(NEW.chain, 'end');
+    PERFORM chaos_stop(NEW.chain, TG_ARGV[0]);
     RETURN NEW;
 END $$;
 CREATE TRIGGER chaos_begin BEFORE INSERT ON stage FOR EACH ROW EXECUTE FUNCTION chaos_stage();
 CREATE TRIGGER chaos_end BEFORE UPDATE ON investigation FOR EACH ROW
-    WHEN (OLD.state = 'running' AND NEW.state = 'completed') EXECUTE FUNCTION chaos_run();
+    WHEN (OLD.state = 'running' AND NEW.state NOT IN ('pending', 'running')) EXECUTE FUNCTION chaos_run('end');
+CREATE TRIGGER chaos_gone BEFORE UPDATE ON investigation FOR EACH ROW
+    WHEN (OLD.object_deleted_at IS NULL AND NEW.object_deleted_at IS NOT NULL) EXECUTE FUNCTION chaos_run('gone');
+CREATE TRIGGER chaos_wished BEFORE UPDATE ON investigation FOR EACH ROW
+    WHEN (OLD.desired_state <> NEW.desired_state) EXECUTE FUNCTION chaos_run('wished');
 """
 _REMOVE = """
 DROP FUNCTION chaos_step, chaos_stage, chaos_run, chaos_stop CASCADE;

@@ -12,7 +12,7 @@ from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 from tarsy.local.model.journal import Outcome
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.record_only, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1200)]
 
 SCRIPT = f"""
 first_token_ms: 100

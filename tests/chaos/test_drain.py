@@ -10,7 +10,7 @@ from e2e.machine import LONG_LEASE
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.record_only, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 SCRIPT = f"""
 agents:
   agent:

@@ -13,7 +13,7 @@ from chaos.fleet import Fleet
 from e2e.tenant import ANSWER, Tenant
 from e2e.waiting import until
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.record_only, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 
 LIMIT = 3
 WORKERS = 8

@@ -15,9 +15,11 @@ import asyncpg
 
 from apis import ApiKind, LocalApi, find_kubectl, new_api
 from tarsy.kube.client import KubeClient
+from tarsy.local.apiserver.process import free_port
 from tarsy.local.objects import install_crds, put
 from tarsy.local.operator_process import OperatorProcess
 from tarsy.local.postgres import LocalPostgres
+from tarsy.local.record_api import http_arguments, install_record_api
 from tarsy.local.stack import LIBRARY, SYSTEM
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
@@ -34,6 +36,7 @@ class Machine:
         self.api = api
         self.kubectl = find_kubectl()
         self.postgres = postgres
+        self.http_port, self.record_port = free_port(), free_port()
         self._operator: OperatorProcess | None = None
         self._arguments: tuple[str, ...] = ()
 
@@ -43,12 +46,15 @@ class Machine:
         return self.folder / "operator.log"
 
     def new_operator(self, *arguments: str) -> OperatorProcess:
-        """Starts an operator beside all others; the caller stops it."""
-        return self._new("run", *arguments)
+        """Starts an operator beside all others, its API at ports of its own; the caller stops it."""
+        return self._new("run", *http_arguments(0, 0), *arguments)
 
     def new_worker(self, *arguments: str) -> OperatorProcess:
         """Starts a worker beside all others; the caller stops it."""
         return self._new("worker", *arguments)
+
+    def _at_the_ports(self, *arguments: str) -> OperatorProcess:
+        return self._new("run", *http_arguments(self.http_port, self.record_port), *arguments)
 
     def _new(self, command: str, *arguments: str) -> OperatorProcess:
         fixed = [
@@ -70,7 +76,7 @@ class Machine:
             self._operator.start()
             return self._operator
         await self.stop_operator()
-        self._operator, self._arguments = self.new_operator(*arguments), arguments
+        self._operator, self._arguments = self._at_the_ports(*arguments), arguments
         return self._operator
 
     async def stop_operator(self) -> None:
@@ -98,6 +104,7 @@ class Machine:
             await install_crds(client)
             for name in (SYSTEM, LIBRARY):
                 await put(client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            await install_record_api(client, self.record_port)
 
 
 @contextlib.contextmanager

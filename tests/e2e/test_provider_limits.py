@@ -1,6 +1,7 @@
 """Limits of a provider, seen from its server: never more calls at once than it takes, whoever makes them."""
 
 import asyncio
+from uuid import UUID
 
 import pytest
 
@@ -102,6 +103,8 @@ async def test_a_run_that_waits_is_cancelled_at_once_and_its_timeline_says_so(te
     assert wait.status is EventStatus.CANCELLED
     timeline = await tenant.reads.timeline(inv["status"]["record"]["id"])
     assert timeline[-1].content == "The investigation was cancelled."
+    record = await tenant.record(UUID(inv["metadata"]["uid"]))
+    assert (record.interrupted_model_calls, record.usage.complete, record.cost_complete) == (0, True, True)
     tenant.model.open_gate("door")
     assert condition(await tenant.finished("first"), "Succeeded") == "True"
 

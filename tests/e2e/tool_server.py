@@ -2,7 +2,8 @@
 
 Run as `python tool_server.py [exit]`. Each call is one line of the file in COUNT_FILE, written before anything else
 happens: the tool, and the idempotency key. Tools: `look` and `write` succeed, `refuse` answers with an error, `hang`
-never answers, `wait` answers when the file in GATE_FILE exists, `die` ends the server.
+never answers, `wait` answers when the file in GATE_FILE exists, `die` ends the server. A number is answered with as
+many lines.
 
 The file in KILL_FILE holds a moment at which the server kills itself, once: `start`, `open` (its tools are asked for),
 `call` (one was counted), `idle` (one was answered), `close` (its input has ended). The file in GONE_FILE then says that
@@ -60,7 +61,8 @@ def call(request: dict[str, Any]) -> None:
     if name == "wait":
         while not Path(os.environ["GATE_FILE"]).exists():
             time.sleep(0.02)
-    text = f"{name} found nothing under {what}" if name == "refuse" else f"{name} saw {what}"
+    saw = "\n".join(f"line {number}" for number in range(int(what))) if what.isdigit() else what
+    text = f"{name} found nothing under {what}" if name == "refuse" else f"{name} saw {saw}"
     result = {"content": [{"type": "text", "text": text}], "isError": name == "refuse"}
     send({"id": request["id"], "result": result})
     moment("idle")

@@ -50,10 +50,7 @@ def check_layers(folder: Path, run: Run, request: pytest.FixtureRequest) -> None
 
 
 def _layers(run: Run) -> Iterator[tuple[str, str]]:
-    yield (
-        "status.yaml",
-        _yaml({"Alert": run.alert["status"], "Investigation": constant(run.investigation["status"])}, sort=True),
-    )
+    yield "status.yaml", _yaml({obj["kind"]: constant(obj["status"]) for obj in run.objects}, sort=True)
     yield "stages.yaml", _yaml({"run": _outcome(run), "stages": [_stage(run, stage) for stage in run.stages]})
     yield "timeline.yaml", _yaml(list(_timeline(run)))
     yield "tool_calls.yaml", _yaml([_tool_call(e, call) for e in run.executions for call in e.tool_calls])

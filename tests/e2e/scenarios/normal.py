@@ -24,21 +24,30 @@ class Normal:
     """Makes the texts of one run the same as those of every other run of its scenario."""
 
     def __init__(self, run: Run) -> None:
-        meta = run.investigation["metadata"]
-        names = {meta["uid"]: "<run>", meta["name"]: "<investigation>", meta["namespace"]: "<namespace>"}
-        names[run.alert["metadata"]["uid"]] = "<alert>"
-        number = 0
-        for execution in run.executions:
-            names[str(execution.row["id"])] = f"<execution {execution.title}>"
-            names[calendar(execution.row["started_at"])] = "<calendar>"
-            for call in execution.tool_calls:
-                number += 1
-                names[execution.ref(call)] = f"<call {number}>"
-                names[str(call["id"])] = f"<tool call {number}>"
-                names[call["idempotency_key"]] = f"<idempotency key {number}>"
+        names = _names(run)
+        if run.about is not None:
+            names |= {name: f"{told[:-1]} of the investigation>" for name, told in _names(run.about).items()} | names
         self._names = names
         self._pattern = re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
 
     def __call__(self, text: str) -> str:
         """The text with placeholders."""
         return _TIME.sub("<time>", self._pattern.sub(lambda found: self._names[found[0]], text))
+
+
+def _names(run: Run) -> dict[str, str]:
+    own, *others = (obj["metadata"] for obj in run.objects)
+    names = {own["uid"]: "<run>", own["namespace"]: "<namespace>"}
+    if others:  # the name of an object that somebody made himself is the same in every run
+        names[own["name"]] = "<investigation>"
+    names |= {meta["uid"]: "<alert>" for meta in others}
+    number = 0
+    for execution in run.executions:
+        names[str(execution.row["id"])] = f"<execution {execution.title}>"
+        names[calendar(execution.row["started_at"])] = "<calendar>"
+        for call in execution.tool_calls:
+            number += 1
+            names[execution.ref(call)] = f"<call {number}>"
+            names[str(call["id"])] = f"<tool call {number}>"
+            names[call["idempotency_key"]] = f"<idempotency key {number}>"
+    return names

@@ -62,15 +62,18 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run in all its layers."""
+    """One run in all its layers; `objects` are those that show it, the run's own first.
 
-    alert: Mapping[str, Any]
-    investigation: Mapping[str, Any]
+    An answer is a run as well; `about` is the one that is asked about.
+    """
+
+    objects: tuple[Mapping[str, Any], ...]
     record: InvestigationRecord
     plan_hash: str
     stages: tuple[asyncpg.Record, ...]
     executions: tuple[Execution, ...]
     events: tuple[TimelineEvent, ...]
+    about: "Run | None" = None
 
     @property
     def id(self) -> UUID:
@@ -90,12 +93,12 @@ class Run:
 
 async def read_run(
     pool: asyncpg.Pool,
-    alert: Mapping[str, Any],
-    investigation: Mapping[str, Any],
+    objects: Sequence[Mapping[str, Any]],
     requests: Mapping[str, Sequence[GenerateRequest]],
+    about: Run | None = None,
 ) -> Run:
     """Reads a run, and asserts that every model was sent exactly what the record says."""
-    identity, reads = UUID(investigation["metadata"]["uid"]), Reads(pool)
+    identity, reads = UUID(objects[0]["metadata"]["uid"]), Reads(pool)
     record = await reads.record(identity)
     assert record is not None
     executions = []
@@ -112,13 +115,13 @@ async def read_run(
             _same(row["display_name"], call)
         executions.append(Execution(row, model_calls, tuple(await pool.fetch(_TOOL_CALLS, row["id"]))))
     return Run(
-        alert,
-        investigation,
+        tuple(objects),
         record,
         record.plan_hash,
         tuple(await pool.fetch(_STAGES, identity)),
         tuple(executions),
         tuple(await reads.timeline(identity, limit=100_000)),
+        about,
     )
 
 

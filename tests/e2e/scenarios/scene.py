@@ -6,7 +6,7 @@ operator's own process uses, so what a scenario shows is what people get.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -96,16 +96,28 @@ class Scene:
         """An alert of type CheckoutDown comes in."""
         await self._apply_one("Alert", name, {"alertType": "CheckoutDown", "data": data, **spec})
 
+    async def ask(self, alert: str, name: str, question: str) -> None:
+        """Asks about the alert's Investigation, which has ended."""
+        about = (await self._investigation(alert))["metadata"]["name"]
+        await self._apply_one("ChatMessage", name, {"investigationRef": {"name": about}, "question": question})
+
     async def want(self, alert: str, desired: str) -> None:
         """Sets the desired state of the alert's Investigation, and waits until its worker knows."""
-        meta = (await self._investigation(alert))["metadata"]
-        await self.kube.patch("Investigation", self._namespace, meta["name"], {"spec": {"desiredState": desired}})
+        await self._want(await self._investigation(alert), desired)
+
+    async def want_answer(self, question: str, desired: str) -> None:
+        """Sets the desired state of a question, and waits until its worker knows."""
+        await self._want(await self.kube.get("ChatMessage", self._namespace, question), desired)
+
+    async def _want(self, obj: Mapping[str, Any], desired: str) -> None:
+        meta = obj["metadata"]
+        await self.kube.patch(obj["kind"], self._namespace, meta["name"], {"spec": {"desiredState": desired}})
 
         async def written() -> Any:
             wish = "SELECT desired_state FROM investigation WHERE id = $1"
             return await self.pool.fetchval(wish, UUID(meta["uid"])) == desired
 
-        await until(f"the record of {alert} says {desired}", written, WAIT_SECONDS)
+        await until(f"the record of {meta['name']} says {desired}", written, WAIT_SECONDS)
         # A heartbeat brings the wish to the run; one that follows it was begun when the first had been heard.
         for _ in range(2):
             before = await self._last_beat()
@@ -133,24 +145,38 @@ class Scene:
     async def run(self, alert: str) -> Run:
         """The run of an alert once it has ended and the objects show it."""
 
+        await self._ended("Alert", alert)
+        await self._published(await self._investigation(alert))
+        objects = [await self._investigation(alert), await self.kube.get("Alert", self._namespace, alert)]
+        return await read_run(self.pool, objects, self._brain.requests)
+
+    async def answer(self, question: str, about: Run) -> Run:
+        """The answer to a question once it has ended and its object shows it; `about` is the run it was about."""
+        await self._ended("ChatMessage", question)
+        await self._published(await self.kube.get("ChatMessage", self._namespace, question))
+        message = await self.kube.get("ChatMessage", self._namespace, question)
+        return await read_run(self.pool, [message], self._brain.requests, about)
+
+    async def _ended(self, kind: str, name: str) -> None:
         async def ended() -> bool:
             self._still_works()
-            made = await self.kube.get("Alert", self._namespace, alert)
-            if _condition(made, "Finished") != "True":
-                return False
-            uid = UUID((await self._investigation(alert))["metadata"]["uid"])
+            return _condition(await self.kube.get(kind, self._namespace, name), "Finished") == "True"
+
+        await self._until(f"{kind} {name} is finished", ended)
+
+    async def _published(self, obj: Mapping[str, Any]) -> None:
+        async def settled() -> bool:
+            self._still_works()
+            uid = UUID(obj["metadata"]["uid"])
             return bool(await self.pool.fetchval("SELECT settled FROM investigation WHERE id = $1", uid))
 
+        await self._until(f"{obj['metadata']['name']} is published", settled)
+
+    async def _until(self, what: str, look: Callable[[], Awaitable[bool]]) -> None:
         try:
-            await until(f"alert {alert} is finished and published", ended, WAIT_SECONDS)
+            await until(what, look, WAIT_SECONDS)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{await self._why()}") from None
-        return await read_run(
-            self.pool,
-            await self.kube.get("Alert", self._namespace, alert),
-            await self._investigation(alert),
-            self._brain.requests,
-        )
 
     def check(self, golden: str, run: Run) -> None:
         """Compares all layers of a run with the golden files of this name; a script that was too short is no run."""
@@ -168,7 +194,7 @@ class Scene:
 
     async def _why(self) -> str:
         """What the objects say of themselves."""
-        kinds = ("LLMProvider", "MCPServer", "Agent", "Chain", "Alert", "Investigation")
+        kinds = ("LLMProvider", "MCPServer", "Agent", "Chain", "Alert", "Investigation", "ChatMessage")
         found = [obj for kind in kinds for obj in await self.kube.list(kind, self._namespace)]
         return "\n".join(
             f"{obj['kind']} {obj['metadata']['name']}: {c['type']}={c['status']} {c['reason']}: {c['message']}"

@@ -47,7 +47,7 @@ async def test_no_secret_that_a_model_writes_is_left_in_postgres_or_in_an_object
     assert run.record.outcome is not None and "[MASKED_GITHUB_TOKEN]" in (run.record.outcome.final_analysis or "")
     assert [e.tool_calls[0]["made"] for e in run.executions if e.tool_calls] == [True]
     assert await _places(scene.pool, SECRET) == []
-    assert SECRET not in json.dumps([run.alert, run.investigation])
+    assert SECRET not in json.dumps(run.objects)
 
 
 async def test_where_a_namespace_switches_it_off_what_models_say_is_kept_as_they_said_it(scene: Scene) -> None:

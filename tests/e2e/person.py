@@ -1,0 +1,114 @@
+"""A person at a terminal: a kubeconfig with a client certificate, some roles in a namespace, and `kubectl-tarsy`."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from e2e.tenant import Tenant
+from tarsy.local.objects import manifest, put, put_all
+
+RUN_PLUGIN = "from tarsy.cli.plugin import main; main()"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command said: exit status, standard output, standard error."""
+
+    status: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """See `new_person`."""
+
+    name: str
+    namespace: str
+    kubeconfig: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    async def start(self, *arguments: str, placed: bool = True) -> asyncio.subprocess.Process:
+        """Starts the plugin as this person, `placed` in their namespace by -n."""
+        env = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            RUN_PLUGIN,
+            *arguments,
+            *(("-n", self.namespace) if placed else ()),
+            env={**env, "KUBECONFIG": str(self.kubeconfig), "COLUMNS": "160", **self.environment},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+
+    async def tarsy(self, *arguments: str, stdin: str = "", placed: bool = True) -> Answer:
+        """Runs the plugin as this person to its end."""
+        return await said(await self.start(*arguments, placed=placed), stdin)
+
+
+async def said(process: asyncio.subprocess.Process, stdin: str = "", seconds: float = 120.0) -> Answer:
+    """What a command says to its end."""
+    try:
+        async with asyncio.timeout(seconds):
+            out, err = await process.communicate(stdin.encode())
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return Answer(process.returncode if process.returncode is not None else -1, out.decode(), err.decode())
+
+
+async def new_person(tenant: Tenant, name: str, *roles: str) -> Person:
+    """Somebody who has these of the shipped roles in the tenant's namespace, and nothing else."""
+    await put_all(tenant.client, manifest("base/people.yaml"))
+    for role in roles:
+        await bind(tenant, name, role)
+    return Person(name, tenant.namespace, tenant.machine.api.kubeconfig_for(name))
+
+
+async def bind(tenant: Tenant, name: str, role: str) -> None:
+    """Gives somebody a role in the tenant's namespace."""
+    group = "rbac.authorization.k8s.io"
+    subjects = [{"kind": "User", "name": name, "apiGroup": group}]
+    binding = {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": f"{name.rpartition(':')[2]}-{role}", "namespace": tenant.namespace},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": subjects,
+    }
+    await put(tenant.client, binding)
+
+
+async def new_robot(tenant: Tenant, name: str, *roles: str) -> tuple[str, str]:
+    """A ServiceAccount in the tenant's namespace that has these roles there: its user name and a token."""
+    await put_all(tenant.client, manifest("base/people.yaml"))
+    metadata = {"name": name, "namespace": tenant.namespace}
+    await put(tenant.client, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    user = f"system:serviceaccount:{tenant.namespace}:{name}"
+    for role in roles:
+        await bind(tenant, user, role)
+    return user, await tenant.client.create_token(tenant.namespace, name)
+
+
+def kubeconfig_with(tenant: Tenant, user: Mapping[str, object]) -> Path:
+    """A kubeconfig for the machine's API with these credentials, whose context has the tenant's namespace."""
+    cluster = {"server": tenant.machine.api.url, "certificate-authority": str(tenant.machine.api.ca_file)}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": dict(user)}],
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": tenant.namespace}}],
+    }
+    path = tenant.folder / "user.kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path

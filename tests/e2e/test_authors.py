@@ -1,0 +1,121 @@
+"""The demo's alert and a question about it, by somebody with nothing but the investigator role, admission in force."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from apis import ApiKind
+from tarsy.cli.kubectl import run_kubectl
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.local.apiserver.process import free_port
+from tarsy.local.model import Script, demo_script
+from tarsy.local.objects import manifest, put, put_all
+from tarsy.local.stack import Stack, running_stack
+from tarsy.resources.meta import API_VERSION
+
+pytestmark = pytest.mark.kubernetes
+
+SHOP = "shop"
+SECONDS = 120.0
+RBAC = "rbac.authorization.k8s.io"
+
+
+@pytest.fixture
+async def stack(api_kind: ApiKind) -> AsyncIterator[Stack]:
+    """An operator that requires authors, with the rights and the admission of the manifests."""
+    async with running_stack(durable=False, api=api_kind) as stack:
+        await stack.install()
+        await put_all(stack.client, manifest("samples/crashloop.yaml"))
+        script = demo_script()
+        agents = {**script.agents, "chat-agent": [{"text": "The key was renamed."}]}
+        changes = {"agents": agents, "first_token_ms": 0, "per_token_ms": 0}
+        await stack.use_model(Script.model_validate(script.model_dump(by_alias=True) | changes))
+        port = free_port()
+        service, configuration = manifest("base/admission.yaml")
+        await put(stack.client, service | {"spec": {"type": "ExternalName", "externalName": "127.0.0.1"}})
+        configuration["webhooks"][0]["clientConfig"]["service"]["port"] = port
+        await put(stack.client, configuration)
+        if stack.api.version >= (1, 30):
+            for name in ("author", "use"):
+                await put_all(stack.client, manifest(f"components/policies/{name}.yaml"))
+        operator = stack.operator("--admission-port", str(port), "--require-author")
+        try:
+            yield stack
+        finally:
+            await operator.stop()
+
+
+async def ended(stack: Stack, kind: str, name: str = "") -> dict[str, Any]:
+    """The one object of a kind, once it has finished."""
+    seen: object = None
+    try:
+        async with asyncio.timeout(SECONDS):
+            while True:
+                for obj in await stack.client.list(kind, SHOP):
+                    seen = status = obj.get("status") or {}
+                    if ("Finished", "True") in {(c["type"], c["status"]) for c in status.get("conditions", ())}:
+                        return obj
+                await asyncio.sleep(0.2)
+    except TimeoutError:
+        pytest.fail(f"{kind} not finished in {SECONDS:g} s: {seen}\n{stack.operator_log.read_text()}")
+
+
+async def created(client: KubeClient, obj: dict[str, Any]) -> dict[str, Any]:
+    """Creates an object once the operator serves admission."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            try:
+                return await client.create(obj)
+            except ApiError as error:
+                if "failed calling webhook" not in error.message:
+                    raise
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.heavy("an installation of its own")
+async def test_an_investigator_runs_the_demo_and_asks_about_it_under_their_own_name(stack: Stack) -> None:
+    binding = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "on-call", "namespace": SHOP},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "tarsy-investigator"},
+        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": "on-call"}],
+    }
+    await put(stack.client, binding)
+    (alert,) = manifest("samples/alert-kubepodcrashlooping.yaml")
+    alert["metadata"]["namespace"] = SHOP
+    async with await KubeClient.load(stack.api.kubeconfig_for("alice", ["on-call"])) as alice:
+        author = {"username": "alice", "groups": ["on-call", "system:authenticated"]}
+        assert (await created(alice, alert))["spec"]["author"] == author
+        run = await ended(stack, "Investigation")
+        name = run["metadata"]["name"]
+        assert (run["spec"]["author"], run["status"]["phase"]) == (author, "Succeeded")
+
+        spec = {"investigationRef": {"name": name}, "question": "Why did it crash?"}
+        meta = {"name": "why", "namespace": SHOP}
+        question = {"apiVersion": API_VERSION, "kind": "ChatMessage", "metadata": meta, "spec": spec}
+        assert (await alice.create(question))["spec"]["author"] == author
+        answered = (await ended(stack, "ChatMessage"))["status"]
+        assert answered["phase"] == "Succeeded", answered
+
+        forged = {**alert, "metadata": alert["metadata"] | {"name": "forged"}}
+        forged["spec"] = alert["spec"] | {"author": {"username": "bob"}}
+        with pytest.raises(ApiError, match=r"spec\.author: bob .*is not who creates this, alice is; leave it out"):
+            await alice.create(forged)
+
+    for kind in ("talert", "inv", "tchat"):
+        listed = json.loads(await run_kubectl(stack, ["get", kind, "-n", SHOP, "-o", "json"]))
+        assert [obj["spec"]["author"]["username"] for obj in listed["items"]] == ["alice"]
+        wide = (await run_kubectl(stack, ["get", kind, "-n", SHOP, "-o", "wide"])).splitlines()
+        column = wide[0].index("AUTHOR")
+        assert wide[1][column:].split()[0] == "alice"
+    told = {event["message"] for event in await stack.client.list("Event", SHOP)}
+    assert {
+        "alice runs Chain tarsy-library/kubernetes.",
+        f"alice asks about Investigation {SHOP}/{name}.",
+    } <= told
+    log = stack.operator_log.read_text()
+    assert "orbidden" not in log, log
