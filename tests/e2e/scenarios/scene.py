@@ -30,9 +30,10 @@ from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.plan.model import Value
 from tarsy.resources.meta import API_VERSION
 from tarsy.runtime.settings import WorkerSettings
+from tarsy.store.wakeups import QUEUE_CHANNEL
 
 GOLDENS = Path(__file__).with_name("goldens")
-WAIT_SECONDS = 40.0
+WAIT_SECONDS = 90.0
 STAND = Path(__file__).with_name("stand.yaml")
 """What every scenario has: a model of each backend, the two tool servers."""
 
@@ -77,7 +78,7 @@ class Scene:
             lease_namespace=self._namespace,
             namespaces=(self._namespace,),
             server_check_seconds=None,  # its servers are in this process, and nowhere else
-            worker=WorkerSettings(global_limit=at_once, heartbeat_seconds=0.5),
+            worker=WorkerSettings(global_limit=at_once),
         )
         secrets = Secrets(self.kube)
         toolboxes = McpToolboxes(_plain, mask=default_masker().mask, reach=Servers(tools or {}).reach)
@@ -123,6 +124,7 @@ class Scene:
             before = await self._last_beat()
 
             async def beaten(before: Any = before) -> bool:
+                await self.pool.execute("SELECT pg_notify($1, '')", QUEUE_CHANNEL)  # who is woken beats as well
                 return bool(await self._last_beat() != before)
 
             await until("the worker's heart beats", beaten, WAIT_SECONDS)
