@@ -30,6 +30,7 @@ SLOWEST = (
     "test_points_beside.py",
     "test_plugin.py",
     "test_gitops.py",
+    "test_storm.py",
     "test_demo.py",
     "test_outages.py",
     "test_limits.py",

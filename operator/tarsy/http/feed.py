@@ -107,11 +107,6 @@ class Feed:
         """The investigation and the answers about it, as they were last read."""
         return [run.record for run in self._runs.values()]
 
-    @property
-    def finished(self) -> bool:
-        """Whether the investigation and all answers about it have ended."""
-        return all(run.record.state.finished for run in self._runs.values())
-
     def add(self, follower: Follower) -> None:
         """Somebody begins to follow; `catch_up` is next."""
         self._followers.add(follower)

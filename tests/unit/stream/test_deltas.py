@@ -14,7 +14,7 @@ from tarsy.stream import deltas as module
 from tarsy.stream.deltas import MAX_PAYLOAD, MAX_TEXT, Delta, Deltas, RunDeltas, pack, run_of, unpack
 from tarsy.stream.following import Following, read_follow
 
-RUN, EVENT = uuid4(), uuid4()
+RUN, EVENT = UUID(int=1), UUID(int=2)
 
 
 class Plain:
