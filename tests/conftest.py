@@ -3,7 +3,8 @@
 A test asks for an API through a fixture that depends on `api_kind`; the kind then shows in its name. What only a real
 server makes meaningful is marked `real_only(reason)`; what needs Kubernetes 1.30 is marked `newer_api`, and skipped on
 an older real server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is
-but a few files; `--quick` skips it. The closing lines count by API what ran and what was skipped and why, so that a
+but a few files; `--quick` skips it. What the real API adds little to is marked `once(reason)`: `--api both` shows it on
+the embedded one only, `--api real` on a real one. The closing lines count by API what ran and what was skipped and why, so that a
 green run never hides what it did not check.
 """
 
@@ -59,6 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the marker of this file; refuses to start where the chosen API cannot be had."""
     config.addinivalue_line("markers", "real_only(reason): only a real API server makes this meaningful")
+    config.addinivalue_line("markers", "once(reason): is not repeated on a real API server when both are asked for")
     config.addinivalue_line("markers", "heavy(reason): takes long; --quick skips it")
     if "real" in KINDS[config.getoption("--api")]:
         try:
@@ -89,7 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         kind = _kind(item)
         item.user_properties.append(("api", kind))
-        if reason := _why_not(item, kind, version) or (_why_later(item) if config.getoption("--quick") else ""):
+        if reason := _why_not(item, kind, version, choice) or (_why_later(item) if config.getoption("--quick") else ""):
             item.add_marker(pytest.mark.skip(reason=reason))
     yield
     if left_out := [item for item in items if _kind(item) not in tier]:
@@ -134,7 +136,11 @@ def _order(item: pytest.Item) -> tuple[int, bool, int]:
     )
 
 
-def _why_not(item: pytest.Item, kind: str, version: tuple[int, ...] | None) -> str:
+def _why_not(item: pytest.Item, kind: str, version: tuple[int, ...] | None, choice: str) -> str:
+    once = item.get_closest_marker("once")
+    if once and choice == "both" and kind == "real":
+        (reason,) = once.args
+        return f"shown on the embedded API ({reason}); --api real shows it on a real one"
     real_only = item.get_closest_marker("real_only")
     if kind == "embedded" and real_only:
         (reason,) = real_only.args

@@ -12,7 +12,11 @@ from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 from tarsy.local.model.journal import Outcome
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(1200),
+    pytest.mark.once("the API takes no part in what is shown"),
+]
 
 SCRIPT = f"""
 first_token_ms: 100

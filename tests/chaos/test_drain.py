@@ -10,7 +10,11 @@ from e2e.machine import LONG_LEASE
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(180),
+    pytest.mark.once("the API takes no part in what is shown"),
+]
 SCRIPT = f"""
 agents:
   agent:

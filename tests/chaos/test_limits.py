@@ -13,7 +13,11 @@ from chaos.fleet import Fleet
 from e2e.tenant import ANSWER, Tenant
 from e2e.waiting import until
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(600),
+    pytest.mark.once("the API takes no part in what is shown"),
+]
 
 LIMIT = 3
 WORKERS = 8

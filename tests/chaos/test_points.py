@@ -28,7 +28,12 @@ from tarsy.local.objects import put
 from wire import gemini
 from wire.server import StandIn, standing_in
 
-pytestmark = [needs("google.genai"), pytest.mark.kubernetes, pytest.mark.timeout(300)]
+pytestmark = [
+    needs("google.genai"),
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(300),
+    pytest.mark.once("the API takes no part in what is shown"),
+]
 
 WITH_TOOLS = ("react", "langchain", "native-thinking")
 WITHOUT = ("single-call", "synthesis", "synthesis-native-thinking")

@@ -20,7 +20,11 @@ from chaos.points import Gate, Points
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(300),
+    pytest.mark.once("the API takes no part in what is shown"),
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,11 @@ from chaos.ledger import settle
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(1800),
+    pytest.mark.once("the API takes no part in what is shown"),
+]
 
 SCRIPT = f"""
 first_token_ms: 200

@@ -26,7 +26,11 @@ from tarsy.kube.credentials import LABEL
 from tarsy.local.apiserver.process import free_port
 from tarsy.local.objects import put
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(1800),
+    pytest.mark.once("takes minutes; make chaos-storm API=real"),
+]
 
 SPREAD_SECONDS = 10.0
 PASSWORD = "correct horse battery"

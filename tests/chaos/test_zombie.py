@@ -20,7 +20,11 @@ from chaos.fleet import LEASE_SECONDS, Fleet
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(600),
+    pytest.mark.once("the API takes no part in what is shown"),
+]
 
 LOOK = [{"name": "tools.look", "arguments": {"what": "df"}}]
 WAIT = [{"name": "tools.wait", "arguments": {"what": "door"}}]

@@ -6,14 +6,18 @@ import os
 import signal
 import sys
 
+import aiohttp
 import pytest
 import yaml
 
 from e2e.person import Answer, Person, kubeconfig_with, new_person, new_robot, said
 from e2e.tenant import SUMMARY, Tenant, answer
 from e2e.waiting import until
+from tarsy.kube.client import ApiError
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
+ONCE = pytest.mark.once("others of this file are shown on both")
+LONG = pytest.mark.heavy("each command is a process of its own")
 SCRIPT = f"""
 agents:
   agent:
@@ -50,6 +54,18 @@ async def ready(tenant: Tenant, script: str = SCRIPT) -> None:
     await tenant.use_tools(tools={"readOnly": ["look"]})
     await tenant.use_agent("agent", "tools")
     await tenant.use_chain(["agent"])
+    await until("both doors are open", lambda: open_doors(tenant))
+
+
+async def open_doors(tenant: Tenant) -> bool:
+    """Whether the operator answers directly, and through the Kubernetes API."""
+    try:
+        async with aiohttp.ClientSession() as http:
+            async with http.get(f"http://127.0.0.1:{tenant.machine.http_port}/ready") as answer:
+                direct = answer.status == 200
+        return direct and bool(await tenant.client.read("/apis/record.tarsy.dev/v1alpha1"))
+    except (aiohttp.ClientError, ApiError):
+        return False
 
 
 async def test_an_investigator_submits_follows_asks_why_and_asks_back_and_reads_no_trace(tenant: Tenant) -> None:
@@ -113,6 +129,8 @@ async def test_an_investigator_cancels_one_and_concludes_another(tenant: Tenant)
     assert again.status == 1 and "has ended: Cancelled" in again.err
 
 
+@ONCE
+@LONG
 async def test_interrupted_command_says_that_the_investigation_goes_on_and_it_does(tenant: Tenant) -> None:
     await ready(tenant, HELD)
     ada = await new_person(tenant, "ada", "tarsy-investigator")
@@ -135,6 +153,8 @@ async def test_interrupted_command_says_that_the_investigation_goes_on_and_it_do
     assert (await tenant.finished(name))["status"]["phase"] == "Succeeded"
 
 
+@ONCE
+@LONG
 async def test_words_of_an_answer_are_shown_while_it_is_written_and_an_interrupted_question_goes_on(
     tenant: Tenant,
 ) -> None:
@@ -158,6 +178,8 @@ async def test_words_of_an_answer_are_shown_while_it_is_written_and_an_interrupt
     await tenant.client.delete("ChatMessage", tenant.namespace, name)
 
 
+@ONCE
+@LONG
 async def test_a_tracer_reads_each_call_and_why_shows_the_quote_in_its_result(tenant: Tenant) -> None:
     await ready(tenant)
     await tenant.investigate()
@@ -188,6 +210,8 @@ async def test_a_tracer_reads_each_call_and_why_shows_the_quote_in_its_result(te
     assert refused.status == 1 and "tarsy-investigator" in refused.err
 
 
+@ONCE
+@LONG
 async def test_a_claim_whose_citation_does_not_hold_is_marked(tenant: Tenant) -> None:
     finding = answer("High", ("tools.look", "look saw df"), ("tools.look", "all is well with it"))
     await ready(tenant, SCRIPT.replace(answer("High", ("tools.look", "look saw df")), finding))
@@ -200,6 +224,8 @@ async def test_a_claim_whose_citation_does_not_hold_is_marked(tenant: Tenant) ->
     assert "“all is well with it”" in why.out
 
 
+@ONCE
+@LONG
 async def test_a_question_that_is_refused_ends_with_its_reason(tenant: Tenant) -> None:
     await ready(tenant, HELD)
     await tenant.investigate()
@@ -212,6 +238,8 @@ async def test_a_question_that_is_refused_ends_with_its_reason(tenant: Tenant) -
     await tenant.finished()
 
 
+@ONCE
+@LONG
 async def test_who_has_no_role_learns_which_one_to_ask_for(tenant: Tenant) -> None:
     await ready(tenant)
     await tenant.investigate()
@@ -229,6 +257,8 @@ def of_another(refused: Answer, name: str, other: str) -> Answer:
     return Answer(refused.status, refused.out, refused.err.replace(f'"{name}"', f'"{other}"'))
 
 
+@ONCE
+@LONG
 async def test_an_investigation_that_does_not_exist_is_one_sentence(tenant: Tenant) -> None:
     ada = await new_person(tenant, "ada", "tarsy-investigator")
     for command in (("timeline", "none"), ("timeline", "none", "-f"), ("why", "none"), ("cancel", "none")):
@@ -237,6 +267,8 @@ async def test_an_investigation_that_does_not_exist_is_one_sentence(tenant: Tena
         assert "none" in found.err and len(found.err.strip().splitlines()) == 1, found
 
 
+@ONCE
+@LONG
 async def test_an_alert_without_a_chain_says_what_it_waits_for(tenant: Tenant) -> None:
     ada = await new_person(tenant, "ada", "tarsy-investigator")
     waits = await ada.tarsy("alerts", "submit", "-f", "-", stdin=alert())
@@ -244,6 +276,8 @@ async def test_an_alert_without_a_chain_says_what_it_waits_for(tenant: Tenant) -
     assert "waits: " in waits.err and "chain" in waits.err
 
 
+@ONCE
+@LONG
 async def test_kubectl_finds_the_plugin_and_completes_names_from_the_cluster(tenant: Tenant) -> None:
     kubectl = tenant.machine.kubectl
     if kubectl is None:
@@ -275,6 +309,8 @@ async def test_kubectl_finds_the_plugin_and_completes_names_from_the_cluster(ten
     tenant.model.open_gate("held")
 
 
+@ONCE
+@LONG
 async def test_a_token_does_the_same_at_the_direct_api(tenant: Tenant) -> None:
     await ready(tenant)
     user, token = await new_robot(tenant, "robot", "tarsy-investigator")
@@ -303,6 +339,8 @@ async def test_a_token_does_the_same_at_the_direct_api(tenant: Tenant) -> None:
     assert unknown.status == 1 and "are not accepted" in unknown.err
 
 
+@ONCE
+@LONG
 async def test_credentials_of_an_exec_plugin_are_used_and_an_expired_token_is_said_to_be_one(tenant: Tenant) -> None:
     await ready(tenant)
     await tenant.investigate()

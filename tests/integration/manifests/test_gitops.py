@@ -19,7 +19,11 @@ from tarsy.local.operator_process import OperatorProcess
 from tarsy.local.postgres import LocalPostgres
 from tarsy.resources.meta import API_VERSION
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(900),
+    pytest.mark.once("takes minutes; test_overlays is shown on both"),
+]
 
 SECONDS = 180.0
 
