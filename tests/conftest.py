@@ -4,8 +4,8 @@ A test asks for an API through a fixture that depends on `api_kind`; the kind th
 server makes meaningful is marked `real_only(reason)`; what needs Kubernetes 1.30 is marked `newer_api`, and skipped on
 an older real server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is
 but a few files; `--quick` skips it. What the real API adds little to is marked `once(reason)`: `--api both` shows it on
-the embedded one only, `--api real` on a real one. The closing lines count by API what ran and what was skipped and why, so that a
-green run never hides what it did not check.
+the embedded one only, `--api real` on a real one. The closing lines count by API what ran and what was skipped and why,
+so that a green run never hides what it did not check.
 """
 
 from collections import Counter, defaultdict
