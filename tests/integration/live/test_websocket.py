@@ -116,8 +116,8 @@ async def test_list_tells_of_new_and_changed_investigations_of_its_namespace(dsn
 async def test_lost_wakeup_costs_a_poll_and_no_change(dsn: str, pool: asyncpg.Pool) -> None:
     async with running_run(pool) as run, serving(dsn, pool, poll_seconds=0.2) as api, api.socket() as socket:
         await socket.ask("subscribe", CHANNEL)
-        await socket.ask("subscribe", "investigations")
         await socket.until_type("caughtUp")
+        await socket.ask("subscribe", "investigations")
         await socket.until(lambda m: m["type"] == "subscribed" and m["channel"] == "investigations")
         run.write._notify = lambda *_: None
         await run.event("unheard")
