@@ -35,22 +35,19 @@ async def until_taken(
     """
     which = f"{kind} {namespace}/{name}"
     clock = asyncio.get_running_loop().time
-    refusal = ""
+    refusal, seen = "", ""
 
     def settled(obj: Mapping[str, Any]) -> T | None:
-        nonlocal refusal
+        nonlocal refusal, seen
         if (found := look(obj)) is not None:
             return found
-        if condition(obj, "Accepted") == "False":
-            if condition(obj, "Finished") == "True":
-                raise ApiUseError(f"{which} was refused: {_why(obj)}")
-            if not refusal:
-                limit.reschedule(clock() + REFUSED_SECONDS)
-            refusal = _why(obj)
-        else:
-            # One that is taken goes on within limits of its own.
-            limit.reschedule(None if condition(obj, "Accepted") == "True" else clock() + UNSEEN_SECONDS)
-            refusal = ""
+        before, seen = seen, condition(obj, "Accepted") or "Unknown"
+        if seen == "False" and condition(obj, "Finished") == "True":
+            raise ApiUseError(f"{which} was refused: {_why(obj)}")
+        refusal = _why(obj) if seen == "False" else ""
+        if seen != before:  # to look again is no reason to wait longer; one that is taken has limits of its own
+            seconds = {"True": None, "False": REFUSED_SECONDS}.get(seen, UNSEEN_SECONDS)
+            limit.reschedule(None if seconds is None else clock() + seconds)
         return None
 
     try:
