@@ -128,6 +128,17 @@ def stage_view(row: asyncpg.Record) -> StageView:
     )
 
 
+def usage(row: asyncpg.Record) -> Usage:
+    """The tokens of a row that has them in columns of these names."""
+    return Usage(
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        thinking_tokens=row["thinking_tokens"],
+        cached_tokens=row["cached_tokens"],
+        complete=row["usage_complete"],
+    )
+
+
 def investigation(
     row: asyncpg.Record, stages: Iterable[StageView], changes: Iterable[ProviderChange] = ()
 ) -> InvestigationRecord:
@@ -151,13 +162,7 @@ def investigation(
         started_at=row["started_at"],
         finished_at=row["finished_at"],
         deadline=row["deadline"],
-        usage=Usage(
-            input_tokens=row["input_tokens"],
-            output_tokens=row["output_tokens"],
-            thinking_tokens=row["thinking_tokens"],
-            cached_tokens=row["cached_tokens"],
-            complete=row["usage_complete"],
-        ),
+        usage=usage(row),
         model_calls=row["model_calls"],
         interrupted_model_calls=row["interrupted_model_calls"],
         tool_calls=row["tool_calls"],
