@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,11 +47,17 @@ class Person:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            preexec_fn=heed_ctrl_c,
         )
 
     async def tarsy(self, *arguments: str, stdin: str = "", placed: bool = True) -> Answer:
         """Runs the plugin as this person to its end."""
         return await said(await self.start(*arguments, placed=placed), stdin)
+
+
+def heed_ctrl_c() -> None:
+    """In the child: SIGINT counts again where whoever started the tests has it ignored, as a shell's `&` does."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 async def said(process: asyncio.subprocess.Process, stdin: str = "", seconds: float = 120.0) -> Answer:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from apis import ApiKind
+from e2e.person import heed_ctrl_c
 from e2e.tenant import condition
 from e2e.waiting import until
 from tarsy.kube.client import KubeClient
@@ -116,7 +117,7 @@ async def start(api_kind: ApiKind) -> AsyncIterator[Start]:
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
                 # A shell that starts the tests in the background has them ignore SIGINT, and children inherit that.
-                preexec_fn=_heed_ctrl_c,
+                preexec_fn=heed_ctrl_c,
             )
         commands.append(Command(process, folder, log))
         return commands[-1]
@@ -127,10 +128,6 @@ async def start(api_kind: ApiKind) -> AsyncIterator[Start]:
             command.process.kill()
             await command.process.wait()
     shutil.rmtree(outer, ignore_errors=True)
-
-
-def _heed_ctrl_c() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def state(pid: int) -> str:
