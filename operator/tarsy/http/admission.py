@@ -7,12 +7,11 @@ configuration, admission is not installed, and nothing is served.
 """
 
 import asyncio
-import base64
-import binascii
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import orjson
@@ -20,7 +19,8 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from tarsy.http.stamp import Review, stamped
-from tarsy.http.tls import ServingCertificate, believed, make_certificate, needs_renewal, server_context
+from tarsy.http.tls import ServingCertificate, make_certificate, needs_renewal, server_context
+from tarsy.http.trust import keep, with_authority
 from tarsy.kube.access import Attributes, Subject, may
 from tarsy.kube.client import ApiError, KubeClient
 
@@ -31,7 +31,6 @@ PATH = "/stamp"
 LOOK_SECONDS = 30.0
 RETRY_SECONDS = 2.0
 CLOSE_SECONDS = 3.0
-_RACES = 10
 _MAX_BYTES = 4 * 1_048_576
 """More than an API server takes of an object."""
 
@@ -129,29 +128,14 @@ class Admission:
 
     async def _publish(self, authority: str) -> bool:
         """Makes the API server believe this authority, beside those of other replicas; False: nobody will call."""
-        for _ in range(_RACES):
-            found = await self._client.find("MutatingWebhookConfiguration", None, CONFIGURATION)
-            if found is None:
-                return False
-            webhooks = found.get("webhooks") or []
-            wanted = [_believing(authority, hook) for hook in webhooks]
-            if wanted == webhooks:
-                return True
-            try:
-                await self._client.replace({**found, "webhooks": wanted})
-            except ApiError as error:
-                if error.reason != "Conflict":
-                    raise
-            else:
-                return True
-        raise ApiError(409, "Conflict", f"the MutatingWebhookConfiguration {CONFIGURATION} changes all the time")
+        return await keep(self._client, "MutatingWebhookConfiguration", CONFIGURATION, partial(_believing, authority))
 
 
-def _believing(authority: str, hook: Mapping[str, Any]) -> dict[str, Any]:
+def _believing(authority: str, found: dict[str, Any]) -> dict[str, Any]:
+    hooks = [_calling(authority, hook) for hook in found.get("webhooks") or []]
+    return {**found, "webhooks": hooks} if hooks else found
+
+
+def _calling(authority: str, hook: Mapping[str, Any]) -> dict[str, Any]:
     config = hook["clientConfig"]
-    try:
-        present = base64.b64decode(config.get("caBundle") or "").decode()
-    except (binascii.Error, UnicodeDecodeError):
-        present = ""
-    bundle = base64.b64encode(believed(authority, present, datetime.now(UTC)).encode()).decode()
-    return {**hook, "clientConfig": {**config, "caBundle": bundle}}
+    return {**hook, "clientConfig": {**config, "caBundle": with_authority(authority, config.get("caBundle"))}}

@@ -6,9 +6,8 @@ authority gone adds it again. The oldest authorities go when there are too many,
 """
 
 import asyncio
-import base64
-import binascii
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,15 @@ from tarsy.http.route import RECORD_VERSION
 from tarsy.http.tls import (
     CertificateError,
     ServingCertificate,
-    believed,
     make_certificate,
     needs_renewal,
     read_certificate,
 )
-from tarsy.kube.client import ApiError, KubeClient
+from tarsy.http.trust import encoded, keep, with_authority
+from tarsy.kube.client import KubeClient
 
 SERVICE = "tarsy-record"
 API_SERVICE = f"{RECORD_VERSION}.{RECORD_GROUP}"
-_RACES = 10
 
 
 class Registration:
@@ -68,32 +66,12 @@ class Registration:
         """
         if not own.authority:
             return
-        for _ in range(_RACES):
-            found = await self._client.find("APIService", None, API_SERVICE)
-            if found is None:
-                raise CertificateError(f"the APIService {API_SERVICE} is not there: apply manifests/base, which has it")
-            spec: dict[str, Any] = found["spec"]
-            bundle = self._bundle(own, spec.get("caBundle"))
-            if bundle == spec.get("caBundle"):
-                return
-            try:
-                await self._client.replace({**found, "spec": {**spec, "caBundle": bundle}})
-            except ApiError as error:
-                if error.reason != "Conflict":
-                    raise
-            else:
-                return
-        raise ApiError(409, "Conflict", f"the APIService {API_SERVICE} changes all the time")
+        if not await keep(self._client, "APIService", API_SERVICE, partial(self._believing, own)):
+            raise CertificateError(f"the APIService {API_SERVICE} is not there: apply manifests/base, which has it")
 
-    def _bundle(self, own: ServingCertificate, present: str | None) -> str:
-        """The `caBundle` by which `own` is believed, beside those of other replicas, which are in `present`."""
-        found = _decoded(present)
-        wanted = own.authority if self._files is not None else believed(own.authority, found, datetime.now(UTC))
-        return base64.b64encode(wanted.encode()).decode()
-
-
-def _decoded(bundle: str | None) -> str:
-    try:
-        return base64.b64decode(bundle or "").decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return ""
+    def _believing(self, own: ServingCertificate, found: dict[str, Any]) -> dict[str, Any]:
+        """The APIService with the `caBundle` by which `own` is believed."""
+        spec = found["spec"]
+        kept = self._files is not None  # by whoever gives the files, and no replica has another
+        bundle = encoded(own.authority) if kept else with_authority(own.authority, spec.get("caBundle"))
+        return {**found, "spec": {**spec, "caBundle": bundle}}
