@@ -97,8 +97,10 @@ manifests: ## Render manifests/ into build/manifests/, a file each (needs kubect
 lock: .venv/ready ## Resolve requirements.lock anew from pyproject.toml
 	printf 'uv\n' | $(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --no-header --no-emit-index-url --output-file requirements-uv.lock -
-	$(BIN)/uv pip compile --upgrade --all-extras --generate-hashes --no-annotate --no-header --no-emit-index-url \
-	  --output-file requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --upgrade --generate-hashes --no-annotate --no-header --no-emit-index-url \
+	  --extra all --extra local --extra test --output-file requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --upgrade --generate-hashes --no-annotate --no-header --no-emit-index-url -c requirements.lock \
+	  --extra all --extra local --extra test --extra docs --extra browser --output-file requirements-docs.lock pyproject.toml
 	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --no-emit-index-url --extra all -c requirements.lock --output-file requirements-run.lock pyproject.toml
 	echo 'setuptools>=77' | $(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \

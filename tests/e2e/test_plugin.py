@@ -174,7 +174,8 @@ async def test_words_of_an_answer_are_shown_while_it_is_written_and_an_interrupt
     (question,) = await tenant.client.list("ChatMessage", tenant.namespace)
     name = question["metadata"]["name"]
     assert f"question {tenant.namespace}/{name} goes on" in err
-    assert question["status"]["phase"] == "Running"
+    # the words came from the record; the status follows it, about a second later
+    await tenant.settled("ChatMessage", name, lambda o: o["status"].get("phase") == "Running")
     await tenant.client.delete("ChatMessage", tenant.namespace, name)
 
 
