@@ -174,8 +174,11 @@ async def test_words_of_an_answer_are_shown_while_it_is_written_and_an_interrupt
     (question,) = await tenant.client.list("ChatMessage", tenant.namespace)
     name = question["metadata"]["name"]
     assert f"question {tenant.namespace}/{name} goes on" in err
-    # the words came from the record; the status follows it, about a second later
-    await tenant.settled("ChatMessage", name, lambda o: o["status"].get("phase") == "Running")
+
+    async def is_running() -> bool:  # the words came from the record, which the status follows
+        return (await tenant.get(name, "ChatMessage"))["status"].get("phase") == "Running"
+
+    await until("the question goes on", is_running)
     await tenant.client.delete("ChatMessage", tenant.namespace, name)
 
 

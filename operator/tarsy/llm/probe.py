@@ -23,6 +23,7 @@ from tarsy.llm.google_native import provider as google_native
 from tarsy.llm.google_native.access import Access
 from tarsy.llm.google_native.addresses import address as google_address
 from tarsy.llm.protocol import ModelError, ModelErrorCode
+from tarsy.llm.reach import Reach
 from tarsy.llm.refusal import clean, of_status, remedy, words_of, words_of_text
 from tarsy.plan.model import Backend, ProviderPlan
 
@@ -59,6 +60,7 @@ async def probe(
     key: str | None,
     *,
     lent_to: Collection[str] = (),
+    reach: Reach | None = None,
     seconds: float = _SECONDS,
     addresses: Mapping[str, str] = ADDRESSES,
 ) -> Probed:
@@ -68,6 +70,7 @@ async def probe(
         provider: the model, its server and its settings.
         key: the API key, None for servers that need none.
         lent_to: namespaces whose providers may use this pod's own identity with Google.
+        reach: judges where it is; None: it may be anywhere.
         seconds: for all of it.
         addresses: where the maker of each type has its API.
     """
@@ -78,6 +81,8 @@ async def probe(
         return Probed(message=f"type {provider.type} cannot be asked for a model without a call.")
     try:
         async with asyncio.timeout(seconds), _session() as session:
+            if reach is not None:
+                await reach.check(provider)
             if provider.vertexai is not None:
                 return await _ask_vertex(session, provider, Access(provider, key, lent_to=lent_to))
             return await _ask(session, provider, key, addresses[provider.type])

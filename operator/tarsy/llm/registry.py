@@ -18,6 +18,7 @@ from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.limits import Limited, Turnstile
 from tarsy.llm.openai_native import OpenAINativeProvider
 from tarsy.llm.protocol import LLMClient, ModelError, ModelErrorCode
+from tarsy.llm.reach import Reach
 from tarsy.llm.retry import OnRetry, Retrying, RetryPolicy
 from tarsy.plan.model import Backend, ProviderPlan, SecretKey
 
@@ -85,6 +86,7 @@ class ModelRegistry:
         on_retry: told before each wait of a retry.
         capacity: clients kept; the one unused for longest leaves first.
         build: makes the clients that the policy is wrapped around.
+        reach: judges where providers are; None: they may be anywhere.
     """
 
     def __init__(
@@ -95,8 +97,10 @@ class ModelRegistry:
         on_retry: OnRetry | None = None,
         capacity: int = 64,
         build: Build = build_client,
+        reach: Reach | None = None,
     ) -> None:
         self._secrets = secrets
+        self._reach = reach
         self._policy = policy or RetryPolicy()
         self._on_retry = on_retry
         self._capacity = capacity
@@ -114,8 +118,11 @@ class ModelRegistry:
             turnstile: keeps the provider's limits; None: they do not count for this client.
 
         Raises:
-            ModelError: CREDENTIALS_MISSING when the key cannot be had, INVALID_REQUEST for an unsupported type.
+            ModelError: CREDENTIALS_MISSING when the key cannot be had, INVALID_REQUEST for an unsupported type or an
+                address that may not be asked.
         """
+        if self._reach is not None:
+            await self._reach.check(provider)
         key = await self._key(provider)
         if self._closed:
             raise RuntimeError("the model registry is closed")

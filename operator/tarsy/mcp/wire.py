@@ -4,10 +4,18 @@ Left alone, the SDK lets one refused connection tear down the session with every
 as "Server returned an error response". This transport turns both into JSON-RPC errors whose data says what happened
 and whether the request may have reached the server, which is what recovery needs to know. Bodies of error pages are
 never passed on, and no answer may be larger than 64 MiB.
+
+A request goes to an address that was judged just before, not to whatever its host's name is found to be next. Where a
+message belongs to a trace, which the SDK says in its `_meta`, the request says so too, in the header of W3C Trace
+Context.
 """
 
+import asyncio
 import json
+import re
+import socket
 import ssl
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -19,6 +27,9 @@ _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _REFUSED_BEFORE_DOING = {401, 404}
 _ON_THE_WAY = {502, 503, 504}
 _KEPT_HEADERS = {"content-type", "mcp-session-id"}
+_RESOLVE_SECONDS = 10.0
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+WhyNot = Callable[[str, str], str | None]
 
 
 class Wire(httpx2.AsyncBaseTransport):
@@ -26,17 +37,21 @@ class Wire(httpx2.AsyncBaseTransport):
 
     Args:
         tls: How to verify the server.
+        why_not: Of a URL and an address that its host has: why it may not be asked there, or None.
     """
 
-    def __init__(self, tls: ssl.SSLContext) -> None:
+    def __init__(self, tls: ssl.SSLContext, why_not: WhyNot | None = None) -> None:
         self._inner = httpx2.AsyncHTTPTransport(verify=tls, trust_env=False)
+        self._why_not = why_not
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends one request (`httpx2.AsyncBaseTransport`)."""
         if request.method != "POST":
-            return await self._inner.handle_async_request(request)
+            return await self._send(request)
+        if (parent := _traceparent(request.content)) is not None:
+            request.headers["traceparent"] = parent
         try:
-            response = await self._inner.handle_async_request(request)
+            response = await self._send(request)
             json_body = response.headers.get("content-type", "").lower().startswith("application/json")
             if response.has_redirect_location or (response.is_success and not json_body):
                 return response
@@ -58,6 +73,31 @@ class Wire(httpx2.AsyncBaseTransport):
             headers = {name: value for name, value in response.headers.items() if name in _KEPT_HEADERS}
             return httpx2.Response(response.status_code, headers=headers, content=body)
         return _refused(response.status_code)
+
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        """Sends it to the first judged address that takes a connection; TLS is verified by the host's name as ever."""
+        if self._why_not is None:
+            return await self._inner.handle_async_request(request)
+        url = request.url
+        addresses = await _addresses(url, _connect_seconds(request))
+        for address in addresses:
+            if why := self._why_not(str(url), address):
+                raise httpx2.ConnectError(why, request=request)
+        extensions = request.extensions | ({"sni_hostname": url.host} if url.scheme == "https" else {})
+        for left, address in enumerate(addresses, 1 - len(addresses)):
+            pinned = httpx2.Request(
+                request.method,
+                url.copy_with(host=address),
+                headers=request.headers,
+                stream=request.stream,
+                extensions=extensions,
+            )
+            try:
+                return await self._inner.handle_async_request(pinned)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout):
+                if left == 0:
+                    raise
+        raise httpx2.ConnectError(f"host {url.host} has no address", request=request)
 
     async def aclose(self) -> None:
         """Closes the connections."""
@@ -89,8 +129,32 @@ def failure_of(response: httpx2.Response) -> dict[str, Any] | None:
     return {"code": CONNECTION_CLOSED, "message": refusal(response.status_code), "data": {"sent": False}}
 
 
+def _traceparent(body: bytes) -> str | None:
+    """The span that a JSON-RPC message belongs to; None where it belongs to none."""
+    if b'"traceparent"' not in body:
+        return None
+    params = json.loads(body).get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    parent = meta.get("traceparent") if isinstance(meta, dict) else None
+    return parent if isinstance(parent, str) and _TRACEPARENT.fullmatch(parent) else None
+
+
 class _TooLarge(Exception):
     pass
+
+
+async def _addresses(url: httpx2.URL, seconds: float) -> list[str]:
+    port = url.port or (443 if url.scheme == "https" else 80)
+    try:
+        async with asyncio.timeout(seconds):
+            found = await asyncio.get_running_loop().getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError, TimeoutError) as error:
+        raise httpx2.ConnectError(f"host {url.host} is not found: {_told(error)}") from None
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def _connect_seconds(request: httpx2.Request) -> float:
+    return float(request.extensions.get("timeout", {}).get("connect") or _RESOLVE_SECONDS)
 
 
 async def _read(response: httpx2.Response) -> bytes:

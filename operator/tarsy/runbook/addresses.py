@@ -1,46 +1,20 @@
 """Which addresses runbooks may be fetched from.
 
-Decision: what is not plainly public is refused, addresses that carry another inside (mapped, translated, tunnelled)
-by what they carry, so no spelling of an inner address gets through.
+Decision: the addresses that a request's host really has are judged, when it is asked: a name proves nothing.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from collections.abc import Callable
-from ipaddress import IPv4Address, IPv6Address
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from tarsy.runbook.errors import RunbookUnavailable
 
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _NOT_PUBLIC = (
     "answers from an address that is not public; ask the administrator to start the operator with --runbook-host for it"
 )
-
-
-def is_public(address: str) -> bool:
-    """Whether an IP address (a scope after `%` is ignored) belongs to the public internet."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    return all(_plainly_public(inner) for inner in (found, *_carried(found)))
-
-
-def _plainly_public(address: IPv4Address | IPv6Address) -> bool:
-    return address.is_global and not address.is_multicast and not address.is_reserved
-
-
-def _carried(address: IPv4Address | IPv6Address) -> tuple[IPv4Address, ...]:
-    if isinstance(address, IPv4Address):
-        return ()
-    carried = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
-    if address in _NAT64:
-        carried.append(IPv4Address(int(address) & 0xFFFF_FFFF))
-    return tuple(inner for inner in carried if inner is not None)
 
 
 class CheckedResolver(AbstractResolver):

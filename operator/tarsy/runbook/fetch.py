@@ -17,8 +17,9 @@ from aiohttp.abc import AbstractResolver
 from aiohttp.resolver import ThreadedResolver
 from yarl import URL
 
+from tarsy.plan.destinations import is_public
 from tarsy.plan.model import SecretKey
-from tarsy.runbook.addresses import CheckedResolver, check_address, is_public
+from tarsy.runbook.addresses import CheckedResolver, check_address
 from tarsy.runbook.errors import RunbookUnavailable
 from tarsy.runbook.sources import Source, raw_form, source_of
 

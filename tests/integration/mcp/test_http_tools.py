@@ -6,15 +6,16 @@ import re
 
 import pytest
 
-from integration.mcp.servers import SECRET, http, resolve, served
+from integration.mcp.servers import SECRET, called, http, resolve, served
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
+from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import SecretKey, Value
 from tarsy.record.messages import ToolOutcome
 
 BEARER = Value(name="Authorization", secret=SecretKey(namespace="n", name="s", key="k"))
 
 
-async def call(box: McpToolbox, name: str, arguments: str = "{}", timeout: float = 20) -> ToolOutcome:
+async def call(box: McpToolbox, name: str, arguments: str = "{}", timeout: float = 60) -> ToolOutcome:
     return await box.call(name, arguments, timeout=timeout, idempotency_key="key-1")
 
 
@@ -51,14 +52,15 @@ async def test_calls_run_side_by_side_and_a_timeout_ends_one_of_them_only(
     async with served() as web:
         web.legacy = legacy
         async with toolboxes.open([http(web.url)]) as box:
-            began = asyncio.get_running_loop().time()
-            hurried = asyncio.create_task(call(box, "web.wait", '{"seconds": 30}', timeout=0.2))
-            outcomes = await asyncio.gather(*(call(box, "web.wait", '{"seconds": 0.5}') for _ in range(8)))
-            took = asyncio.get_running_loop().time() - began
+            patient = asyncio.create_task(call(box, "web.wait", '{"seconds": 600}', timeout=600))
+            hurried = asyncio.create_task(call(box, "web.wait", '{"seconds": 600}', timeout=0.2))
+            outcomes = await asyncio.gather(*(call(box, "web.wait", '{"seconds": 0.3}') for _ in range(8)))
             late = await hurried
+            assert not patient.done()
+            patient.cancel()
+            await asyncio.wait([patient])
     assert [outcome.content for outcome in outcomes] == ["waited"] * 8
     assert late.is_error and "no answer within 0.2 s" in late.content
-    assert took < 3
 
 
 async def test_headers_come_from_secrets_and_never_from_the_environment(
@@ -102,22 +104,36 @@ async def test_servers_that_are_not_there_or_never_answer_are_unavailable(toolbo
             http(mute, name="mute", init_seconds=0.5),
             http("ftp://127.0.0.1/mcp", name="scheme"),
         ]
-        began = asyncio.get_running_loop().time()
         async with toolboxes.open(servers) as box:
-            assert asyncio.get_running_loop().time() - began < 5
             assert "no connection to the server" in box.unavailable["refused"]
             assert "within 0.5 s" in box.unavailable["mute"]
             assert set(box.unavailable) == {"refused", "mute", "scheme"}
 
 
-async def test_a_url_that_the_policy_refuses_is_not_contacted() -> None:
-    def only_tls(url: str) -> str | None:
-        return None if url.startswith("https://") else "plain HTTP is not allowed by the administrator"
-
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        ("169.254.169.254", "host 169.254.169.254 has a link-local, multicast or unspecified address"),
+        ("127.0.0.1", "host 127.0.0.1 is the operator's own pod"),
+        ("localhost", "host localhost is the operator's own pod"),
+        ("tools.elsewhere.svc", "host tools.elsewhere.svc is a Service of namespace elsewhere, not of "),
+        ("2130706433", "host 2130706433 is the operator's own pod"),  # 127.0.0.1, as a resolver reads it
+    ],
+)
+async def test_a_url_that_leads_where_no_tenant_may_go_is_not_contacted(host: str, told: str) -> None:
     async with served() as web:
-        async with McpToolboxes(resolve, mask=str, url_allowed=only_tls).open([http(web.url)]) as box:
-            assert "plain HTTP is not allowed" in box.unavailable["web"]
+        url = web.url.replace("127.0.0.1", host)
+        async with McpToolboxes(resolve, mask=str, destinations=Destinations(in_pod=True)).open([http(url)]) as box:
+            assert told in box.unavailable["web"] and "--url-host" in box.unavailable["web"]
         assert web.methods == []
+
+
+async def test_a_host_that_the_administrator_opened_is_asked_at_any_of_its_addresses() -> None:
+    async with served() as web:  # on IPv4 only; localhost may be found at ::1 first
+        url = web.url.replace("127.0.0.1", "localhost")
+        opened = Destinations.of(["localhost"], in_pod=True)
+        async with McpToolboxes(resolve, mask=str, destinations=opened).open([http(url)]) as box:
+            assert await call(box, "web.echo", '{"text": "a"}') == ToolOutcome("a")
 
 
 async def test_a_server_that_was_restarted_is_reached_by_the_next_call(toolboxes: McpToolboxes) -> None:
@@ -192,14 +208,13 @@ async def test_cancelling_in_the_middle_of_a_call_closes_the_session(toolboxes: 
         async def execution() -> None:
             async with toolboxes.open([http(web.url)]) as box:
                 entered.set()
-                await call(box, "web.wait", '{"seconds": 30}')
+                await call(box, "web.wait", '{"seconds": 600}', timeout=600)
 
         task = asyncio.create_task(execution())
-        await asyncio.wait_for(entered.wait(), 20)
-        await asyncio.sleep(0.1)
-        before = asyncio.get_running_loop().time()
+        await asyncio.wait_for(entered.wait(), 60)
+        await called(web)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await task
-        assert asyncio.get_running_loop().time() - before < 3
+            async with asyncio.timeout(60):
+                await task
         assert [left.get_name() for left in asyncio.all_tasks() if left.get_name().startswith("mcp ")] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tarsy.runbook.addresses import is_public
+from tarsy.plan.destinations import is_public
 
 
 @pytest.mark.parametrize("address", ["140.82.121.4", "8.8.8.8", "2606:50c0:8000::154"])
