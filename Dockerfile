@@ -4,7 +4,19 @@
 # virtual environment made in the first runs in the second. Any base with python3 (3.11 or newer) and its venv module
 # will do. A pip configuration (an index of your own) goes in as the secret `pip`, never into a layer:
 #   docker build --secret id=pip,src="$HOME/.config/pip/pip.conf" -t tarsy-operator:dev .
+# By tag here; what is released is built with the digest of the day (docs/supply-chain.md):
+#   docker build --build-arg BASE_IMAGE=python:3.13-slim-bookworm@sha256:... .
 ARG BASE_IMAGE=python:3.13-slim-bookworm
+# The page is built by any node that is 20.19 or newer; nothing of it but what Vite makes goes into the image. A
+# configuration of npm (a registry of your own) goes in as the secret `npm`.
+ARG NODE_IMAGE=node:22-bookworm-slim
+
+FROM ${NODE_IMAGE} AS page
+WORKDIR /src/operator/page
+COPY operator/page/package.json operator/page/package-lock.json operator/page/.npmrc ./
+RUN --mount=type=secret,id=npm,target=/root/.npmrc npm ci --omit=dev
+COPY operator/page ./
+RUN npm run build
 
 FROM ${BASE_IMAGE} AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -16,6 +28,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     /opt/build/bin/pip --python /opt/tarsy/bin/python install --no-compile --require-hashes --only-binary :all: \
         -r requirements-run.lock
 COPY . .
+COPY --from=page /src/operator/tarsy/http/page operator/tarsy/http/page
 # Hashed bytecode that is never checked: nothing is compiled at run time, where the file system is read-only.
 RUN /opt/build/bin/pip wheel --no-index --no-deps --no-build-isolation --wheel-dir /dist . && \
     /opt/build/bin/pip --python /opt/tarsy/bin/python install --no-index --no-deps --no-compile /dist/*.whl && \
@@ -30,11 +43,13 @@ LABEL org.opencontainers.image.title="TARSy operator" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 # LANGSMITH_TRACING: prompts go to the model that was chosen, and nowhere else. HOME: the one folder that is writable.
+# LOGNAME: kopf asks who runs it, and the user below has a number only.
 ENV PATH=/opt/tarsy/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     LANGSMITH_TRACING=false \
-    HOME=/tmp
+    HOME=/tmp \
+    LOGNAME=tarsy
 COPY --from=build /opt/tarsy /opt/tarsy
 WORKDIR /tmp
 USER 65532:65532
