@@ -1,0 +1,389 @@
+"""Writes what people read of the metrics: the table of all of them, and the Grafana dashboard.
+
+`python hack/monitoring.py` writes both into `manifests/components/monitoring`; a test checks that they are current.
+Decision: one source, `tarsy.observe.metric_table`; a panel here is a title, a unit and PromQL, and the rest of a
+dashboard's JSON is made, so that a change of it can be read.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tarsy.observe.metric_table import ALL, Label, Metric
+
+FOLDER = Path(__file__).parents[1] / "manifests" / "components" / "monitoring"
+_WIDTH, _HEIGHT, _COLUMNS = 8, 7, 24
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A graph; `shown` are PromQL expressions with the names of their lines."""
+
+    title: str
+    unit: str
+    shown: tuple[tuple[str, str], ...]
+
+
+def rate(metric: str, by: str = "", where: str = "") -> str:
+    """What a counter grows by in a second."""
+    of = f"sum by ({by}) " if by else "sum"
+    return f"{of}(rate({metric}{where}[$__rate_interval]))"
+
+
+def grown(metric: str, by: str = "", where: str = "") -> str:
+    """What a counter has grown by in the time of the graph's step."""
+    of = f"sum by ({by}) " if by else "sum"
+    return f"{of}(increase({metric}{where}[$__rate_interval]))"
+
+
+def quantile(q: float, metric: str, by: str = "", where: str = "") -> str:
+    """A quantile of a histogram."""
+    labels = f"le, {by}" if by else "le"
+    return f"histogram_quantile({q}, sum by ({labels}) (rate({metric}_bucket{where}[$__rate_interval])))"
+
+
+ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
+    (
+        "Investigations",
+        (
+            Panel(
+                "Waiting and running",
+                "short",
+                (
+                    ("max(tarsy_investigations_queued)", "waiting"),
+                    ("max(tarsy_investigations_running)", "running"),
+                    ("max by (state) (tarsy_questions_open)", "questions, {{state}}"),
+                ),
+            ),
+            Panel(
+                "Begun and ended",
+                "short",
+                (
+                    (grown("tarsy_investigations_submitted_total", "kind"), "{{kind}} accepted"),
+                    (grown("tarsy_investigations_terminal_total", "kind, state"), "{{kind}} {{state}}"),
+                ),
+            ),
+            Panel(
+                "How long they take",
+                "s",
+                (
+                    (quantile(0.5, "tarsy_investigation_duration_seconds", "kind"), "{{kind}}, half"),
+                    (quantile(0.95, "tarsy_investigation_duration_seconds", "kind"), "{{kind}}, 95 %"),
+                ),
+            ),
+            Panel(
+                "How long they wait",
+                "s",
+                (
+                    (quantile(0.95, "tarsy_investigation_wait_seconds", "kind"), "{{kind}}, 95 %"),
+                    ("max(tarsy_investigations_queued_oldest_seconds)", "the oldest that waits"),
+                ),
+            ),
+            Panel(
+                "Stages and agents",
+                "short",
+                (
+                    (grown("tarsy_stages_total", "kind, state"), "stage, {{kind}} {{state}}"),
+                    (grown("tarsy_agent_executions_total", "strategy, state"), "{{strategy}} {{state}}"),
+                ),
+            ),
+            Panel(
+                "Findings and their evidence",
+                "short",
+                (
+                    (grown("tarsy_findings_total", "confidence"), "{{confidence}}"),
+                    (grown("tarsy_evidence_citations_total", "outcome"), "citations that {{outcome}}"),
+                    (grown("tarsy_evidence_degraded_total"), "without a tool server"),
+                ),
+            ),
+        ),
+    ),
+    (
+        "Models",
+        (
+            Panel(
+                "Calls",
+                "short",
+                ((grown("tarsy_llm_calls_total", "provider_type, kind"), "{{provider_type}} {{kind}}"),),
+            ),
+            Panel(
+                "Errors and changes of provider",
+                "short",
+                (
+                    (grown("tarsy_llm_errors_total", "provider_type, code"), "{{provider_type}} {{code}}"),
+                    (grown("tarsy_llm_fallbacks_total", "code"), "changed for {{code}}"),
+                ),
+            ),
+            Panel(
+                "How long calls take",
+                "s",
+                (
+                    (quantile(0.5, "tarsy_llm_duration_seconds", "provider_type"), "{{provider_type}}, half"),
+                    (quantile(0.95, "tarsy_llm_duration_seconds", "provider_type"), "{{provider_type}}, 95 %"),
+                    (quantile(0.95, "tarsy_llm_limit_wait_seconds"), "waiting for its turn, 95 %"),
+                ),
+            ),
+            Panel(
+                "Tokens",
+                "short",
+                ((rate("tarsy_llm_tokens_total", "provider_type, kind"), "{{provider_type}} {{kind}}"),),
+            ),
+            Panel(
+                "US dollars",
+                "currencyUSD",
+                (
+                    (grown("tarsy_llm_cost_usd_total", "provider_type"), "{{provider_type}}"),
+                    (
+                        grown("tarsy_llm_unpriced_calls_total", "provider_type"),
+                        "{{provider_type}}, calls without a price",
+                    ),
+                ),
+            ),
+            Panel(
+                "What stopped agents",
+                "short",
+                (
+                    (grown("tarsy_budget_stops_total", "limit"), "budget of {{limit}}"),
+                    (grown("tarsy_guard_stops_total"), "repeated themselves"),
+                    (grown("tarsy_guard_answers_total"), "calls answered from the record"),
+                ),
+            ),
+        ),
+    ),
+    (
+        "Tools",
+        (
+            Panel(
+                "Calls", "short", ((grown("tarsy_mcp_calls_total", "transport, outcome"), "{{transport}} {{outcome}}"),)
+            ),
+            Panel(
+                "Refused or failed",
+                "short",
+                (
+                    (grown("tarsy_mcp_errors_total", "transport, outcome"), "{{transport}} {{outcome}}"),
+                    (grown("tarsy_refused_tool_calls_total"), "refused by a policy"),
+                    (grown("tarsy_masking_failures_total", "what"), "could not be masked: {{what}}"),
+                ),
+            ),
+            Panel(
+                "How long calls take",
+                "s",
+                ((quantile(0.95, "tarsy_mcp_duration_seconds", "transport"), "{{transport}}, 95 %"),),
+            ),
+        ),
+    ),
+    (
+        "Alerts that come in",
+        (
+            Panel(
+                "Notifications by fate",
+                "short",
+                (
+                    (grown("tarsy_intake_notifications_total", "fate"), "{{fate}}"),
+                    (grown("tarsy_intake_unrouted_notifications_total"), "of those rejected: no route"),
+                    (grown("tarsy_intake_queue_full_total"), "sent back, too many wait"),
+                ),
+            ),
+            Panel("Alerts owed", "short", (("max(tarsy_intake_alerts_owed)", "owed"),)),
+            Panel("The oldest that is owed", "s", (("max(tarsy_intake_alerts_owed_oldest_seconds)", "age"),)),
+        ),
+    ),
+    (
+        "Workers and controller",
+        (
+            Panel(
+                "Workers",
+                "short",
+                (
+                    ("max(tarsy_workers)", "alive"),
+                    ("sum(tarsy_worker_places)", "places"),
+                    ("sum by (kind) (tarsy_worker_runs)", "held, {{kind}}"),
+                ),
+            ),
+            Panel(
+                "Runs that changed hands",
+                "short",
+                (
+                    (grown("tarsy_investigations_claimed_total", "kind, attempt"), "{{kind}} {{attempt}}"),
+                    (grown("tarsy_lease_losses_total"), "lease lost"),
+                    (grown("tarsy_worker_losses_total"), "worker counted as dead"),
+                    (grown("tarsy_fence_refusals_total"), "late write refused"),
+                    (grown("tarsy_runs_left_total"), "left, Postgres away"),
+                    (grown("tarsy_swept_investigations_total"), "ended by the sweep"),
+                ),
+            ),
+            Panel(
+                "Controller",
+                "short",
+                (
+                    ("sum(tarsy_controller_active)", "active"),
+                    ("max(tarsy_projection_pending)", "runs whose status is behind"),
+                    ("max(tarsy_projection_lag_seconds)", "seconds the oldest end is behind"),
+                ),
+            ),
+            Panel(
+                "Configuration that is not in order",
+                "short",
+                (
+                    (
+                        'max by (kind, condition, status) (tarsy_configuration_objects{status!="True"})',
+                        "{{kind}} {{condition}}={{status}}",
+                    ),
+                ),
+            ),
+            Panel(
+                "Postgres",
+                "short",
+                (
+                    ("min(tarsy_record_up)", "answers"),
+                    ("sum by (pool, state) (tarsy_postgres_connections)", "{{pool}} {{state}}"),
+                    (grown("tarsy_postgres_pool_waits_total", "pool"), "{{pool}}, waited for a connection"),
+                    (grown("tarsy_postgres_slow_calls_total", "pool"), "{{pool}}, slow calls"),
+                ),
+            ),
+            Panel(
+                "HTTP",
+                "reqps",
+                (
+                    (rate("tarsy_http_requests_total", "status"), "{{status}}"),
+                    (rate("tarsy_http_refusals_total", "reason"), "{{reason}}"),
+                    (quantile(0.95, "tarsy_http_duration_seconds"), "seconds, 95 %"),
+                    ("sum(tarsy_ws_connections_active)", "connections that follow"),
+                ),
+            ),
+        ),
+    ),
+)
+
+
+def dashboard() -> str:
+    """The dashboard as Grafana reads it."""
+    panels: list[dict[str, Any]] = []
+    y = 0
+    for title, row in ROWS:
+        panels.append(
+            {
+                "id": len(panels) + 1,
+                "type": "row",
+                "title": title,
+                "collapsed": False,
+                "panels": [],
+                "gridPos": {"h": 1, "w": _COLUMNS, "x": 0, "y": y},
+            }
+        )
+        y += 1
+        for i, panel in enumerate(row):
+            x = i * _WIDTH % _COLUMNS
+            panels.append(_panel(panel, len(panels) + 1, x, y))
+            if x + _WIDTH == _COLUMNS or panel is row[-1]:
+                y += _HEIGHT
+    board = {
+        "uid": "tarsy",
+        "title": "TARSy",
+        "tags": ["tarsy"],
+        "schemaVersion": 39,
+        "editable": True,
+        "refresh": "30s",
+        "time": {"from": "now-6h", "to": "now"},
+        "templating": {
+            "list": [{"name": "source", "label": "Prometheus", "type": "datasource", "query": "prometheus"}],
+        },
+        "panels": panels,
+    }
+    return json.dumps(board, indent=2) + "\n"
+
+
+def _panel(panel: Panel, number: int, x: int, y: int) -> dict[str, Any]:
+    source = {"type": "prometheus", "uid": "${source}"}
+    targets = [
+        {"refId": chr(ord("A") + i), "datasource": source, "expr": expression, "legendFormat": legend}
+        for i, (expression, legend) in enumerate(panel.shown)
+    ]
+    return {
+        "id": number,
+        "type": "timeseries",
+        "title": panel.title,
+        "datasource": source,
+        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
+        "gridPos": {"h": _HEIGHT, "w": _WIDTH, "x": x, "y": y},
+        "targets": targets,
+    }
+
+
+TEXT = """\
+<!-- Written by hack/monitoring.py from operator/tarsy/observe/metric_table.py: change those. -->
+# Metrics of TARSy
+
+A component for a cluster with the Prometheus Operator and a Grafana that finds dashboards by label:
+
+```yaml
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+  - manifests/overlays/ha
+components:
+  - manifests/components/monitoring
+```
+
+It adds Services for the port `metrics` (9090) of operators and workers, a ServiceMonitor, a PrometheusRule and a
+ConfigMap with the dashboard (label `grafana_dashboard: "1"`). The port is open to the namespace `monitoring` only; if
+Prometheus is elsewhere, change the NetworkPolicy `tarsy-metrics`. Nothing but `/metrics` is there, and nobody is asked
+who they are: it tells numbers under the names below. No label holds what people wrote.
+
+Every rule has the label `tarsy_self: "true"`: the intake records such an alert and never investigates it, so trouble of
+TARSy makes no work for TARSy. What a rule means and what to do stands in its annotations (`rules.yaml`).
+
+## What is the same everywhere
+What is the same for all operators (queue, workers, what is late, configuration) each of them tells: take `max`, never
+`sum`. What comes from Postgres is read when Prometheus asks, at most every five seconds and within two; while Postgres
+does not answer it is not told, and `tarsy_record_up` is 0. All others are of one process: take `sum`.
+
+## Number of workers
+The autoscaler of `overlays/ha` asks for two of them as external metrics. For prometheus-adapter:
+
+```yaml
+rules:
+  external:
+    - seriesQuery: 'tarsy_investigations_queued{namespace!=""}'
+      resources: {overrides: {namespace: {resource: namespace}}}
+      metricsQuery: 'max(<<.Series>>{<<.LabelMatchers>>})'
+    - seriesQuery: 'tarsy_investigations_running{namespace!=""}'
+      resources: {overrides: {namespace: {resource: namespace}}}
+      metricsQuery: 'max(<<.Series>>{<<.LabelMatchers>>})'
+```
+
+The adapter needs no right beyond its own; an HPA in `tarsy-system` is told the numbers of the pods in `tarsy-system`.
+
+## All metrics
+"""
+
+
+def readme() -> str:
+    """The table of all metrics, for people."""
+    lines = ["| metric | kind | take | labels | what it tells |", "|---|---|---|---|---|"]
+    lines += [f"| `{m.name}` | {_kind(m)} | {_take(m)} | {_labels(m.labels)} | {m.help} |" for m in ALL]
+    return TEXT + "\n".join(lines) + "\n"
+
+
+def _kind(metric: Metric) -> str:
+    if not metric.buckets:
+        return metric.type
+    return f"{metric.type}, {metric.buckets[0]:g} to {metric.buckets[-1]:g}"
+
+
+def _take(metric: Metric) -> str:
+    return "max" if metric.shared else "sum"
+
+
+def _labels(labels: tuple[Label, ...]) -> str:
+    told = (
+        f"`{label.name}` (" + (", ".join(label.values) if label.values else "templates of our routes, unmatched") + ")"
+        for label in labels
+    )
+    return "<br>".join(told)
+
+
+if __name__ == "__main__":
+    (FOLDER / "dashboard.json").write_text(dashboard(), "utf-8")
+    (FOLDER / "README.md").write_text(readme(), "utf-8")

@@ -1,0 +1,198 @@
+"""What a process counts and measures, as Prometheus reads it.
+
+Decision: each process has one `Metrics`, made where it is put together and handed to whoever counts; there is no
+registry of the whole program, and a metric that nobody declared is an error. To count is a look into a dictionary and
+an addition: it never waits. What others know already (a queue in Postgres, a pool) is not counted a second time: it is
+asked for when somebody reads, within a time limit and not more often than every few seconds, and it is not told while
+it cannot be known. Series of closed labels are there from the start, at 0, so that the first of a kind is seen.
+"""
+
+import asyncio
+import itertools
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from tarsy.observe.metric_table import ALL, MASKING_FAILED, OTHER, RECORD_UP, Label, Metric
+
+log = logging.getLogger(__name__)
+READ_SECONDS = 2.0
+KEPT_SECONDS = 5.0
+UNMATCHED = "unmatched"
+_PREPARED = 256
+"""A metric with more combinations of its labels than these has them when they come."""
+
+Values = Mapping[tuple[str, ...], float]
+"""Values by those of the labels, in their order."""
+Reading = Mapping[Metric, Values]
+
+
+class UndeclaredLabel(ValueError):
+    """A value that its label does not declare."""
+
+
+class Metrics:
+    """All metrics of a process.
+
+    Args:
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._registry = CollectorRegistry()
+        self._made = {metric: _made(metric, self._registry) for metric in ALL if not metric.asked}
+        self._children: dict[tuple[Metric, tuple[str, ...]], Counter | Histogram] = {}
+        self._routes = {UNMATCHED}
+        self._pulled: list[tuple[Metric, Callable[[], Values]]] = []
+        self._reads: list[Callable[[], Awaitable[Reading]]] = []
+        self._record: Reading = {}
+        self._read_at = -math.inf
+        self._reading = asyncio.Lock()
+        for metric in self._made:
+            closed = [label.values for label in metric.labels if label.values is not None]
+            if len(closed) == len(metric.labels) and math.prod(map(len, closed)) <= _PREPARED:
+                for combination in itertools.product(*closed):
+                    self._child(metric, combination)
+        self._registry.register(_Asked(self._asked))
+
+    def add(self, metric: Metric, by: float = 1, **labels: str) -> None:
+        """Counts `by` more.
+
+        Raises:
+            KeyError: the metric is no counter, or has other labels.
+            UndeclaredLabel: a label has no such value.
+        """
+        child = self._child(metric, tuple([labels[label.name] for label in metric.labels]))
+        if not isinstance(child, Counter):
+            raise KeyError(metric.name)
+        child.inc(by)
+
+    def observe(self, metric: Metric, seconds: float, **labels: str) -> None:
+        """Takes note of a time. Raises as `add`."""
+        child = self._child(metric, tuple([labels[label.name] for label in metric.labels]))
+        if not isinstance(child, Histogram):
+            raise KeyError(metric.name)
+        child.observe(max(0.0, seconds))
+
+    def pull(self, metric: Metric, read: Callable[[], Values]) -> None:
+        """Has what is kept elsewhere in this process read whenever somebody asks; `read` must be quick."""
+        self._pulled.append((metric, read))
+
+    def read_record(self, read: Callable[[], Awaitable[Reading]]) -> None:
+        """Has gauges read from Postgres when somebody asks; while that fails they are not told."""
+        self._reads.append(read)
+
+    def know_routes(self, templates: Iterable[str]) -> None:
+        """Takes the templates of our own routes, which are the values of the label `route`."""
+        self._routes.update(templates)
+
+    def route(self, template: str | None) -> str:
+        """The value of the label `route` for the template of a request."""
+        return template if template in self._routes else UNMATCHED
+
+    def value(self, metric: Metric, **labels: str) -> float:
+        """What a counter says now, or how often a histogram was told; 0 where nothing was."""
+        name = metric.name + "_count" if metric.type == "histogram" else metric.name
+        return self._registry.get_sample_value(name, labels) or 0.0
+
+    async def text(self) -> bytes:
+        """All of them in the text format of Prometheus."""
+        await self._read_all()
+        return generate_latest(_WithoutBirthdays(self._registry))
+
+    def watched(self, mask: Callable[[str], str], what: str) -> Callable[[str], str]:
+        """The same as `mask`; texts that it cannot search for secrets are counted as `what` they are."""
+
+        def counted(text: str) -> str:
+            try:
+                return mask(text)
+            except Exception:
+                self.add(MASKING_FAILED, what=what)
+                raise
+
+        return counted
+
+    async def _read_all(self) -> None:
+        async with self._reading:  # two that ask at once are told the same
+            if not self._reads or self._clock() - self._read_at < KEPT_SECONDS:
+                return
+            found: dict[Metric, Values] = {RECORD_UP: {(): 1.0}}
+            try:
+                async with asyncio.timeout(READ_SECONDS):
+                    for read in self._reads:
+                        found.update(await read())
+            except Exception as error:  # whatever it is: the rest is told
+                log.warning("metrics of the record cannot be read: %s", str(error) or type(error).__name__)
+                found = {RECORD_UP: {(): 0.0}}
+            self._record, self._read_at = found, self._clock()
+
+    def _asked(self) -> Iterator[tuple[Metric, Values]]:
+        yield from self._record.items()
+        for metric, read in self._pulled:
+            yield metric, read()
+
+    def _child(self, metric: Metric, labels: tuple[str, ...]) -> Counter | Histogram:
+        known = self._children.get((metric, labels))
+        if known is None:
+            values = tuple(self._value(label, given) for label, given in zip(metric.labels, labels, strict=True))
+            known = self._children.get((metric, values))
+            if known is None:
+                made = self._made[metric]
+                known = self._children[metric, values] = made.labels(*values) if values else made
+        return known
+
+    def _value(self, label: Label, given: str) -> str:
+        if given in (self._routes if label.values is None else label.values):
+            return given
+        if label.values is not None and OTHER in label.values:
+            return OTHER
+        raise UndeclaredLabel(f"{given!r} is no value of the label {label.name}")
+
+
+class _Asked(Collector):
+    """What is kept elsewhere, as families of the client library; several readings of one metric are one family."""
+
+    def __init__(self, read: Callable[[], Iterable[tuple[Metric, Values]]]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterable[Family]:
+        told: dict[Metric, dict[tuple[str, ...], float]] = {}
+        for metric, values in self._read():
+            told.setdefault(metric, {}).update(values)
+        for metric, values in told.items():
+            names = [label.name for label in metric.labels]
+            family = GaugeMetricFamily if metric.type == "gauge" else CounterMetricFamily
+            made = family(metric.name, metric.help, labels=names)
+            for labels, value in values.items():
+                made.add_metric(list(labels), value)
+            yield made
+
+    def describe(self) -> Iterable[Family]:
+        """Nothing: it is not to be asked before there is anything to read."""
+        return ()
+
+
+class _WithoutBirthdays(Collector):
+    """A registry without the time at which each series began, which the client library tells as a series of its own."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterable[Family]:
+        for family in self._registry.collect():
+            family.samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
+            yield family
+
+
+def _made(metric: Metric, registry: CollectorRegistry) -> Counter | Histogram:
+    names = [label.name for label in metric.labels]
+    if metric.type == "counter":
+        return Counter(metric.name, metric.help, names, registry=registry)
+    return Histogram(metric.name, metric.help, names, buckets=metric.buckets, registry=registry)

@@ -1,0 +1,23 @@
+-- What is waiting, under way and late now, for metrics: one look at what is open, by its partial indexes.
+
+-- name: now
+WITH open AS (
+    SELECT state = 'pending' AS queued, parent IS NOT NULL AS question, accepted_at
+    FROM investigation WHERE state IN ('pending', 'running')
+)
+SELECT runs.*, late.*, owed.*,
+    (SELECT count(*) FROM worker WHERE expires_at > clock_timestamp()) AS workers
+FROM (
+    SELECT count(*) FILTER (WHERE queued AND NOT question) AS queued,
+        count(*) FILTER (WHERE NOT queued AND NOT question) AS running,
+        count(*) FILTER (WHERE queued AND question) AS queued_questions,
+        count(*) FILTER (WHERE NOT queued AND question) AS running_questions,
+        extract(epoch FROM clock_timestamp() - min(accepted_at) FILTER (WHERE queued AND NOT question))::float8 AS oldest
+    FROM open
+) runs, (
+    SELECT count(*) AS unpublished, extract(epoch FROM clock_timestamp() - min(finished_at))::float8 AS lag
+    FROM investigation WHERE NOT settled AND revision > published_revision
+) late, (
+    SELECT count(*) AS owed, extract(epoch FROM clock_timestamp() - min(opened_at))::float8 AS oldest_owed
+    FROM incident WHERE manifest IS NOT NULL
+) owed

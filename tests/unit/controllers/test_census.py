@@ -1,0 +1,49 @@
+"""How many configuration objects are in order, as metrics tell it."""
+
+from typing import Any
+
+from tarsy.controllers.cache import Cache, Key
+from tarsy.controllers.census import in_order
+from tarsy.observe.metric_table import CONFIGURATION
+from tarsy.resources.meta import API_VERSION
+
+TRANSPORT = {"transport": {"type": "http", "http": {"url": "https://tools.example.com/mcp"}}}
+
+
+def server(name: str, spec: dict[str, Any] | None = None, **conditions: str) -> dict[str, Any]:
+    when = "2026-01-01T00:00:00Z"
+    told = [
+        {"type": t, "status": s, "reason": "Because", "message": "m", "lastTransitionTime": when}
+        for t, s in conditions.items()
+    ]
+    meta = {"name": name, "namespace": "shop", "uid": name, "resourceVersion": "1", "generation": 1}
+    status = {"status": {"conditions": told}} if told else {}
+    return {"apiVersion": API_VERSION, "kind": "MCPServer", "metadata": meta, "spec": spec or TRANSPORT, **status}
+
+
+def test_objects_are_counted_by_kind_and_condition_and_never_named() -> None:
+    cache = Cache()
+    cache.put(server("up", Ready="True", Available="True"))
+    cache.put(server("down", Ready="True", Available="False"))
+    cache.put(server("new"))
+    cache.put(server("broken", {"transport": 7}))
+
+    told = in_order(cache)
+
+    found = {labels: number for labels, number in told.items() if number}
+    assert found == {
+        ("MCPServer", "Ready", "True"): 2,
+        ("MCPServer", "Ready", "False"): 1,
+        ("MCPServer", "Ready", "Unknown"): 1,
+        ("MCPServer", "Available", "True"): 1,
+        ("MCPServer", "Available", "False"): 1,
+        ("MCPServer", "Available", "Unknown"): 2,
+    }
+    assert {kind for kind, _, _ in told} == set(CONFIGURATION.values or ())
+
+
+def test_what_is_deleted_is_counted_no_more() -> None:
+    cache = Cache()
+    cache.put(server("down", Ready="True", Available="False"))
+    cache.drop(Key("MCPServer", "shop", "down"), "down")
+    assert not any(in_order(cache).values())
