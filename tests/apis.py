@@ -18,11 +18,13 @@ from tarsy.local.objects import install_crds
 
 ApiKind = Literal["embedded", "real"]
 LocalApi = ApiServer | EmbeddedApi
+START_SECONDS = 300.0
+"""How long a server may take to start: its machine has other tests to run, and perhaps not only those."""
 
 
 def new_api(kind: ApiKind, folder: Path | None = None) -> LocalApi:
     """An API of this kind, not yet started; `folder` as its own `state_dir`."""
-    return ApiServer(folder) if kind == "real" else EmbeddedApi(folder)
+    return ApiServer(folder, start_timeout=START_SECONDS) if kind == "real" else EmbeddedApi(folder)
 
 
 def find_kubectl() -> Path | None:

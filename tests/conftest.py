@@ -16,6 +16,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 import goldens
+import second_chance
 from tarsy.local.apiserver.binaries import find_binaries, program_version, require_binaries
 from tarsy.local.apiserver.errors import LocalKubernetesError
 
@@ -41,6 +42,8 @@ SLOWEST = (
     "test_zombie.py",
 )
 """Files of machines that take half a minute or more, the longest first."""
+PATIENCE = {"integration": 600, "e2e": 900, "chaos": 900}
+"""Seconds that a test which starts servers may take where it says nothing else; pyproject.toml has those of a unit."""
 SMALL_CHAOS = ("test_pause.py",)
 """Files of `chaos` that are not heavy."""
 
@@ -55,6 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--quick", action="store_true", help="Skip the tests that are heavy.")
     goldens.add_option(parser)
+    second_chance.add_option(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -62,6 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real_only(reason): only a real API server makes this meaningful")
     config.addinivalue_line("markers", "once(reason): is not repeated on a real API server when both are asked for")
     config.addinivalue_line("markers", "heavy(reason): takes long; --quick skips it")
+    second_chance.configure(config)
     if "real" in KINDS[config.getoption("--api")]:
         try:
             require_binaries()
@@ -87,10 +92,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leaves out and skips what the chosen APIs cannot show; puts the longest first when all others had their say."""
     choice = config.getoption("--api")
     tier = set(KINDS[choice]) | ({NONE} if choice != "real" else set())
-    version = _real_version()
+    version, patient = _real_version(), config.pluginmanager.hasplugin("timeout")
     for item in items:
         kind = _kind(item)
         item.user_properties.append(("api", kind))
+        if patient and (seconds := PATIENCE.get(_folders(item)[1])) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(seconds))
         if reason := _why_not(item, kind, version, choice) or (_why_later(item) if config.getoption("--quick") else ""):
             item.add_marker(pytest.mark.skip(reason=reason))
     yield

@@ -19,7 +19,7 @@ from e2e.waiting import until
 from tarsy.local.apiserver.process import end_with_parent
 from tarsy.local.record_api import http_arguments
 
-LEASE_SECONDS = 2.0
+LEASE_SECONDS = 5.0
 ZYGOTE = Path(__file__).with_name("zygote.py")
 
 
@@ -43,7 +43,7 @@ class Member:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
-    async def gone(self, seconds: float = 20.0) -> None:
+    async def gone(self, seconds: float = 120.0) -> None:
         """Waits until it has ended."""
 
         async def look() -> bool:
@@ -85,7 +85,15 @@ class Fleet:
 
     def start(self, *arguments: str, before: str = "") -> Member:
         """A `tarsy` process."""
-        fixed = ["--kubeconfig", str(self._machine.api.kubeconfig), "--stdio-tools", "--health-port", "0"]
+        fixed = [
+            "--kubeconfig",
+            str(self._machine.api.kubeconfig),
+            "--stdio-tools",
+            "--url-host=localhost",
+            "--url-host=127.0.0.0/8",
+            "--health-port",
+            "0",
+        ]
         doors = http_arguments(0, 0) if arguments[0] == "run" else []
         drain = [] if "--drain-seconds" in arguments else ["--drain-seconds", "0"]
         order = {

@@ -56,9 +56,7 @@ async def test_every_token_that_was_billed_is_on_record_or_of_an_interrupted_cal
         alert = {"alertType": "DiskFull", "data": f"{marker}: the disk is full"}
         runs[marker] = await tenant.investigate(f"run-{number}", alert=alert)
     killed = 0
-    while (
-        killed < kills and await until("something is under way, or over", lambda: what_is(tenant, count), 60) != "over"
-    ):
+    while killed < kills and await until("something is under way, or over", lambda: what_is(tenant, count)) != "over":
         await asyncio.sleep(chance.uniform(0.05, 0.5))
         victim = chance.randrange(len(workers))
         await workers[victim].kill()
@@ -66,7 +64,7 @@ async def test_every_token_that_was_billed_is_on_record_or_of_an_interrupted_cal
         killed += 1
     exact = 0
     for number, identity in enumerate(runs.values()):
-        inv = await tenant.finished(f"run-{number}", seconds=120)
+        inv = await tenant.finished(f"run-{number}", seconds=300)
         assert condition(inv, "Succeeded") == "True", inv["status"]
         exact += inv["status"]["finding"]["summary"] == SUMMARY
         assert inv["status"]["usage"]["modelCalls"] == TURNS

@@ -16,7 +16,7 @@ from e2e.waiting import until
 from tarsy.local.objects import put
 from tarsy.record.run import State
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
 DELETED = "deleted"
 SCRIPT = {
     "agents": {
@@ -64,7 +64,7 @@ async def test_kill_while_an_investigation_is_deleted_stops_its_run_once_and_kee
 
     controlling, worker = await controller(), await fleet.successor()
     run = await tenant.investigate("mine", chain=DELETED)
-    await tenant.asked(2, 60)
+    await tenant.asked(2)
     await points.close(DELETED, Gate.OBJECT_GONE)
     await tenant.client.delete("Investigation", tenant.namespace, "mine")
     await kill_at(Gate.OBJECT_GONE, controlling, commit=False)

@@ -19,7 +19,7 @@ from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 from tarsy.local.operator_process import OperatorProcess
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1200)]
 
 SCRIPT = f"""
 agents:
@@ -75,7 +75,7 @@ class Killer:
     async def kill(self) -> None:
         """Ends the operator; it stays away."""
         self._operator.kill()
-        assert await self._operator.wait(10) == -signal.SIGKILL
+        assert await self._operator.wait(60) == -signal.SIGKILL
         self.kills += 1
 
     async def start(self) -> None:
@@ -112,14 +112,14 @@ async def test_kill_at_every_boundary_repeats_no_finished_step(bare_tenant: Tena
 
     # A call in flight of a tool that nobody called repeatable.
     await operator.start()
-    await until("the tool server is asked to wait", lambda: called(tenant, "wait"), 60)
+    await until("the tool server is asked to wait", lambda: called(tenant, "wait"))
     await operator.kill()
     (tenant.folder / "gate").touch()
 
     # A model call in flight, then two of agents side by side.
     for gate, waiting in (("thinking", {("first", 3)}), ("side", {("left", 0), ("right", 0)})):
         await operator.start()
-        await model.journal.wait_for(lambda _, wanted=waiting: turns(tenant).keys() >= wanted, 60)  # type: ignore[misc]
+        await model.journal.wait_for(lambda _, wanted=waiting: turns(tenant).keys() >= wanted, 120)  # type: ignore[misc]
         await operator.kill()
         if gate == "thinking":
             model.open_gate(gate)
@@ -130,7 +130,7 @@ async def test_kill_at_every_boundary_repeats_no_finished_step(bare_tenant: Tena
     await operator.kill_at(Boundary.C_TOOL_CALL_STARTED, Fate.ROLLED_BACK)  # the other waits for this one's row
 
     await operator.start()
-    inv = await tenant.finished(seconds=120)
+    inv = await tenant.finished(seconds=300)
     repeated = await repeated_steps(tenant, identity)
     print(f"\nkills {operator.kills}, repeated finished steps {len(repeated)}")
     assert condition(inv, "Succeeded") == "True", inv["status"]
@@ -168,13 +168,13 @@ async def test_kill_with_the_second_of_three_calls_answered_repeats_the_other_tw
     operator = await tenant.machine.operator()
 
     operator.start()
-    await until("look is answered, and neither wait is", lambda: look_alone_is_answered(tenant, identity), 60)
+    await until("look is answered, and neither wait is", lambda: look_alone_is_answered(tenant, identity))
     operator.kill()
-    assert await operator.wait(10) == -signal.SIGKILL
+    assert await operator.wait(60) == -signal.SIGKILL
     (tenant.folder / "gate").touch()
     await tenant.machine.lapse()
     operator.start()
-    inv = await tenant.finished(seconds=120)
+    inv = await tenant.finished(seconds=300)
 
     assert condition(inv, "Succeeded") == "True", inv["status"]
     assert (tenant.tool_calls("wait"), tenant.tool_calls("look")) == (4, 1)

@@ -31,7 +31,7 @@ from wire.server import StandIn, standing_in
 pytestmark = [
     needs("google.genai"),
     pytest.mark.kubernetes,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(1800),
     pytest.mark.once("the API takes no part in what is shown"),
 ]
 
@@ -165,7 +165,7 @@ async def test_kill_at_twelve_points_of_every_strategy_repeats_no_finished_step(
                     await points.close(strategy, point.gate)
             worker = await fleet.successor()
             for strategy, point in aims.items():
-                await until(f"{strategy} is at: {point.name}", lambda s=strategy, p=point: reached(s, p), 60)  # type: ignore[misc]
+                await until(f"{strategy} is at: {point.name}", lambda s=strategy, p=point: reached(s, p))  # type: ignore[misc]
             await worker.kill()
             for strategy, point in aims.items():
                 if point.gate is not None:

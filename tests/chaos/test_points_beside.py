@@ -22,7 +22,7 @@ from e2e.waiting import until
 
 pytestmark = [
     pytest.mark.kubernetes,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(1800),
     pytest.mark.once("the API takes no part in what is shown"),
 ]
 

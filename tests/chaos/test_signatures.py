@@ -18,7 +18,7 @@ from tarsy.local.stack import bind_secret_role
 from wire import gemini
 from wire.server import StandIn, standing_in
 
-pytestmark = [needs("google.genai"), pytest.mark.kubernetes, pytest.mark.timeout(300)]
+pytestmark = [needs("google.genai"), pytest.mark.kubernetes, pytest.mark.timeout(900)]
 SIGNATURES = [bytes(range(256)), b"\xff\xfe\xfd"]
 
 
@@ -54,19 +54,19 @@ async def test_killed_native_thinking_run_sends_the_same_signatures_from_another
         await tenant.investigate()
         operator = await tenant.machine.operator()
 
-        await until("the tool is asked to wait", lambda: waiting(tenant), 60)
+        await until("the tool is asked to wait", lambda: waiting(tenant))
         operator.kill()  # between the first model call and the second
-        assert await operator.wait(10) == -signal.SIGKILL
+        assert await operator.wait(60) == -signal.SIGKILL
         assert len(server.requests) == 1
         (tenant.folder / "gate").touch()
         await tenant.machine.lapse()
         operator.start()
-        await until("the model is asked again", lambda: asked(server, 2), 60)
+        await until("the model is asked again", lambda: asked(server, 2))
         operator.kill()  # in the middle of the second
-        assert await operator.wait(10) == -signal.SIGKILL
+        assert await operator.wait(60) == -signal.SIGKILL
         await tenant.machine.lapse()
         operator.start()
-        inv = await tenant.finished(seconds=120)
+        inv = await tenant.finished(seconds=300)
 
     assert condition(inv, "Succeeded") == "True", inv["status"]
     assert inv["status"]["finding"]["summary"] == SUMMARY

@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+import rights
 from chaos.fleet import Fleet, Member
 from chaos.test_postgres import restart_postgres
 from e2e.tenant import Tenant
@@ -242,14 +243,10 @@ async def prepare(tenant: Tenant) -> tuple[dict[str, str], ...]:
         {"apiGroups": ["tarsy.dev"], "resources": ["alerts"], "verbs": ["create"]},
         {"apiGroups": ["tarsy.dev"], "resources": ["chains"], "verbs": ["use"]},
     ]
-    rbac = "rbac.authorization.k8s.io"
     meta = {"name": name, "namespace": space}
     await put(tenant.client, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
-    await put(tenant.client, {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": meta, "rules": rules})
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": space}
-    ref = {"apiGroup": rbac, "kind": "Role", "name": name}
-    binding = {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": meta, "roleRef": ref}
-    await put(tenant.client, {**binding, "subjects": [subject]})
+    bound = rights.binding(name, space, "Role", name, rights.account(name, space))
+    await rights.put_rights(tenant.client, (rights.role(name, space, *rules), bound))
     secret = {"name": "intake", "namespace": space, "labels": {LABEL: "true"}}
     data = {"password": base64.b64encode(PASSWORD.encode()).decode()}
     await put(tenant.client, {"apiVersion": "v1", "kind": "Secret", "metadata": secret, "data": data})

@@ -12,9 +12,10 @@ import pytest
 from chaos.fleet import Fleet
 from e2e.machine import LONG_LEASE
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
+from e2e.waiting import until
 from tarsy.local.objects import put
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
 SCRIPT = f"""
 agents:
   agent:
@@ -31,6 +32,15 @@ async def test_two_controllers_active_at_once_do_everything_once(bare_tenant: Te
         await put(tenant.client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         fleet.controller("--lease-namespace", name)
     fleet.worker(*LONG_LEASE)
+
+    async def holders() -> list[str]:
+        leases = [await tenant.client.find("Lease", name, "tarsy-controller") for name in ("lease-a", "lease-b")]
+        return [lease["spec"]["holderIdentity"] for lease in leases if lease is not None]
+
+    async def both() -> bool:
+        return len(set(await holders())) == 2
+
+    await until("both are active", both)
     began, alerts = time.monotonic(), []
     while time.monotonic() < began + seconds:
         name = f"alert-{len(alerts)}"
@@ -39,11 +49,7 @@ async def test_two_controllers_active_at_once_do_everything_once(bare_tenant: Te
         if len(alerts) == 3:  # cancelled by both, once
             await tenant.investigate("unwanted", desiredState="Cancelled")
         await asyncio.sleep(0.5)
-    holders = []
-    for namespace in ("lease-a", "lease-b"):
-        lease = await tenant.client.get("Lease", namespace, "tarsy-controller")
-        holders.append(lease["spec"]["holderIdentity"])
-    assert len(set(holders)) == 2, "both were active"
+    assert await both()
 
     runs = [inv for inv in await tenant.client.list("Investigation", tenant.namespace) if "alertRef" in inv["spec"]]
     exact = 0

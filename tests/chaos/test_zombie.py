@@ -16,13 +16,14 @@ import yaml
 
 from chaos import writes
 from chaos.exactness import assert_record_is_whole, turns
-from chaos.fleet import LEASE_SECONDS, Fleet
+from chaos.fleet import Fleet
+from e2e.machine import LONG_LEASE
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 
 pytestmark = [
     pytest.mark.kubernetes,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.once("the API takes no part in what is shown"),
 ]
 
@@ -57,38 +58,35 @@ async def test_a_worker_that_wakes_after_its_lease_writes_no_row_and_begins_noth
     bare_tenant: Tenant, fleet: Fleet, record: asyncpg.Connection, full: bool
 ) -> None:
     tenant = bare_tenant
-    each, lease, pace = (10, 10.0, 1000) if full else (2, LEASE_SECONDS, 200)
-    arguments = ("--places", "100", "--lease-seconds", f"{lease:g}")
+    each, lease, pace = (10, 10.0, 1000) if full else (2, 8.0, 500)
     model = await tenant.use_model(script(pace))
     await tenant.use_tools(tools={"readOnly": ["look", "wait"]})
     for name in WHERE:
         await tenant.use_agent(name, "tools")
         await tenant.use_chain([name], name=name)
     fleet.controller()
-    zombie = fleet.worker(*arguments)
+    zombie = fleet.worker("--places", "100", "--lease-seconds", f"{lease:g}")
     runs = {
         f"{name}-{number}": await tenant.investigate(f"{name}-{number}", chain=name)
         for name in WHERE
         for number in range(each)
     }
     in_flight = {("thinking", 0): each, ("streaming", 0): each, ("waiting", 0): each}
-    await until("all are in the middle of something", lambda: reached(tenant, in_flight, waits=each, streams=each), 60)
+    await until("all are in the middle of something", lambda: reached(tenant, in_flight, waits=each, streams=each))
     assert await writes.written(record, zombie.pid)
 
     zombie.signal(signal.SIGSTOP)
-    other = fleet.worker(*arguments)
+    other = fleet.worker("--places", "100", *LONG_LEASE)
     taken = Counter(in_flight) + Counter({("thinking", 0): each, ("streaming", 0): each})
-    await until(
-        "another asks what that one never heard the answer to", lambda: reached(tenant, taken, waits=2 * each), 60
-    )
+    await until("another asks what that one never heard the answer to", lambda: reached(tenant, taken, waits=2 * each))
     model.open_gate("first")
     (tenant.folder / "gate").touch()
     asked = taken + Counter({(name, 1): each for name in WHERE})
-    await until("the other has come to the last turn", lambda: reached(tenant, asked), 60)
+    await until("the other has come to the last turn", lambda: reached(tenant, asked))
 
     woken = await record.fetchval("SELECT clock_timestamp()")
     zombie.signal(signal.SIGCONT)
-    await asyncio.sleep(2 * lease)
+    await asyncio.sleep(lease + 4)
     rows = await writes.written(record, zombie.pid, woken)
     begun = sum(turns(tenant).values()) - asked.total()
     calls = tenant.tool_calls("look") + tenant.tool_calls("wait") - 2 * each - 2 * each

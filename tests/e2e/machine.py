@@ -13,7 +13,7 @@ from pathlib import Path
 
 import asyncpg
 
-from apis import ApiKind, LocalApi, find_kubectl, new_api
+from apis import START_SECONDS, ApiKind, LocalApi, find_kubectl, new_api
 from tarsy.kube.client import KubeClient
 from tarsy.local.apiserver.process import free_port
 from tarsy.local.objects import install_crds, put
@@ -61,6 +61,8 @@ class Machine:
             "--kubeconfig",
             str(self.api.kubeconfig),
             "--stdio-tools",
+            "--url-host=localhost",
+            "--url-host=127.0.0.0/8",
             "--health-port",
             "0",
             "--drain-seconds",
@@ -115,7 +117,7 @@ def running_machine(kind: ApiKind) -> Iterator[Machine]:
         if os.geteuid() == 0:
             folder.chmod(0o711)  # Postgres runs as another user then, and must reach its own folder below
         # Its own server, whatever the environment offers: some tests stop it.
-        with LocalPostgres(folder / "postgres", fsync=False, environ={}) as postgres:
+        with LocalPostgres(folder / "postgres", fsync=False, environ={}, start_timeout=START_SECONDS) as postgres:
             with new_api(kind, folder / "kubernetes") as api:
                 machine = Machine(folder, api, postgres)
                 asyncio.run(machine.install())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+import rights
 from e2e.tenant import Tenant
 from tarsy.local.objects import manifest, put, put_all
 
@@ -82,16 +83,9 @@ async def new_person(tenant: Tenant, name: str, *roles: str) -> Person:
 
 async def bind(tenant: Tenant, name: str, role: str) -> None:
     """Gives somebody a role in the tenant's namespace."""
-    group = "rbac.authorization.k8s.io"
-    subjects = [{"kind": "User", "name": name, "apiGroup": group}]
-    binding = {
-        "apiVersion": f"{group}/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": f"{name.rpartition(':')[2]}-{role}", "namespace": tenant.namespace},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-        "subjects": subjects,
-    }
-    await put(tenant.client, binding)
+    called = f"{name.rpartition(':')[2]}-{role}"
+    bound = rights.binding(called, tenant.namespace, "ClusterRole", role, rights.user(name))
+    await rights.put_rights(tenant.client, [bound])
 
 
 async def new_robot(tenant: Tenant, name: str, *roles: str) -> tuple[str, str]:

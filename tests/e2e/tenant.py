@@ -65,6 +65,16 @@ class Tenant:
         meta = {"name": name, "namespace": self.namespace, **metadata}
         return await put(self.client, {"apiVersion": API_VERSION, "kind": kind, "metadata": meta, "spec": spec})
 
+    async def noticed(self, kind: str, name: str) -> None:
+        """Waits until the operator has seen an object as it is now, for what was changed before a run relies on it."""
+
+        async def look() -> bool:
+            obj = await self.get(name, kind)
+            conditions = (obj.get("status") or {}).get("conditions") or ()
+            return any(c.get("observedGeneration") == obj["metadata"]["generation"] for c in conditions)
+
+        await until(f"the operator has seen {kind} {name}", look)
+
     async def use_model(self, script: str, *, name: str = "model", key: str = KEY) -> ScriptedModel:
         """Starts a model with a YAML script and makes the LLMProvider `name` for it, whose Secret holds `key`."""
         model = ScriptedModel(parse_script(script), api_key=KEY)
@@ -129,7 +139,7 @@ class Tenant:
         """The object as it is."""
         return await self.client.get(kind, self.namespace, name)
 
-    async def finished(self, name: str = "run", seconds: float = 90.0) -> dict[str, Any]:
+    async def finished(self, name: str = "run", seconds: float = 300.0) -> dict[str, Any]:
         """The Investigation once it is Finished and its status has caught up with the record."""
 
         async def look() -> Any:
@@ -143,7 +153,7 @@ class Tenant:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{await self._why(name)}") from None
 
-    async def phase(self, wanted: str, name: str = "run", seconds: float = 60.0) -> dict[str, Any]:
+    async def phase(self, wanted: str, name: str = "run", seconds: float = 240.0) -> dict[str, Any]:
         """The Investigation once it is in a phase."""
 
         async def look() -> Any:
@@ -152,7 +162,7 @@ class Tenant:
 
         return await until(f"investigation {name} is {wanted}", look, seconds)
 
-    async def asked(self, number: int = 1, seconds: float = 60.0) -> None:
+    async def asked(self, number: int = 1, seconds: float = 240.0) -> None:
         """Waits until the model was asked so many times."""
         await self.model.journal.wait_for(lambda requests: len(requests) >= number, seconds)
 
@@ -200,7 +210,7 @@ class Tenant:
         )
 
     async def kubectl(
-        self, *arguments: str, stdin: str | None = None, editor: str = "false", seconds: float = 30.0
+        self, *arguments: str, stdin: str | None = None, editor: str = "false", seconds: float = 120.0
     ) -> tuple[int, str]:
         """Runs kubectl; exit status, and output with errors."""
         process = await self.start_kubectl(*arguments, editor=editor)

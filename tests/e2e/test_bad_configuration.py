@@ -20,7 +20,7 @@ async def message(tenant: Tenant, kind: str, name: str, what: str, *words: str) 
         text = condition(obj, what, "message")
         return text if condition(obj, what) == "False" and all(word in text for word in words) else None
 
-    return str(await until(f"{kind} {name} is not {what} and says {words}", look, 60))
+    return str(await until(f"{kind} {name} is not {what} and says {words}", look, 120))
 
 
 async def test_chain_says_all_that_is_missing_at_once_by_field(tenant: Tenant) -> None:
@@ -63,6 +63,7 @@ async def test_git_push_in_the_middle_changes_the_next_run_and_not_this_one(tena
     await tenant.investigate("before")
     await tenant.asked()
     await tenant.use_agent("agent", "tools", instructions="Changed instructions.")
+    await tenant.noticed("Agent", "agent")
     await tenant.investigate("after")
 
     async def newer() -> bool:

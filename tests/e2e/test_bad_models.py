@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from e2e.tenant import ANSWER, KEY, Tenant, condition
+from e2e.waiting import until
 
 pytestmark = pytest.mark.kubernetes
 
@@ -94,6 +95,9 @@ async def test_missing_secret_is_named_with_its_remedy_on_provider_and_run(tenan
     remedy = f"Secret {tenant.namespace}/absent does not exist; create it"
     assert condition(inv, "Succeeded") == "False"
     assert remedy in inv["status"]["lastError"]["message"], inv["status"]["lastError"]
-    provider = await tenant.get("model", "LLMProvider")
-    assert condition(provider, "Ready", "reason") == "SecretMissing"
-    assert remedy in condition(provider, "Ready", "message")
+
+    async def told() -> Any:
+        provider = await tenant.get("model", "LLMProvider")
+        return provider if condition(provider, "Ready", "reason") == "SecretMissing" else None
+
+    assert remedy in condition(await until("the provider says so", told), "Ready", "message")

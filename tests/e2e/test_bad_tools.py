@@ -27,10 +27,11 @@ async def test_server_that_does_not_start_degrades_the_evidence_and_not_the_run(
 
 
 @pytest.mark.parametrize(
-    ("tool", "words"), [("hang", "1 s"), ("die", "outcome is unknown"), ("refuse", "refuse found nothing")]
+    ("tool", "words", "seconds"),
+    [("hang", "1 s", 1), ("die", "outcome is unknown", 60), ("refuse", "refuse found nothing", 60)],
 )
-async def test_failing_tool_is_an_answer_to_the_model(tenant: Tenant, tool: str, words: str) -> None:
-    model = await tenant.simple(script(tool), timeouts={"toolCallSeconds": 1})
+async def test_failing_tool_is_an_answer_to_the_model(tenant: Tenant, tool: str, words: str, seconds: int) -> None:
+    model = await tenant.simple(script(tool), timeouts={"toolCallSeconds": seconds})
     identity = await tenant.investigate()
     inv = await tenant.finished()
     assert condition(inv, "Succeeded") == "True", inv["status"]

@@ -22,6 +22,7 @@ async def priced(tenant: Tenant) -> None:
     """Gives the model its rates."""
     spec = (await tenant.get("model", "LLMProvider"))["spec"]
     await tenant.put("LLMProvider", "model", {**spec, "rates": RATES})
+    await tenant.noticed("LLMProvider", "model")
 
 
 async def test_without_a_budget_the_cost_is_shown(tenant: Tenant) -> None:

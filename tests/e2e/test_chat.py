@@ -39,7 +39,7 @@ async def ask(tenant: Tenant, name: str, question: str, **spec: Any) -> UUID:
     return UUID(made["metadata"]["uid"])
 
 
-async def answered(tenant: Tenant, name: str, seconds: float = 60.0) -> dict[str, Any]:
+async def answered(tenant: Tenant, name: str, seconds: float = 150.0) -> dict[str, Any]:
     async def look() -> Any:
         message = await tenant.get(name, "ChatMessage")
         return message if condition(message, "Finished") == "True" else None
@@ -83,9 +83,9 @@ async def test_killed_operator_goes_on_with_an_answer_and_repeats_no_finished_st
     await tenant.investigate()
     await tenant.finished(seconds=120)
     run = await ask(tenant, "why", "Is it still full?")
-    await tenant.model.journal.wait_for(lambda _: asked(tenant, "Is it still full?"), 60)
+    await tenant.model.journal.wait_for(lambda _: asked(tenant, "Is it still full?"), 120)
     operator.kill()
-    assert await operator.wait(10) == -signal.SIGKILL
+    assert await operator.wait(60) == -signal.SIGKILL
     tenant.model.open_gate("asked")
     await tenant.machine.lapse()
     operator.start()
@@ -106,7 +106,7 @@ async def test_cancelled_question_ends_and_the_next_one_is_answered(tenant: Tena
     await tenant.investigate()
     await tenant.finished()
     await ask(tenant, "first", "First?")
-    await tenant.model.journal.wait_for(lambda _: asked(tenant, "First?"), 60)
+    await tenant.model.journal.wait_for(lambda _: asked(tenant, "First?"), 120)
     await ask(tenant, "second", "Second?")
     await tenant.client.patch("ChatMessage", tenant.namespace, "first", {"spec": {"desiredState": "Cancelled"}})
     message = await answered(tenant, "first")

@@ -20,7 +20,7 @@ agents:
 """
 
 
-async def tarsy(*arguments: str, database_url: str, seconds: float = 60.0) -> tuple[int, str]:
+async def tarsy(*arguments: str, database_url: str, seconds: float = 180.0) -> tuple[int, str]:
     """Runs a `tarsy` command; exit status, and output with errors."""
     env = {k: os.environ[k] for k in ("PATH", "HOME") if k in os.environ}
     process = await asyncio.create_subprocess_exec(

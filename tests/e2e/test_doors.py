@@ -8,13 +8,13 @@ from typing import Any
 import aiohttp
 import pytest
 
+import rights
 from e2e.tenant import ANSWER, Tenant
 from e2e.waiting import until
 from tarsy.kube.client import ApiError
 from tarsy.local.objects import manifest, put, put_all
 
 SCRIPT = f"agents: {{agent: [{{text: {ANSWER}}}]}}"
-RBAC = "rbac.authorization.k8s.io"
 
 pytestmark = pytest.mark.kubernetes
 
@@ -25,14 +25,9 @@ async def viewer(tenant: Tenant) -> tuple[Path, str]:
     account = {"name": "viewer", "namespace": tenant.namespace}
     await put(tenant.client, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
     person = f"viewer-of-{tenant.namespace}"
-    binding = {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "viewers", "namespace": tenant.namespace},
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "tarsy-viewer"},
-        "subjects": [{"kind": "ServiceAccount", **account}, {"kind": "User", "apiGroup": RBAC, "name": person}],
-    }
-    await put(tenant.client, binding)
+    subjects = (rights.account("viewer", tenant.namespace), rights.user(person))
+    bound = rights.binding("viewers", tenant.namespace, "ClusterRole", "tarsy-viewer", *subjects)
+    await rights.put_rights(tenant.client, [bound])
     token = await tenant.client.create_token(tenant.namespace, "viewer")
     return tenant.machine.api.kubeconfig_for(person), token
 

@@ -8,7 +8,7 @@ from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
 
 pytestmark = pytest.mark.kubernetes
-SCRIPT = f"agents: {{agent: [{{text: {ANSWER}, first_token_ms: 300}}]}}"
+SCRIPT = f"agents: {{agent: [{{text: {ANSWER}, gate: door}}]}}"
 RUNS = 8
 
 
@@ -23,8 +23,11 @@ async def most_at_once(tenant: Tenant, identities: list[UUID]) -> int:
     return most
 
 
-async def run_many(tenant: Tenant, chains: list[str]) -> list[UUID]:
+async def run_many(tenant: Tenant, chains: list[str], *, together: int) -> list[UUID]:
+    """All runs, to their end; none ends before so many are under way."""
     identities = [await tenant.investigate(f"run-{i}", chain=chains[i % len(chains)]) for i in range(RUNS)]
+    await tenant.asked(together)
+    tenant.model.open_gate("door")
     for i in range(RUNS):
         inv = await tenant.finished(f"run-{i}")
         assert condition(inv, "Succeeded") == "True", inv["status"]
@@ -34,7 +37,7 @@ async def run_many(tenant: Tenant, chains: list[str]) -> list[UUID]:
 async def test_chain_limit_is_exact_and_does_not_bind_other_chains(tenant: Tenant) -> None:
     await tenant.simple(SCRIPT, maxConcurrent=2)
     await tenant.use_chain(["agent"], name="other")
-    identities = await run_many(tenant, ["chain", "other"])
+    identities = await run_many(tenant, ["chain", "other"], together=2 + 3)
     assert await most_at_once(tenant, identities[0::2]) == 2
     assert await most_at_once(tenant, identities[1::2]) > 2
 
@@ -48,7 +51,7 @@ async def test_namespace_limit_is_exact_over_all_its_chains(tenant: Tenant) -> N
     await until("the operator has seen the limit", seen, 60)  # a plan made before would have none
     await tenant.simple(SCRIPT)
     await tenant.use_chain(["agent"], name="other")
-    assert await most_at_once(tenant, await run_many(tenant, ["chain", "other"])) == 3
+    assert await most_at_once(tenant, await run_many(tenant, ["chain", "other"], together=3)) == 3
 
 
 async def test_global_limit_is_exact_over_two_operators(bare_tenant: Tenant) -> None:
@@ -58,6 +61,6 @@ async def test_global_limit_is_exact_over_two_operators(bare_tenant: Tenant) -> 
     await tenant.machine.operator(*arguments)
     second = tenant.machine.new_operator(*arguments)
     try:
-        assert await most_at_once(tenant, await run_many(tenant, ["chain"])) == 2
+        assert await most_at_once(tenant, await run_many(tenant, ["chain"], together=2)) == 2
     finally:
         await second.stop()

@@ -13,7 +13,7 @@ import pytest
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 SCRIPT = f"""
 agents:
   agent:
@@ -66,7 +66,7 @@ async def postgres_read_only(tenant: Tenant) -> AsyncIterator[None]:
         await switch("off")
 
 
-async def assert_done_once(tenant: Tenant, name: str = "run", *, seconds: float = 60.0) -> None:
+async def assert_done_once(tenant: Tenant, name: str = "run", *, seconds: float = 150.0) -> None:
     """The run succeeded, with each of its steps done once in the world as in the record."""
     inv = await tenant.finished(name, seconds=seconds)
     assert condition(inv, "Succeeded") == "True", inv["status"]
@@ -184,7 +184,7 @@ async def test_second_operator_takes_over_when_the_first_is_killed(bare_tenant: 
     second = tenant.machine.new_operator()
     try:
         first.kill()
-        await first.wait(10)
+        await first.wait(60)
         await tenant.asked(2)
         model.open_gate("first")
         inv = await tenant.finished()

@@ -11,7 +11,6 @@ from tarsy.record.timeline import EventStatus, TimelineEvent
 
 pytestmark = pytest.mark.kubernetes
 RUNS = 6
-SLOW = f"agents: {{agent: {{repeat: last, entries: [{{text: {ANSWER}, first_token_ms: 250}}]}}}}"
 HELD = f"agents: {{agent: {{repeat: last, entries: [{{text: {ANSWER}, gate: door}}]}}}}"
 
 
@@ -24,6 +23,7 @@ async def use_limited_model(tenant: Tenant, script: str, **limits: int) -> None:
 async def limit(tenant: Tenant, **limits: int) -> None:
     spec = (await tenant.get("model", "LLMProvider"))["spec"]
     await tenant.put("LLMProvider", "model", {**spec, "limits": limits})
+    await tenant.noticed("LLMProvider", "model")
 
 
 async def waits(tenant: Tenant, name: str) -> list[TimelineEvent]:
@@ -58,10 +58,17 @@ async def test_two_operators_share_a_limit_and_every_wait_is_told(bare_tenant: T
     await tenant.machine.operator()
     second = tenant.machine.new_operator()
     try:
-        await use_limited_model(tenant, SLOW, maxConcurrent=2)
+        await use_limited_model(tenant, HELD, maxConcurrent=2)
         names = [f"run-{i}" for i in range(RUNS)]
         for name in names:
             await tenant.investigate(name)
+        await tenant.asked(2)
+
+        async def four_wait() -> bool:
+            return len([True for name in names if await waits(tenant, name)]) == RUNS - 2
+
+        await until("all others wait", four_wait, 120)
+        tenant.model.open_gate("door")
         told = []
         for name in names:
             inv = await tenant.finished(name)
@@ -111,13 +118,14 @@ async def test_a_run_that_waits_is_cancelled_at_once_and_its_timeline_says_so(te
 
 async def test_a_killed_operator_keeps_nobody_waiting_for_longer_than_its_lease(bare_tenant: Tenant) -> None:
     tenant = bare_tenant
-    arguments = ("--lease-seconds", "2")
-    first = await tenant.machine.operator(*arguments)
+    first = await tenant.machine.operator()
     await use_limited_model(tenant, HELD, maxConcurrent=1)
     await tenant.investigate("first")
     await tenant.asked(1)
     first.kill()
-    second = tenant.machine.new_operator(*arguments)
+    await first.wait(60)
+    await tenant.machine.lapse()
+    second = tenant.machine.new_operator()
     try:
         await tenant.investigate("next")
         await tenant.asked(2)  # of either run: the dead one's place is free

@@ -6,7 +6,7 @@ import pytest
 
 from e2e.tenant import ANSWER, Tenant, condition
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 SCRIPT = f"agents: {{agent: [{{text: {ANSWER}}}]}}"
 
 
@@ -25,6 +25,6 @@ async def test_an_operator_without_places_leaves_its_runs_to_workers(bare_tenant
         assert condition(inv, "Succeeded") == "True", inv["status"]
         assert inv["status"]["attempt"] == 1
         worker.terminate()
-        assert await worker.wait(20) == 0
+        assert await worker.wait(60) == 0
     finally:
         await worker.stop()

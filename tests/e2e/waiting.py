@@ -11,7 +11,7 @@ from typing import Any
 POLL_SECONDS = 0.05
 
 
-async def until(what: str, look: Callable[[], Awaitable[Any]], seconds: float = 60.0) -> Any:
+async def until(what: str, look: Callable[[], Awaitable[Any]], seconds: float = 120.0) -> Any:
     """What `look` gives as soon as it is truthy. Raises AssertionError: not within so many seconds."""
     deadline = time.monotonic() + seconds
     while True:

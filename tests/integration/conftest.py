@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 import asyncpg
 import pytest
 
-from apis import ApiKind, Apis, LocalApi
+from apis import START_SECONDS, ApiKind, Apis, LocalApi
 from integration.databases import create_database, make_template
 from tarsy.kube.client import KubeClient
 from tarsy.local.postgres import LocalPostgres
@@ -40,7 +40,8 @@ def tarsy_api(apis: Apis, api_kind: ApiKind) -> LocalApi:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[LocalPostgres]:
     """A Postgres with a migrated database that others are copied from."""
-    with LocalPostgres(fsync=False, settings={"deadlock_timeout": "100ms"}) as server:
+    settings = {"deadlock_timeout": "100ms"}
+    with LocalPostgres(fsync=False, settings=settings, start_timeout=START_SECONDS) as server:
         asyncio.run(make_template(server.dsn))
         yield server
 

@@ -19,7 +19,15 @@ from typing import Any
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
-SOURCES = ("operator", "controllers", "manifests", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = (
+    "operator",
+    "controllers",
+    "manifests",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "THIRD_PARTY_LICENSES.md",
+)
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 LOOK = """
 import importlib, json, pkgutil, sys

@@ -14,6 +14,9 @@ from typing import Any
 
 from tarsy.kube.client import ApiError, KubeClient
 
+GIVE_BACK_SECONDS = 2.0
+"""How long a holder that ends tries to give the Lease back; without that it lapses."""
+
 log = logging.getLogger(__name__)
 
 
@@ -141,7 +144,7 @@ class LeaderElection:
 
     async def _give_back(self) -> None:
         try:
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(GIVE_BACK_SECONDS):
                 lease = await self._client.find("Lease", self._namespace, self._name)
                 spec: dict[str, Any] = (lease or {}).get("spec") or {}
                 if lease and spec.get("holderIdentity") == self._identity:

@@ -8,12 +8,15 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+import rights
 from apis import ApiKind, LocalApi, new_api
+from e2e.waiting import until
 from tarsy.http.admission import CONFIGURATION, Admission
-from tarsy.kube.client import KubeClient
+from tarsy.kube.client import ApiError, KubeClient
 from tarsy.local.objects import install_crds, manifest, put
 from tarsy.resources.meta import API_VERSION
 
@@ -28,13 +31,7 @@ As = Callable[..., contextlib.AbstractAsyncContextManager[KubeClient]]
 
 def binding(role: str, who: str, namespace: str = SHOP) -> dict[str, Any]:
     """Lets a group have a ClusterRole in a namespace."""
-    return {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": f"{role}-{who}", "namespace": namespace},
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": who}],
-    }
+    return rights.binding(f"{role}-{who}", namespace, "ClusterRole", role, rights.group(who))
 
 
 def thing(kind: str, name: str, **spec: Any) -> dict[str, Any]:
@@ -54,11 +51,10 @@ async def _install(api: LocalApi) -> None:
         for name in (SHOP, SYSTEM, LIBRARY):
             await put(admin, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for name in ("base/people", "base/clusterrole", "library/users"):
-            for obj in manifest(f"{name}.yaml"):
-                await put(admin, obj)
+            await rights.put_rights(admin, manifest(f"{name}.yaml"))
         for role, group in (("tarsy-viewer", "viewers"), ("tarsy-investigator", "on-call"), ("tarsy-author", "authors"),
                             ("tarsy-tracer", "tracers")):  # fmt: skip
-            await put(admin, binding(role, group))
+            await rights.put_rights(admin, [binding(role, group)])
 
 
 @pytest.fixture(scope="package")
@@ -78,6 +74,7 @@ async def admin(server: LocalApi) -> AsyncIterator[KubeClient]:
         if server.version >= NEEDS_POLICIES:
             for obj in POLICIES:
                 await client.delete(obj["kind"], None, obj["metadata"]["name"])
+        await until("no admission is in force", lambda: _admits(client, stamped=False))
         for kind in ("Alert", "Investigation", "ChatMessage"):
             for obj in await client.list(kind, SHOP):
                 await client.delete(kind, SHOP, obj["metadata"]["name"])
@@ -103,6 +100,7 @@ async def webhook(server: LocalApi, admin: KubeClient, as_user: As) -> AsyncIter
         await put(admin, CONFIGURED)
         async with serving(operator) as admission:
             await lead_to(admin, admission.port)
+            await stamping(admin)
             yield admission
 
 
@@ -127,6 +125,23 @@ async def lead_to(admin: KubeClient, port: int) -> None:
     for hook in found["webhooks"]:
         hook["clientConfig"]["service"]["port"] = port
     await admin.replace(found)
+
+
+async def stamping(admin: KubeClient) -> None:
+    """Waits until the API server has seen the webhook, as it does through a watch of its own, and believes it."""
+
+    await until("the webhook stamps", lambda: _admits(admin, stamped=True))
+
+
+async def _admits(admin: KubeClient, *, stamped: bool) -> bool:
+    """Whether an Alert without an author gets in, and gets one or none."""
+    probe = thing("Alert", f"probe-{uuid4().hex[:8]}")
+    try:
+        made = await admin.create(probe)
+    except ApiError:
+        return False
+    await admin.delete("Alert", SHOP, probe["metadata"]["name"])
+    return ("author" in made["spec"]) is stamped
 
 
 async def put_policies(admin: KubeClient) -> None:

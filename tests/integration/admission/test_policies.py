@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from integration.admission.conftest import LIBRARY, OPERATOR, RBAC, SHOP, As, binding, put_policies, thing
+import rights
+from integration.admission.conftest import LIBRARY, OPERATOR, SHOP, As, put_policies, thing
 from integration.admission.test_webhook import taken
 from tarsy.http.admission import Admission
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.local.objects import put
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.newer_api]
 
@@ -104,13 +104,10 @@ def named(chain: str, where: str) -> dict[str, Any]:
 async def test_an_investigation_of_a_chain_that_is_not_its_creators_to_use_is_refused_at_once(
     webhook: Admission, admin: KubeClient, as_user: As, where: str
 ) -> None:
-    meta = {"name": "only-create", "namespace": SHOP}
     rule = {"apiGroups": ["tarsy.dev"], "resources": ["investigations"], "verbs": ["create"]}
     one = {"apiGroups": ["tarsy.dev"], "resources": ["chains"], "resourceNames": ["mine"], "verbs": ["use"]}
-    await put(admin, {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": meta, "rules": [rule, one]})
-    allowed = binding("only-create", "creators")
-    allowed["roleRef"]["kind"] = "Role"
-    await put(admin, allowed)
+    allowed = rights.binding("only-create", SHOP, "Role", "only-create", rights.group("creators"))
+    await rights.put_rights(admin, (rights.role("only-create", SHOP, rule, one), allowed))
     library = await admin.get("RoleBinding", LIBRARY, "tarsy-library-user")
     subjects = library.pop("subjects")
     await admin.replace(library | {"subjects": []})
@@ -125,7 +122,7 @@ async def test_an_investigation_of_a_chain_that_is_not_its_creators_to_use_is_re
             await taken(lambda: carol.create(thing("Investigation", "mine", **named("mine", where))))
     finally:
         found = await admin.get("RoleBinding", LIBRARY, "tarsy-library-user")
-        await admin.replace(found | {"subjects": subjects})
+        await rights.in_force(admin, await admin.replace(found | {"subjects": subjects}))
 
 
 async def test_an_investigator_runs_chains_of_the_namespace_and_of_the_library(

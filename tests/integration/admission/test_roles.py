@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import goldens
+import rights
 from apis import LocalApi
 from integration.admission.conftest import LIBRARY, SHOP, binding
 from tarsy.kube.access import Attributes, Subject, may
 from tarsy.kube.client import KubeClient
-from tarsy.local.objects import put
 from tarsy.resources.v1alpha1 import KINDS
 
 pytestmark = pytest.mark.kubernetes
@@ -99,7 +99,7 @@ async def roles(server: LocalApi, admin: KubeClient) -> dict[str, str]:
     if server.version < (1, 30):
         return dict(GROUPS)
     for role in CLUSTERS:
-        await put(admin, binding(role, f"of-{role}"))
+        await rights.put_rights(admin, [binding(role, f"of-{role}")])
     return GROUPS | {role: f"of-{role}" for role in CLUSTERS}
 
 

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from apis import LocalApi
-from integration.admission.conftest import CONFIGURED, OPERATOR, SHOP, As, lead_to, serving, thing
+from integration.admission.conftest import CONFIGURED, OPERATOR, SHOP, As, lead_to, serving, stamping, thing
 from tarsy.http.admission import CONFIGURATION, Admission
 from tarsy.http.tls import VALID
 from tarsy.kube.client import ApiError, KubeClient
@@ -145,6 +145,7 @@ async def test_an_installation_that_comes_later_is_served_and_one_that_goes_is_n
         await put(admin, CONFIGURED)
         await eventually(lambda: answers(admission.port))
         await lead_to(admin, admission.port)
+        await stamping(admin)
         async with as_user("alice", "on-call") as alice:
             made = await taken(lambda: alice.create(thing("Alert", "crash")))
             assert made["spec"]["author"]["username"] == "alice"
@@ -172,6 +173,7 @@ async def test_a_certificate_that_is_over_soon_is_replaced_at_the_same_port(
     async with serving(admin, look_seconds=0.2) as admission, as_user("alice", "on-call") as alice:
         port = admission.port
         await lead_to(admin, port)
+        await stamping(admin)
         await taken(lambda: alice.create(thing("Alert", "before")))
 
         async def renewed() -> bool:
@@ -199,6 +201,7 @@ async def test_when_nobody_can_say_who_may_name_another_nothing_is_created(
     await put(admin, CONFIGURED)
     async with await CannotAsk.load(server.kubeconfig) as operator, serving(operator) as admission:
         await lead_to(admin, admission.port)
+        await stamping(admin)
         async with as_user("alice", "on-call") as alice:
             await taken(lambda: alice.create(thing("Alert", "own")))
             with pytest.raises(ApiError, match=r"author\.tarsy\.dev"):

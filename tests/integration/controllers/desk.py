@@ -22,7 +22,8 @@ from tarsy.kube.lease import LeaderElection
 from tarsy.kube.values import Values
 from tarsy.masking import default_masker
 from tarsy.mcp.link import Policy
-from tarsy.observe.counters import Counters
+from tarsy.observe.metrics import Metrics
+from tarsy.plan.workload import Address, service_address
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import InvestigationRecord, RunOutcome, State
 from tarsy.resources.meta import API_VERSION
@@ -33,11 +34,12 @@ from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.retention import Retention
 from tarsy.store.runs import Runs
+from tarsy.store.workloads import Workloads
 
 T = TypeVar("T")
 
 
-async def eventually(look: Callable[[], Awaitable[T]], seconds: float = 20.0) -> T:
+async def eventually(look: Callable[[], Awaitable[T]], seconds: float = 60.0) -> T:
     """What `look` finds as soon as it is something; AssertionErrors of `look` count as nothing yet."""
     until = time.monotonic() + seconds
     while True:
@@ -106,22 +108,24 @@ class Desk:
         runbooks: Fetcher | None = None,
         retention_seconds: float | None = None,
         look_every: float | None = None,
-        counters: Counters | None = None,
+        metrics: Metrics | None = None,
         require_author: bool = False,
+        address: Address = service_address,
     ) -> AsyncIterator[Counter[str]]:
         """Runs an active controller; gives the count of its writes.
 
-        Tool servers are looked at every `look_every` seconds; not at all when it is not given.
+        Tool servers are looked at every `look_every` seconds; not at all when it is not given. Those that run in the
+        cluster are where `address` says.
         """
         async with await CountingClient.load(kubeconfig or self.kubeconfig) as client:
             client.writes = Counter()
             secrets, checks = Secrets(client), None
             if look_every is not None:
                 policy = Policy(Values(client, secrets), ssl.create_default_context())
-                checks = ServerChecks(policy, default_masker().mask, interval=look_every)
+                checks = ServerChecks(policy, default_masker().mask, interval=look_every, address=address)
             controller = ActiveController(
                 client,
-                self.runs,
+                Runs(self.pool, self._notify, metrics),
                 self.reads,
                 Questions(self.pool, self._notify),
                 secrets,
@@ -135,9 +139,11 @@ class Desk:
                 runbook_hosts=runbook_hosts,
                 runbooks=runbooks,
                 checks=checks,
-                counters=counters,
+                metrics=metrics,
                 require_author=require_author,
                 intake=self.intake,
+                operator_namespace="tarsy-system",
+                running=Workloads(self.pool).running,
                 purge=None if retention_seconds is None else partial(Retention(self.pool).purge, retention_seconds),
             )
             task = asyncio.create_task(controller.run())
@@ -251,8 +257,22 @@ class Desk:
         found = await self.kube.list("Event", self.namespace)
         return sorted((item["involvedObject"]["kind"], item["reason"]) for item in found)
 
+    async def told(self, *wanted: tuple[str, str]) -> list[tuple[str, str]]:
+        """Object and reason of every Event, once all these are there: they are written after what they tell of."""
+
+        async def look() -> list[tuple[str, str]]:
+            found = await self.events()
+            assert Counter(wanted) <= Counter(found), found
+            return found
+
+        return await eventually(look)
+
     async def still(self, kind: str, name: str, seconds: float = 1.5) -> None:
-        """Asserts that the object is not written any more."""
-        before = (await self.get(kind, name))["metadata"]["resourceVersion"]
-        await asyncio.sleep(seconds)
-        assert (await self.get(kind, name))["metadata"]["resourceVersion"] == before
+        """Waits until the object is not written any more, for so long."""
+
+        async def look() -> bool:
+            before = (await self.get(kind, name))["metadata"]["resourceVersion"]
+            await asyncio.sleep(seconds)
+            return bool((await self.get(kind, name))["metadata"]["resourceVersion"] == before)
+
+        await eventually(look)

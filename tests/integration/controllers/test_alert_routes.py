@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import rights
 from integration.controllers.desk import Desk, eventually
 from tarsy.kube.client import ApiError
 from tarsy.store.intake import Decision, Draft, Occurrence, Received
@@ -99,14 +100,10 @@ async def test_service_account_that_may_not_create_alerts_is_named_with_the_reme
     async with desk.controller():
         message = await ready(desk, "False", "Forbidden")
         assert f"ServiceAccount {desk.namespace}/sender may not create alerts in namespace {desk.namespace}" in message
-        rbac = "rbac.authorization.k8s.io"
-        meta = {"name": "sender", "namespace": desk.namespace}
-        rules = [{"apiGroups": ["tarsy.dev"], "resources": ["alerts"], "verbs": ["create"]}]
-        await desk.kube.create({"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": meta, "rules": rules})
-        subject = {"kind": "ServiceAccount", **meta}
-        ref = {"apiGroup": rbac, "kind": "Role", "name": "sender"}
-        binding = {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": meta, "roleRef": ref}
-        await desk.kube.create({**binding, "subjects": [subject]})
+        rule = {"apiGroups": ["tarsy.dev"], "resources": ["alerts"], "verbs": ["create"]}
+        space = desk.namespace
+        bound = rights.binding("sender", space, "Role", "sender", rights.account("sender", space))
+        await rights.put_rights(desk.kube, (rights.role("sender", space, rule), bound))
         await ready(desk, "True", "Usable")
 
 

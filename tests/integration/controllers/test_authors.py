@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import rights
 from integration.controllers.desk import Desk, eventually
 from tarsy.local.objects import put
 
@@ -22,21 +23,12 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def grant(desk: Desk, *resources: str, names: Sequence[str] = (), namespace: str = "") -> None:
     """Lets the group on-call `use` these in a namespace, that of the desk unless another is named."""
-    meta = {"name": f"use-{'-'.join(resources)}", "namespace": namespace or desk.namespace}
+    name, space = f"use-{'-'.join(resources)}", namespace or desk.namespace
     rule: dict[str, Any] = {"apiGroups": ["tarsy.dev"], "resources": list(resources), "verbs": ["use"]}
     if names:
         rule["resourceNames"] = list(names)
-    rbac = "rbac.authorization.k8s.io"
-    role = {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": meta, "rules": [rule]}
-    binding = {
-        "apiVersion": f"{rbac}/v1",
-        "kind": "RoleBinding",
-        "metadata": meta,
-        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": meta["name"]},
-        "subjects": [{"apiGroup": rbac, "kind": "Group", "name": "on-call"}],
-    }
-    await put(desk.kube, role)
-    await put(desk.kube, binding)
+    bound = rights.binding(name, space, "Role", name, rights.group("on-call"))
+    await rights.put_rights(desk.kube, (rights.role(name, space, rule), bound))
 
 
 async def refused(desk: Desk, kind: str, name: str) -> str:
@@ -78,15 +70,7 @@ async def test_author_who_may_not_use_the_chain_waits_until_they_may(desk: Desk)
 
 async def test_binding_to_a_role_that_is_not_there_is_no_yes_and_keeps_nobody_from_being_told(desk: Desk) -> None:
     await desk.configure()
-    rbac = "rbac.authorization.k8s.io"
-    dangling = {
-        "apiVersion": f"{rbac}/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "dangling", "namespace": desk.namespace},
-        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "gone"},
-        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "alice"}],
-    }
-    await put(desk.kube, dangling)
+    await put(desk.kube, rights.binding("dangling", desk.namespace, "Role", "gone", rights.user("alice")))
     async with desk.controller():
         await desk.put("Investigation", "crash", {"alert": ALERT, "author": ALICE})
         assert "alice may not use Chain" in await refused(desk, "Investigation", "crash")

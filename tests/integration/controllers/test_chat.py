@@ -28,7 +28,7 @@ async def test_question_is_queued_owned_by_its_investigation_and_answered_in_its
         await desk.reason("ChatMessage", "why", "Succeeded", "True", "Succeeded")
         status = (await desk.get("ChatMessage", "why"))["status"]
         assert (status["answer"], status["phase"]) == ("No image.", "Succeeded")
-        assert ("ChatMessage", "Answered") in await desk.events()
+        await desk.told(("ChatMessage", "Answered"))
         assert (await desk.get("Investigation", "crash"))["status"] == about["status"]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+import rights
 from apis import LocalApi
 from integration.controllers.desk import Desk, eventually
 from integration.controllers.test_alert_routes import came
@@ -23,8 +24,7 @@ async def operator(kube: KubeClient, tarsy_api: LocalApi, tmp_path: Path) -> Pat
     """A kubeconfig of the operator's ServiceAccount, bound as the manifests say."""
     base = files("tarsy").joinpath("manifests", "base")
     for name in ("namespace.yaml", "serviceaccount.yaml", "clusterrole.yaml", "role.yaml", "secret-reader.yaml"):
-        for obj in documents(base.joinpath(name).read_text("utf-8")):
-            await put(kube, obj)
+        await rights.put_rights(kube, documents(base.joinpath(name).read_text("utf-8")))
     document: dict[str, Any] = yaml.safe_load(tarsy_api.kubeconfig.read_text())
     document["users"][0]["user"] = {"token": await kube.create_token("tarsy-system", "tarsy-operator")}
     path = tmp_path / "operator.kubeconfig"
@@ -55,7 +55,7 @@ async def test_rights_of_the_manifests_are_enough_for_the_way_of_an_alert(desk: 
             return await desk.kube.list("Alert", desk.namespace) == []
 
         await eventually(gone)
-        assert ("Investigation", "Succeeded") in await desk.events()
+        await desk.told(("Investigation", "Succeeded"))
 
 
 async def test_secret_of_a_namespace_that_has_not_let_the_operator_in_is_forbidden_with_the_remedy(

@@ -5,7 +5,8 @@ from uuid import UUID
 import pytest
 
 from integration.controllers.desk import Desk
-from tarsy.observe.counters import SWEPT_RUNS, Counters
+from tarsy.observe.metric_table import SWEPT, TERMINAL
+from tarsy.observe.metrics import Metrics
 from tarsy.record.run import LeaseLost, RunOutcome, State
 
 pytestmark = pytest.mark.kubernetes
@@ -13,8 +14,8 @@ pytestmark = pytest.mark.kubernetes
 
 async def test_a_run_without_a_worker_and_without_time_ends_and_is_counted(desk: Desk) -> None:
     await desk.configure()
-    counters = Counters()
-    async with desk.controller(counters=counters):
+    metrics = Metrics()
+    async with desk.controller(metrics=metrics):
         made = await desk.put("Investigation", "mine", {"alert": {"alertType": "PodCrash", "data": "x"}})
         await desk.reason("Investigation", "mine", "Accepted", "True", "Planned")
         claimed = await desk.claim()
@@ -23,7 +24,8 @@ async def test_a_run_without_a_worker_and_without_time_ends_and_is_counted(desk:
 
         await desk.reason("Investigation", "mine", "Finished", "True", "DeadlineExceeded")
 
-    assert f"\n{SWEPT_RUNS} 1\n" in counters.text()
+    assert metrics.value(SWEPT) == 1
+    assert metrics.value(TERMINAL, kind="investigation", state="timed_out") == 1
     record = await desk.reads.record(UUID(made["metadata"]["uid"]))
     assert record is not None and record.state is State.TIMED_OUT
     with pytest.raises(LeaseLost):

@@ -95,7 +95,11 @@ async def test_a_changed_list_of_tools_is_told(desk: Desk) -> None:
 
         (message,) = await eventually(changed)
         assert "new: new_one" in message
-        assert (await status(desk))["toolsHash"] != before
+
+        async def shown() -> bool:
+            return bool((await status(desk))["toolsHash"] != before)
+
+        await eventually(shown)
 
 
 async def test_a_token_that_is_refused_is_said_without_the_token_and_a_rotated_one_counts_without_a_restart(

@@ -13,6 +13,7 @@ import aiohttp
 import asyncpg
 import yaml
 
+import rights
 from apis import LocalApi
 from tarsy.http.access import Access
 from tarsy.http.failures import as_caller_said
@@ -22,7 +23,7 @@ from tarsy.http.route import Ask, Permission, Query, Route, View
 from tarsy.http.server import HttpServer, HttpSettings
 from tarsy.http.services import Services
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.local.objects import manifest, put, put_all
+from tarsy.local.objects import manifest, put
 from tarsy.local.record_api import install_record_api
 from tarsy.store.reads import Reads
 
@@ -108,14 +109,8 @@ class Doors:
 
     async def bind(self, namespace: str, role: str, subject: dict[str, str]) -> None:
         """Gives a ClusterRole to somebody in a namespace."""
-        binding = {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": f"{role}-{subject['name']}", "namespace": namespace},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-            "subjects": [subject],
-        }
-        await put(self.admin, binding)
+        bound = rights.binding(f"{role}-{subject['name']}", namespace, "ClusterRole", role, subject)
+        await rights.put_rights(self.admin, [bound])
 
 
 def aggregated(namespace: str) -> str:
@@ -158,8 +153,7 @@ async def install(api: LocalApi, port: int) -> None:
     """The rights of the shipped manifests, and the APIService."""
     async with await KubeClient.load(api.kubeconfig) as admin:
         await put(admin, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
-        for name in SHIPPED:
-            await put_all(admin, manifest(f"base/{name}.yaml"))
+        await rights.put_rights(admin, [obj for name in SHIPPED for obj in manifest(f"base/{name}.yaml")])
         await install_record_api(admin, port)
 
 

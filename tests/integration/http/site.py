@@ -8,13 +8,13 @@ from uuid import UUID, uuid4
 
 import aiohttp
 
+import rights
 from integration.store.build import new_run
 from tarsy.http.services import Services
 from tarsy.resources.meta import API_VERSION
 from tarsy.store.runs import NewRun, Runs
 
 Rules = Sequence[Mapping[str, Sequence[str]]]
-_RBAC = "rbac.authorization.k8s.io/v1"
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,11 @@ class Site:
         """A ServiceAccount of the namespace with rules for it and for the cluster."""
         kube = self.services.kube
         await kube.create(_object("v1", "ServiceAccount", name, namespace))
-        subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
-        for kind, rules, space in (("Role", here, namespace), ("ClusterRole", everywhere, None)):
+        for kind, rules, space in (("Role", here, namespace), ("ClusterRole", everywhere, "")):
             if rules:
-                role = f"{name}-{uuid4().hex[:8]}"
-                await kube.create(_object(_RBAC, kind, role, space) | {"rules": list(rules)})
-                ref = {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}}
-                await kube.create(_object(_RBAC, f"{kind}Binding", role, space) | ref | {"subjects": [subject]})
+                called = f"{name}-{uuid4().hex[:8]}"
+                bound = rights.binding(called, space, kind, called, rights.account(name, namespace))
+                await rights.put_rights(kube, (rights.role(called, space, *rules), bound))
         token = await kube.create_token(namespace, name)
         headers = {"Authorization": f"Bearer {token}"}
         session = await self._stack.enter_async_context(aiohttp.ClientSession(headers=headers))

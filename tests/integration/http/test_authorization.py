@@ -12,7 +12,6 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, cast
 
 import aiohttp
@@ -20,6 +19,7 @@ import asyncpg
 import pytest
 from aiohttp import web
 
+import rights
 from apis import LocalApi
 from e2e.waiting import until
 from integration.http.doors import OPERATOR, SYSTEM, client_tls, install, uninstall
@@ -32,12 +32,11 @@ from tarsy.http.route import AGGREGATED_PREFIX, DIRECT_PREFIX, Route
 from tarsy.http.server import HttpServer, HttpSettings
 from tarsy.http.standing import read_topic
 from tarsy.http.table import all_routes
-from tarsy.kube.access import Attributes, Subject, may
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.local.apiserver.process import free_port
 from tarsy.local.objects import put
-from tarsy.observe.counters import Counters
+from tarsy.observe.metrics import Metrics
 from tarsy.store.runs import NewRun, Runs
 
 pytestmark = pytest.mark.kubernetes
@@ -88,6 +87,11 @@ MAY = {
     "listWarnings": CONFIGURATION,
     "listWarnings everywhere": ALONE,
     "getOpenapi": EVERYBODY,
+    "signIn": KNOWN,
+    "getSession": KNOWN,
+    "signOut": EVERYBODY,
+    "signInByCode": EVERYBODY,  # there is no code here
+    "listNamespaces": KNOWN,  # each is asked about: tests of the page's session
 }
 """Who may ask each route: in the namespace, or cluster-wide where it is called `everywhere`."""
 CHANNELS = {
@@ -96,9 +100,14 @@ CHANNELS = {
     "investigation:NAMESPACE/NAME": READ,
 }
 """Who may subscribe to what."""
-BESIDE = {"/health", "/ready", "/intake/v1/alertmanager", "/intake/v1/json", "/intake/v1/text"}
+INTAKE = {"/intake/v1/alertmanager", "/intake/v1/json", "/intake/v1/text"}
+BESIDE = {"/health", "/ready", "/", "/page/assets/{name}"} | INTAKE
 """What the direct door serves beside the table: no identity, or one of its own (tests of the intake)."""
-BODIES = {"submitAlert": {"alertType": "none", "data": "x"}, "askQuestion": {"question": "Why?"}}
+BODIES = {
+    "submitAlert": {"alertType": "none", "data": "x"},
+    "askQuestion": {"question": "Why?"},
+    "signInByCode": {"code": "0123456789abcdef"},
+}
 GONE = "not-on-record"
 
 
@@ -169,7 +178,7 @@ async def scene(
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(await KubeClient.load(tarsy_api.kubeconfig_for(OPERATOR, groups)))
         nothing = cast(Any, None)
-        world = World(records, client, Secrets(client), nothing, nothing, Counters(), nothing)
+        world = World(records, client, Secrets(client), nothing, nothing, Metrics(), nothing, nothing)
         service = ServiceSettings(database_url=database_url)
         server = await stack.enter_async_context(
             http_server(settings, "tarsy-library", service, world, asyncio.Event())
@@ -219,35 +228,14 @@ async def _people(kube: KubeClient, namespace: str) -> AsyncIterator[Person]:
     places = {**{name: (role, namespace) for name, role in ROLES.items()}, STRANGER: (ROLES["viewer"], other)}
     for name, (role, space) in {**places, ADMINISTRATOR: ("cluster-admin", "")}.items():
         account = name.replace(" ", "-")
-        await put(kube, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(account, namespace)})
-        binding = {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding" if space else "ClusterRoleBinding",
-            "metadata": _meta(f"{account}-{uuid.uuid4().hex[:6]}", space),
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
-        }
-        await put(kube, binding)
+        meta = {"name": account, "namespace": namespace}
+        await put(kube, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
+        called = f"{account}-{uuid.uuid4().hex[:6]}"
+        bound = rights.binding(called, space, "ClusterRole", role, rights.account(account, namespace))
+        await rights.put_rights(kube, [bound])
         user = f"system:serviceaccount:{namespace}:{account}"
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-        bound = partial(_is_bound, kube, Subject(user, "", groups), role, space)
-        await until(f"{name} has their role", bound)
         yield Person(name, await kube.create_token(namespace, account), user, groups)
-
-
-def _meta(name: str, namespace: str) -> dict[str, str]:
-    return {"name": name} | ({"namespace": namespace} if namespace else {})
-
-
-async def _is_bound(kube: KubeClient, subject: Subject, role: str, namespace: str) -> bool:
-    of_role = {
-        "tarsy-tracer": Attributes("get", "record.tarsy.dev", "investigations", "trace", namespace),
-        "tarsy-author": Attributes("create", "tarsy.dev", "chains", "", namespace),
-        "tarsy-investigator": Attributes("create", "tarsy.dev", "alerts", "", namespace),
-        "tarsy-viewer": Attributes("get", "record.tarsy.dev", "investigations", "timeline", namespace),
-        "cluster-admin": Attributes("delete", "", "nodes"),
-    }
-    return await may(kube, subject, of_role[role])
 
 
 def test_every_route_is_decided_about() -> None:
@@ -263,8 +251,9 @@ def test_every_channel_is_decided_about() -> None:
 
 def test_a_route_has_a_permission_or_says_that_it_is_public_or_asks_by_itself() -> None:
     alone = {route.operation for route in all_routes() if route.permission is None}
-    assert alone == {"getOpenapi", "followByWebSocket"}
-    assert {route.operation for route in all_routes() if route.public} == {"getOpenapi"}
+    public = {"getOpenapi", "signOut", "signInByCode"}
+    assert alone == public | {"followByWebSocket", "listNamespaces", "signIn", "getSession"}
+    assert {route.operation for route in all_routes() if route.public} == public
 
 
 def test_only_what_reads_one_investigations_record_is_served_through_the_kubernetes_api() -> None:

@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 from aiohttp.test_utils import TestServer
 
+import rights
 from integration.http.site import Site
 from tarsy.http.access import Access
 from tarsy.http.application import build_application
@@ -24,7 +25,8 @@ from tarsy.http.namespaces import Namespaces
 from tarsy.http.services import Services
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import LABEL, Secrets
-from tarsy.observe.counters import INTAKE_UNROUTED, Counters
+from tarsy.observe.metric_table import UNROUTED
+from tarsy.observe.metrics import Metrics
 from tarsy.resources.meta import API_VERSION
 from tarsy.store.intake import Intake
 from tarsy.store.reads import Reads
@@ -45,7 +47,7 @@ class Door:
     namespace: str
     session: aiohttp.ClientSession
     site: Site
-    counters: Counters
+    metrics: Metrics
 
     async def send(self, content: Any, source: str = "alertmanager", **more: Any) -> tuple[int, dict[str, Any]]:
         """Status and JSON of the answer."""
@@ -74,14 +76,9 @@ class Door:
 
     async def allow(self, account: str) -> None:
         """Lets a ServiceAccount of the namespace create Alerts there."""
-        meta = {"name": f"senders-{account}", "namespace": self.namespace}
-        rbac = "rbac.authorization.k8s.io"
-        version = f"{rbac}/v1"
-        await self.kube.create({"apiVersion": version, "kind": "Role", "metadata": meta, "rules": CREATE})
-        subject = {"kind": "ServiceAccount", "name": account, "namespace": self.namespace}
-        ref = {"apiGroup": rbac, "kind": "Role", "name": meta["name"]}
-        binding = {"apiVersion": version, "kind": "RoleBinding", "metadata": meta}
-        await self.kube.create(binding | {"roleRef": ref, "subjects": [subject]})
+        name = f"senders-{account}"
+        bound = rights.binding(name, self.namespace, "Role", name, rights.account(account, self.namespace))
+        await rights.put_rights(self.kube, (rights.role(name, self.namespace, *CREATE), bound))
 
     async def alerts(self) -> list[dict[str, Any]]:
         return await self.kube.list("Alert", self.namespace)
@@ -95,16 +92,16 @@ class Door:
 async def door(kube: KubeClient, records: asyncpg.Pool, namespace: str) -> AsyncIterator[Door]:
     async with contextlib.AsyncExitStack() as stack:
         callers = await stack.enter_async_context(kube.without_identity())
-        access, counters = Access(kube, seconds=0.0), Counters()
+        access, metrics = Access(kube, seconds=0.0), Metrics()
         services = Services(records, Reads(records), kube, callers, access, Namespaces(kube))
         direct = DirectDoor(kube)
-        app = build_application((), direct, services, counters)
-        add_intake(app, direct, services=services, counters=counters, read_secret=Secrets(kube), queue_limit=5)
+        app = build_application((), direct, services, metrics)
+        add_intake(app, direct, services=services, metrics=metrics, read_secret=Secrets(kube), queue_limit=5)
         server = TestServer(app, handler_cancellation=True)
         await stack.enter_async_context(server)
         site = Site(str(server.make_url("")).rstrip("/"), services, stack)
         sender = await site.visitor(namespace, "prometheus", here=CREATE)
-        yield Door(site.base, kube, records, namespace, sender.session, site, counters)
+        yield Door(site.base, kube, records, namespace, sender.session, site, metrics)
 
 
 def group(*alerts: dict[str, Any], status: str = "firing", key: str = '{}:{alertname="Disk"}') -> dict[str, Any]:
@@ -214,7 +211,7 @@ async def test_alert_that_no_route_takes_is_rejected_with_2xx_and_counted(door: 
     status, said = await door.send(group())
     assert (status, said["fate"], said["reason"]) == (200, "rejected", "NoRoute")
     assert "route --dry-run" in said["message"]
-    assert f"{INTAKE_UNROUTED} 1" in door.counters.text()
+    assert door.metrics.value(UNROUTED) == 1
 
 
 async def test_alert_about_tarsy_itself_is_not_investigated(door: Door) -> None:

@@ -123,7 +123,7 @@ def kubectl(api: EmbeddedApi) -> Kubectl:
             input=None if stdin is None else json.dumps(stdin),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
         )
 
     return run
@@ -132,7 +132,7 @@ def kubectl(api: EmbeddedApi) -> Kubectl:
 def create(api: EmbeddedApi, path: str, body: object) -> None:
     """Creates an object, without the half second of a kubectl."""
     request = Request(f"{api.url}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
-    urlopen(request, context=client_tls(api.kubeconfig), timeout=30).close()
+    urlopen(request, context=client_tls(api.kubeconfig), timeout=120).close()
 
 
 @pytest.fixture(scope="session")

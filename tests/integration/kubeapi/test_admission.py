@@ -187,7 +187,7 @@ async def test_aggregated_api_is_served_with_the_callers_name(
             applied = await asyncio.to_thread(kubectl, "apply", "-f", "-", stdin=obj)
             assert applied.returncode == 0, applied.stderr
         name = f"apiservice/v1.{group}"
-        ready = await asyncio.to_thread(kubectl, "wait", "--for=condition=Available", name, "--timeout=5s")
+        ready = await asyncio.to_thread(kubectl, "wait", "--for=condition=Available", name, "--timeout=60s")
         assert ready.returncode == 0, ready.stderr
         listed = await asyncio.to_thread(kubectl, "get", f"things.{group}", "-n", namespace)
         assert "No resources found" in listed.stderr, listed.stderr

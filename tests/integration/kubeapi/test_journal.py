@@ -30,12 +30,12 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     yield begin
     for process in started:
         process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
 
 
 def kill(process: subprocess.Popen[str]) -> None:
     process.kill()
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
 
 
 def test_killed_api_has_everything_it_answered_when_it_is_back(serve: Serve, kubectl: Kubectl, tmp_path: Path) -> None:

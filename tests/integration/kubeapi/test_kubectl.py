@@ -18,7 +18,7 @@ SCRIPT: list[tuple[str, int, str]] = [
     ("version", 0, r"Server Version: v1\.36\.0\+tarsy-embedded"),
     ("api-resources --api-group=demo.example.com", 0, r"widgets +wg +demo\.example\.com/v1 +true +Widget"),
     ("get crd widgets.demo.example.com", 0, r"CREATED AT"),
-    ("wait --for=condition=Established crd/widgets.demo.example.com --timeout=3s", 0, "condition met"),
+    ("wait --for=condition=Established crd/widgets.demo.example.com --timeout=60s", 0, "condition met"),
     ("apply -f FILE", 0, "w1 created"),
     ("get wg", 0, r"NAME +SIZE +READY\nw1 +3"),
     ("apply -f FILE", 0, "w1 unchanged"),
@@ -40,8 +40,8 @@ SCRIPT: list[tuple[str, int, str]] = [
     ("patch wg w1 --type=merge -p {\"status\":{\"phase\":\"Down\"}}", 0, "no change"),
     ("patch wg w1 --type=merge -p {\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{\"size\":4}}", 1, "Conflict"),
     ("get wg", 0, r"w1 +5 +True"),
-    ("wait --for=condition=Ready wg/w1 --timeout=3s", 0, "condition met"),
-    ("wait --for=jsonpath={.status.phase}=Up wg/w1 --timeout=3s", 0, "condition met"),
+    ("wait --for=condition=Ready wg/w1 --timeout=60s", 0, "condition met"),
+    ("wait --for=jsonpath={.status.phase}=Up wg/w1 --timeout=60s", 0, "condition met"),
     ("label wg w1 x=y", 0, "labeled"),
     ("annotate wg w1 note=a", 0, "annotated"),
     ("get wg -l x=y -o name", 0, "w1"),
@@ -109,7 +109,7 @@ def test_namespace_goes_with_all_that_is_in_it(kubectl: Kubectl, namespace: str)
     assert kubectl("create", "configmap", "c", "-n", namespace).returncode == 0
     assert "kube-root-ca.crt" in kubectl("get", "configmaps", "-n", namespace, "-o", "name").stdout
     assert "default" in kubectl("get", "serviceaccounts", "-n", namespace, "-o", "name").stdout
-    assert kubectl("delete", "namespace", namespace, "--timeout=5s").returncode == 0
+    assert kubectl("delete", "namespace", namespace, "--timeout=60s").returncode == 0
     assert "not found" in kubectl("get", "namespace", namespace).stderr
     assert "not found" in kubectl("create", "configmap", "c", "-n", namespace).stderr
 
@@ -144,7 +144,7 @@ def test_crd_goes_with_its_objects(kubectl: Kubectl, namespace: str) -> None:
     assert kubectl("create", "-f", "-", stdin=crd).returncode == 0
     gizmo = {"apiVersion": "once.example.com/v1", "kind": "Gizmo", "metadata": {"name": "g", "namespace": namespace}}
     assert kubectl("create", "-f", "-", stdin=gizmo).returncode == 0
-    assert kubectl("delete", "crd", "gizmos.once.example.com", "--timeout=5s").returncode == 0
+    assert kubectl("delete", "crd", "gizmos.once.example.com", "--timeout=60s").returncode == 0
     assert kubectl("get", "gizmos.once.example.com").returncode == 1
 
 

@@ -68,7 +68,7 @@ async def test_few_answers_are_handed_on_as_they_come(server: StandIn, plan: Pla
 
 
 async def test_the_text_of_many_answers_is_gathered(server: StandIn, plan: Plans) -> None:
-    client = OpenAINativeProvider(plan(base_url=server.base_url), KEY, gather_seconds=0.5)
+    client = OpenAINativeProvider(plan(base_url=server.base_url), KEY, gather_seconds=3)
     begun = asyncio.Barrier(9)
     second, third = asyncio.Event(), asyncio.Event()
     end = (delta("stop"), event("[DONE]"))

@@ -26,7 +26,7 @@ def kubectl(kube_api: LocalApi) -> Kubectl:
             input=None if stdin is None else json.dumps(stdin),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
         )
 
     return run

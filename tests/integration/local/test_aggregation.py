@@ -50,7 +50,7 @@ def test_aggregated_api_is_served_with_the_identity_of_the_caller(
             applied = kubectl("apply", "-f", "-", stdin=thing)
             assert applied.returncode == 0, applied.stderr
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 120
             while kubectl("get", "--raw", "/apis/aggregated.tarsy.dev/v1").returncode != 0:
                 assert time.monotonic() < deadline, "the aggregated API was not served in time"
                 time.sleep(0.1)

@@ -71,9 +71,9 @@ def probes(kube_api: LocalApi) -> None:
     """The kind Probe, served. Old servers do not know x-kubernetes-validations, so kubectl must not check for it."""
     base = [str(find_kubectl()), "--kubeconfig", str(kube_api.kubeconfig)]
     apply = [*base, "apply", f"--validate={str(kube_api.supports_cel).lower()}", "-f", "-"]
-    subprocess.run(apply, input=json.dumps(CRD), text=True, check=True, timeout=60)
-    wait = [*base, "wait", "--for=condition=Established", "crd/probes.test.tarsy.dev", "--timeout=20s"]
-    subprocess.run(wait, check=True, timeout=60)
+    subprocess.run(apply, input=json.dumps(CRD), text=True, check=True, timeout=120)
+    wait = [*base, "wait", "--for=condition=Established", "crd/probes.test.tarsy.dev", "--timeout=60s"]
+    subprocess.run(wait, check=True, timeout=120)
 
 
 def probe(name: str, low: int = 1, high: int = 2) -> dict[str, object]:
@@ -169,7 +169,7 @@ def test_certificate_of_an_api_user_does_not_open_etcd(kube_api: LocalApi) -> No
         tls = ssl.create_default_context(cafile=str(pki / "etcd-ca.crt"))
         tls.load_cert_chain(pki / f"{login}.crt", pki / f"{login}.key")
         port = int(url.rsplit(":", 1)[1])
-        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=tls)
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=tls)
         try:
             connection.request("GET", "/version")
             return connection.getresponse().status
@@ -224,7 +224,7 @@ def test_killed_parent_leaves_no_process_behind(tmp_path: Path) -> None:
         assert all(is_alive(pid) for pid in pids)
     finally:
         parent.send_signal(signal.SIGKILL)
-        parent.communicate(timeout=10)
+        parent.communicate(timeout=60)
     eventually(lambda: not any(is_alive(pid) for pid in pids))
 
 
@@ -268,7 +268,7 @@ def test_failing_program_is_reported_with_its_log_and_leaves_nothing(tmp_path: P
     assert child_pids() == before
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not so after {seconds} s"

@@ -55,7 +55,7 @@ def postgres() -> Iterator[Callable[..., LocalPostgres]]:
 
 def sql(dsn: str, statement: str) -> object:
     async def run() -> object:
-        connection = await asyncpg.connect(dsn, timeout=10)
+        connection = await asyncpg.connect(dsn, timeout=60)
         try:
             return await connection.fetchval(statement)
         finally:
@@ -64,7 +64,7 @@ def sql(dsn: str, statement: str) -> object:
     return asyncio.run(run())
 
 
-def gone(pid: int, seconds: float = 10) -> bool:
+def gone(pid: int, seconds: float = 60) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:

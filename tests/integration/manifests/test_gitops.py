@@ -5,6 +5,7 @@ import contextlib
 import random
 import re
 import time
+import urllib.request
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from apis import ApiKind, new_api
 from integration.manifests.cluster import Cluster, in_order
 from integration.manifests.conftest import account, documents
+from tarsy.local.apiserver.process import free_port
 from tarsy.local.model import ScriptedModel, demo_script
 from tarsy.local.operator_process import OperatorProcess
 from tarsy.local.postgres import LocalPostgres
@@ -46,16 +48,22 @@ async def wait_until(what: str, look: Callable[[], Any]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def deployed(cluster: Cluster, deployment: dict[str, Any], database: str, log: Path) -> AsyncIterator[None]:
-    """The operator with the arguments of its Deployment and the rights of its account, started again when it ends."""
-    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+async def deployed(cluster: Cluster, deployment: dict[str, Any], database: str, log: Path) -> AsyncIterator[list[str]]:
+    """The operator with the arguments of its Deployment and the rights of its account, started again when it ends.
+
+    Gives the URLs that its probes ask.
+    """
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    arguments, health = container["args"], free_port()
     command, *options = (re.sub(r"(-port)=\d+", r"\1=0", argument) for argument in arguments)
     identity = account(cluster.api, "tarsy-system", "tarsy-operator")
-    here = ["--kubeconfig", str(identity), "--http-host=127.0.0.1", "--drain-seconds=0"]
+    here = ["--kubeconfig", str(identity), "--http-host=127.0.0.1", f"--health-port={health}", "--drain-seconds=0"]
     process = OperatorProcess([*options, *here], {"TARSY_DATABASE_URL": database}, log, command=command)
     kubelet = asyncio.create_task(process.keep_running())
+    probes = [container[name]["httpGet"] for name in ("livenessProbe", "readinessProbe")]
+    assert {probe["port"] for probe in probes} == {"health"}
     try:
-        yield
+        yield [f"http://127.0.0.1:{health}{probe['path']}" for probe in probes]
     finally:
         kubelet.cancel()
         await asyncio.wait([kubelet])
@@ -85,11 +93,12 @@ async def test_whatever_the_order_all_is_ready_at_the_end_and_as_in_git(
         text = in_order(git)
         log = tmp_path / "operator.log"
         # Before anything is there: neither kinds, nor rights.
-        async with deployed(cluster, deployment, postgres.dsn, log):
+        async with deployed(cluster, deployment, postgres.dsn, log) as probes:
             try:
                 await asyncio.to_thread(cluster.apply_until_there, order(git))
                 await wait_until("all is Ready", lambda: cluster.not_ready(git))
                 await wait_until("certificates are believed", lambda: certificates_missing(cluster))
+                await wait_until("the probes say yes", lambda: [url for url in probes if not says_yes(url)])
                 assert await asyncio.to_thread(cluster.diff, text) == (0, "")
                 once = await asyncio.to_thread(cluster.applied, text)
                 assert await asyncio.to_thread(cluster.applied, text) == once
@@ -97,6 +106,15 @@ async def test_whatever_the_order_all_is_ready_at_the_end_and_as_in_git(
             except AssertionError as error:
                 raise AssertionError(f"{error}\n{log.read_text()[-4000:]}") from None
     await model.stop()
+
+
+def says_yes(url: str) -> bool:
+    """What the kubelet makes of a probe's answer."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return 200 <= answer.status < 400
+    except OSError:
+        return False
 
 
 def certificates_missing(cluster: Cluster) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 from mcp.server import MCPServer
 
+from e2e.waiting import until
 from integration.mcp.tool_server import make_server
 from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan, StdioTransport, Value
 
@@ -108,6 +109,15 @@ async def served(port: int = 0, *, sse: bool = False, tls: tuple[Path, Path] | N
     finally:
         server.should_exit = True
         await task
+
+
+async def called(web: Web) -> None:
+    """Waits until a call of a tool has come in."""
+
+    async def look() -> bool:
+        return "tools/call" in web.methods
+
+    await until("a tool is called", look)
 
 
 def _status(web: Web, method: str, headers: dict[str, str]) -> int | None:

@@ -46,6 +46,8 @@ def content(name: str, arguments: dict[str, Any], params: dict[str, Any]) -> dic
     if name == "echo":
         text = arguments["text"]
     elif name == "wait":
+        if "WAIT_FILE" in os.environ:
+            Path(os.environ["WAIT_FILE"]).touch()
         time.sleep(arguments["n"])
         text = "waited"
     elif name == "big":

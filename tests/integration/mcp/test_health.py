@@ -38,18 +38,20 @@ async def test_a_look_finds_the_tools_and_makes_a_session_only_where_the_protoco
 
 async def test_a_look_at_a_command_starts_and_ends_it() -> None:
     before = children()
-    found = await look(stdio(), POLICY, 20)
+    found = await look(stdio(), POLICY, 60)
     assert found.reason is None and "echo" in found.digests
     assert children() <= before
 
 
 @pytest.mark.parametrize(
-    ("mode", "reason", "words"),
-    [("exit", "OpenFailed", "no configuration, token [redacted]"), ("mute", "Timeout", "1 s")],
+    ("mode", "seconds", "reason", "words"),
+    [("exit", 60, "OpenFailed", "no configuration, token [redacted]"), ("mute", 1, "Timeout", "1 s")],
 )
-async def test_a_command_that_fails_is_quoted_without_its_secrets(mode: str, reason: str, words: str) -> None:
+async def test_a_command_that_fails_is_quoted_without_its_secrets(
+    mode: str, seconds: float, reason: str, words: str
+) -> None:
     before = children()
-    found = await look(stdio(mode, env=(TOKEN,)), POLICY, 1)
+    found = await look(stdio(mode, env=(TOKEN,)), POLICY, seconds)
     assert found.reason == reason and words in found.failure and SECRET not in found.failure
     assert found.digests == {}
     assert children() <= before
@@ -67,7 +69,7 @@ async def test_a_look_that_is_cancelled_leaves_no_process() -> None:
 
 
 async def test_a_server_that_is_away_is_said_in_our_words() -> None:
-    found = await look(http("http://127.0.0.1:9/mcp"), POLICY, 5)
+    found = await look(http("http://127.0.0.1:9/mcp"), POLICY, 60)
     assert (found.reason, found.failure) == (
         "OpenFailed",
         "no connection to the server: All connection attempts failed",

@@ -100,7 +100,7 @@ async def test_a_thousand_executions_leave_no_process_descriptor_task_or_thread(
         await one(toolboxes, server, 0)
     before = left()
     await run_all(toolboxes, servers)
-    for _ in range(100):
+    for _ in range(1200):
         if web.open_now == 0 and left() == before:
             break
         await asyncio.sleep(0.05)

@@ -82,13 +82,13 @@ async def test_the_same_holds_for_server_sent_events(web: TinyWeb, fault: str | 
 async def test_a_server_is_missing_from_the_call_that_found_it_away_until_it_answers_again(web: TinyWeb) -> None:
     async with McpToolboxes(resolve, mask=str).open([http(f"{web.url}/mcp", name="tools")]) as box:
         web.fault = "eof"
-        await box.call("tools.echo", "{}", timeout=5.0, idempotency_key="k")
+        await box.call("tools.echo", "{}", timeout=60.0, idempotency_key="k")
         assert set(box.unavailable) == {"tools"}, "the outcome of its last call is unknown"
         web.fault = None
-        await box.call("tools.echo", "{}", timeout=5.0, idempotency_key="k")
+        await box.call("tools.echo", "{}", timeout=60.0, idempotency_key="k")
         assert box.unavailable == {}
         web.fault = "error"
-        await box.call("tools.echo", "{}", timeout=5.0, idempotency_key="k")
+        await box.call("tools.echo", "{}", timeout=60.0, idempotency_key="k")
         assert box.unavailable == {}, "an error is an answer"
 
 
@@ -105,9 +105,9 @@ async def test_a_session_is_opened_again_within_its_own_time_limit(
     server = http(f"{web.url}/mcp", name="tools", init_seconds=20)
     async with McpToolboxes(resolve, mask=str).open([server]) as box:
         web.fault = "eof"
-        await box.call("tools.echo", "{}", timeout=5.0, idempotency_key="k")
+        await box.call("tools.echo", "{}", timeout=60.0, idempotency_key="k")
         web.mute = True
-        outcome = await box.call("tools.echo", "{}", timeout=5.0, idempotency_key="k")
+        outcome = await box.call("tools.echo", "{}", timeout=60.0, idempotency_key="k")
         assert outcome.is_error and "did not complete its start within 0.3 s" in outcome.content
         assert "did not complete its start" in box.unavailable["tools"]
 

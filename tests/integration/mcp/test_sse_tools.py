@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from integration.mcp.servers import SECRET, http, served
+from integration.mcp.servers import SECRET, called, http, served
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
 from tarsy.plan.model import SecretKey, ServerPlan, Value
 from tarsy.record.messages import ToolOutcome
@@ -18,7 +18,7 @@ def sse(url: str, **rest: object) -> ServerPlan:
     return http(url, transport={"type": "sse", "bearer_token": TOKEN}, **rest)
 
 
-async def call(box: McpToolbox, name: str, arguments: str = "{}", timeout: float = 20) -> ToolOutcome:
+async def call(box: McpToolbox, name: str, arguments: str = "{}", timeout: float = 60) -> ToolOutcome:
     return await box.call(name, arguments, timeout=timeout, idempotency_key="key-1")
 
 
@@ -53,14 +53,15 @@ async def test_a_result_of_five_megabytes_arrives_whole(toolboxes: McpToolboxes)
 
 async def test_calls_run_side_by_side_and_a_timeout_ends_one_of_them_only(toolboxes: McpToolboxes) -> None:
     async with served(sse=True) as web, toolboxes.open([sse(web.url)]) as box:
-        began = asyncio.get_running_loop().time()
-        hurried = asyncio.create_task(call(box, "web.wait", '{"seconds": 30}', timeout=0.2))
-        outcomes = await asyncio.gather(*(call(box, "web.wait", '{"seconds": 0.5}') for _ in range(8)))
-        took = asyncio.get_running_loop().time() - began
+        patient = asyncio.create_task(call(box, "web.wait", '{"seconds": 600}', timeout=600))
+        hurried = asyncio.create_task(call(box, "web.wait", '{"seconds": 600}', timeout=0.2))
+        outcomes = await asyncio.gather(*(call(box, "web.wait", '{"seconds": 0.3}') for _ in range(8)))
         late = await hurried
+        assert not patient.done()
+        patient.cancel()
+        await asyncio.wait([patient])
     assert [outcome.content for outcome in outcomes] == ["waited"] * 8
     assert late.is_error and "no answer within 0.2 s" in late.content
-    assert took < 3
 
 
 @pytest.mark.parametrize(("status", "told"), [(401, "HTTP 401 Unauthorized (check the headers"), (500, "HTTP 500")])
@@ -101,8 +102,8 @@ async def test_a_server_that_was_restarted_is_reached_by_the_next_call(toolboxes
         port = int(re.findall(r":(\d+)/", web.url)[0])
         opened = toolboxes.open([sse(web.url)])
         box = await opened.__aenter__()
-        waiting = asyncio.create_task(call(box, "web.wait", '{"seconds": 30}'))
-        await asyncio.sleep(0.2)
+        waiting = asyncio.create_task(call(box, "web.wait", '{"seconds": 600}', timeout=600))
+        await called(web)
     lost = await waiting
     away = await call(box, "web.echo", '{"text": "a"}')
     async with served(port, sse=True):
@@ -135,13 +136,12 @@ async def test_cancelling_in_the_middle_of_a_call_closes_the_stream(toolboxes: M
         async def execution() -> None:
             async with toolboxes.open([sse(web.url)]) as box:
                 entered.set()
-                await call(box, "web.wait", '{"seconds": 30}')
+                await call(box, "web.wait", '{"seconds": 600}', timeout=600)
 
         task = asyncio.create_task(execution())
-        await asyncio.wait_for(entered.wait(), 20)
-        await asyncio.sleep(0.1)
-        before = asyncio.get_running_loop().time()
+        await asyncio.wait_for(entered.wait(), 60)
+        await called(web)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await task
-        assert asyncio.get_running_loop().time() - before < 3
+            async with asyncio.timeout(60):
+                await task

@@ -44,7 +44,7 @@ def tools(box: McpToolbox) -> list[str]:
 
 
 async def call(box: McpToolbox, name: str, arguments: str = "{}") -> ToolOutcome:
-    return await box.call(name, arguments, timeout=20, idempotency_key="key-1")
+    return await box.call(name, arguments, timeout=60, idempotency_key="key-1")
 
 
 @pytest.mark.parametrize(

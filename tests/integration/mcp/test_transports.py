@@ -15,7 +15,7 @@ CA = Value(name="tls.caFrom", config_map=ConfigMapKey(namespace="n", name="autho
 
 
 async def echo(box: McpToolbox) -> ToolOutcome:
-    return await box.call("web.echo", '{"text": "a"}', timeout=20, idempotency_key="key-1")
+    return await box.call("web.echo", '{"text": "a"}', timeout=60, idempotency_key="key-1")
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ async def test_a_bearer_token_goes_with_every_request_and_comes_back_in_no_answe
         web.accepted = f"Bearer {SECRET}"
         async with toolboxes.open([http(web.url, transport={"type": kind, "bearer_token": TOKEN})]) as box:
             assert await echo(box) == ToolOutcome("a")
-            told = await box.call("web.echo", f'{{"text": "{SECRET}"}}', timeout=20, idempotency_key="k")
+            told = await box.call("web.echo", f'{{"text": "{SECRET}"}}', timeout=60, idempotency_key="k")
     assert told.content == "[redacted]"
 
 

@@ -64,7 +64,7 @@ async def test_a_runbook_that_cannot_be_had_gives_way_to_the_default_and_says_so
     async with desk.controller():
         await desk.alert(runbook={"url": "https://wiki.example/crash.md?token=s3cret"})
         await desk.queued()
-        assert ("Investigation", "RunbookUnavailable") in await desk.events()
+        await desk.told(("Investigation", "RunbookUnavailable"))
     runbook = (await desk.claim()).runbook
     notice = (
         "The runbook at https://wiki.example/crash.md is not available: host wiki.example is not on the list; add it "

@@ -98,7 +98,7 @@ async def next_attempt(pool: asyncpg.Pool, run: UUID, owner: UUID) -> int:
     return claimed.attempt
 
 
-def writer(pool: asyncpg.Pool, run: UUID, attempt: int = 1, seconds: float = 10.0) -> RunWriter:
+def writer(pool: asyncpg.Pool, run: UUID, attempt: int = 1, seconds: float = 60.0) -> RunWriter:
     return RunWriter(pool, run, attempt, remaining=lambda: seconds)
 
 
