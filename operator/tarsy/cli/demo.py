@@ -1,6 +1,8 @@
 """`tarsy demo`: one alert through every room of the house, watched live."""
 
 import asyncio
+import signal
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +13,9 @@ from rich.console import Console
 
 from tarsy.cli.dev import configured_model, prepare
 from tarsy.cli.kubectl import run_kubectl
+from tarsy.cli.page import Link, is_open, make_link
 from tarsy.cli.timeline import follow_timeline
+from tarsy.http.page_files import is_built
 from tarsy.kube.client import ApiError
 from tarsy.local.objects import manifest, put, put_all
 from tarsy.local.stack import ApiChoice, Stack, running_stack
@@ -31,11 +35,14 @@ async def demonstrate(keep: Path | None, model: str | None, base_url: str | None
     with console.status("Starting a Kubernetes API, Postgres and the operator …"):
         async with running_stack(keep, api=api) as stack:
             which = await prepare(stack, configured_model(model, base_url))
-            operator = stack.operator()
+            link = await make_link(stack)
+            operator = stack.operator(**link.environment)
             keeper = asyncio.create_task(operator.keep_running())
             try:
-                record = await _investigate(console, stack, which, began)
+                record = await _investigate(console, stack, which, began, link)
                 await _show(console, stack, record)
+                if is_built() and sys.stdin.isatty() and sys.stdout.isatty():
+                    await _until_interrupted(console)
             finally:
                 keeper.cancel()
                 await asyncio.wait([keeper])
@@ -43,7 +50,15 @@ async def demonstrate(keep: Path | None, model: str | None, base_url: str | None
     return 0 if record.state is State.COMPLETED else 1
 
 
-async def _investigate(console: Console, stack: Stack, which: str, began: float) -> InvestigationRecord:
+async def _until_interrupted(console: Console) -> None:
+    """Leaves the page open for who sits before it."""
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
+    console.print("\nThe page stays open until Ctrl-C.", highlight=False)
+    await stop.wait()
+
+
+async def _investigate(console: Console, stack: Stack, which: str, began: float, link: Link) -> InvestigationRecord:
     await put_all(stack.client, manifest("samples/crashloop.yaml"))
     (alert,) = manifest("samples/alert-kubepodcrashlooping.yaml")
     name = alert["metadata"]["name"]
@@ -57,6 +72,9 @@ async def _investigate(console: Console, stack: Stack, which: str, began: float)
     try:
         run = await _accepted(stack, name)
         reads = Reads(pool)
+        if (record := await reads.record(run)) is not None and await is_open(stack.http_url):
+            path = f"/investigations/{NAMESPACE}/{record.name}"
+            console.print(f"{link.sentence(path)}\n", highlight=False, soft_wrap=True)
         return await follow_timeline(console, reads, stack.database_url, run)
     finally:
         await pool.close()

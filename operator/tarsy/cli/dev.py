@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tarsy.cli.page import is_open, make_link
 from tarsy.local.model import Script
 from tarsy.local.stack import ApiChoice, RealModel, Stack, running_stack
 
@@ -34,7 +35,8 @@ async def develop(keep: Path | None, model: str | None, base_url: str | None, ap
     console.print("Starting a Kubernetes API, Postgres and the operator …")
     async with running_stack(keep, api=api) as stack:
         which = await prepare(stack, configured_model(model, base_url))
-        operator = stack.operator()
+        link = await make_link(stack)
+        operator = stack.operator(**link.environment)
 
         def restarted(status: int) -> None:
             console.print(f"The operator ended with status {status}; it is started again.")
@@ -47,11 +49,17 @@ async def develop(keep: Path | None, model: str | None, base_url: str | None, ap
         console.print(f"    export TARSY_DATABASE_URL='{stack.database_url}'\n", highlight=False, soft_wrap=True)
         console.print("    kubectl apply -f manifests/samples/alert-kubepodcrashlooping.yaml")
         console.print("    kubectl get talert,inv -A -w\n\nCtrl-C stops everything.", highlight=False)
-        keeper = asyncio.create_task(operator.keep_running())
+
+        async def announce() -> None:
+            if await is_open(stack.http_url):
+                console.print(f"\n{link.sentence()}", highlight=False, soft_wrap=True)
+
+        beside = [asyncio.create_task(operator.keep_running()), asyncio.create_task(announce())]
         try:
             await stop.wait()
         finally:
-            keeper.cancel()
-            await asyncio.wait([keeper])
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
             await operator.stop()
     return 0

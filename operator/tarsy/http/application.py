@@ -24,7 +24,8 @@ from tarsy.http.identity import NOBODY, Caller
 from tarsy.http.reading import BODY_BYTES, read_body, read_path, read_query
 from tarsy.http.route import Ask, Route
 from tarsy.http.services import Services
-from tarsy.observe.counters import HTTP_FAILED, HTTP_FORBIDDEN, HTTP_UNAUTHENTICATED, HTTP_UNAVAILABLE, Counters
+from tarsy.observe.metric_table import HTTP_REFUSALS, HTTP_REQUESTS, HTTP_SECONDS
+from tarsy.observe.metrics import Metrics
 
 log = logging.getLogger(__name__)
 access_log = logging.getLogger("tarsy.http.access")
@@ -39,14 +40,14 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _LOGGED_PATH = 512
-_COUNTED = {401: HTTP_UNAUTHENTICATED, 403: HTTP_FORBIDDEN, 500: HTTP_FAILED, 503: HTTP_UNAVAILABLE}
+_REFUSALS = {401: "unauthenticated", 403: "forbidden", 500: "failed", 503: "unavailable"}
 
 
 def build_application(
     routes: Iterable[Route],
     door: Door,
     services: Services,
-    counters: Counters | None = None,
+    metrics: Metrics | None = None,
     *,
     seconds: float = REQUEST_SECONDS,
 ) -> web.Application:
@@ -56,10 +57,11 @@ def build_application(
         routes: the table.
         door: who may come in, and how errors look there.
         services: what handlers work with.
-        counters: where refused requests are counted.
+        metrics: where requests are counted.
         seconds: how long a request may take; answers that stream lift it.
     """
-    app = web.Application(client_max_size=BODY_BYTES, middlewares=[_outermost(door, counters)], logger=log)
+    metrics = metrics or Metrics()
+    app = web.Application(client_max_size=BODY_BYTES, middlewares=[_outermost(door, metrics)], logger=log)
     for route in routes:
         app.router.add_route(
             route.method,
@@ -67,6 +69,7 @@ def build_application(
             partial(_serve, route=route, door=door, services=services, limit=seconds),
         )
     app.on_response_prepare.append(_headers)
+    app.on_startup.append(partial(_know_routes, metrics))
     return app
 
 
@@ -123,7 +126,7 @@ def _is_about_the_name(route: Route) -> bool:
     return "{name}" in route.path and route.permission is not None and route.permission.resource == before
 
 
-def _outermost(door: Door, counters: Counters | None) -> Middleware:
+def _outermost(door: Door, metrics: Metrics) -> Middleware:
     """Turns errors into answers, counts them, and says in the log who asked what, without what stands after `?`."""
 
     @web.middleware
@@ -138,10 +141,11 @@ def _outermost(door: Door, counters: Counters | None) -> Middleware:
             status = str(refusal.status)
             if refusal.status == 500:
                 log.exception("%s %s failed", request.method, _path(request))
-            if counters is not None and refusal.status in _COUNTED:
-                counters.add(_COUNTED[refusal.status])
+            if refusal.status in _REFUSALS:
+                metrics.add(HTTP_REFUSALS, reason=_REFUSALS[refusal.status])
             return door.error(refusal)
         finally:
+            _count(metrics, request, status, time.monotonic() - began)
             caller = request.get(CALLER)
             about = {
                 "door": door.name,
@@ -153,6 +157,20 @@ def _outermost(door: Door, counters: Counters | None) -> Middleware:
             access_log.log(level, "%s %s %s", request.method, _path(request), status, extra=about)
 
     return outermost
+
+
+async def _know_routes(metrics: Metrics, app: web.Application) -> None:
+    """With those that others have added."""
+    metrics.know_routes(resource.canonical for resource in app.router.resources())
+
+
+def _count(metrics: Metrics, request: web.Request, status: str, seconds: float) -> None:
+    """By the template of our own route, never by what was asked for."""
+    resource = request.match_info.route.resource
+    route = metrics.route(None if resource is None else resource.canonical)
+    outcome = f"{status[0]}xx" if status.isdigit() else status
+    metrics.add(HTTP_REQUESTS, route=route, method=request.method, status=outcome)
+    metrics.observe(HTTP_SECONDS, seconds, route=route)
 
 
 def _path(request: web.Request) -> str:

@@ -2,19 +2,22 @@
 
 Decision: the direct door knows a caller by bearer token, which the Kubernetes API itself checks (TokenReview); nothing
 is checked here, so whatever a cluster authenticates by token comes in. Answers are remembered for seconds by a digest
-of the token; the token itself is kept nowhere.
+of the token; the token itself is kept nowhere. A browser that signed in (`page_session.py`) sends it as a cookie; that
+counts only without an Authorization header, and for more than reading only where our own page asks.
 """
 
 import asyncio
 import base64
 import binascii
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 
-from tarsy.http.errors import HttpError, Unauthorized, Unavailable
+from tarsy.http.errors import Forbidden, HttpError, Unauthorized, Unavailable
 from tarsy.http.identity import Caller
 from tarsy.http.remembered import Remembered
 from tarsy.http.route import DIRECT_PREFIX
@@ -27,6 +30,9 @@ TOKEN_CHARACTERS = 16_384
 REVIEWS_AT_ONCE = 32
 WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
 """The subprotocol by which browsers send a token, as kube-apiserver reads it."""
+COOKIE = "tarsy-session"
+"""The cookie by which a browser that signed in sends its token."""
+_READING = frozenset({"GET", "HEAD"})
 
 
 class Door(Protocol):
@@ -57,6 +63,7 @@ class DirectDoor:
     Args:
         client: as the operator, which may create TokenReviews.
         audiences: what tokens must be for; none: the Kubernetes API itself.
+        origins: web sites, besides the one of the request itself, whose pages may act by a cookie.
         seconds: how long a good token is believed.
     """
 
@@ -64,8 +71,16 @@ class DirectDoor:
     prefix = DIRECT_PREFIX
     stream_seconds = None
 
-    def __init__(self, client: KubeClient, audiences: Sequence[str] = (), *, seconds: float = TOKEN_SECONDS) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        audiences: Sequence[str] = (),
+        *,
+        origins: Sequence[str] = (),
+        seconds: float = TOKEN_SECONDS,
+    ) -> None:
         self._client = client
+        self._origins = tuple(origins)
         self._audiences = tuple(audiences)
         self._reviews = asyncio.Semaphore(REVIEWS_AT_ONCE)
         self._callers: Remembered[bytes, Caller | None] = Remembered(
@@ -77,9 +92,10 @@ class DirectDoor:
 
         Raises:
             Unauthorized: there is none, or it is no good; the sentence does not say which.
+            Forbidden: it is a cookie's, and a page of another site asks.
             Unavailable: the Kubernetes API could not say.
         """
-        token = bearer_token(request)
+        token = bearer_token(request) or self._of_cookie(request)
         if not token:
             raise Unauthorized
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
@@ -90,6 +106,14 @@ class DirectDoor:
         if known is None:
             raise Unauthorized
         return Caller(known.username, known.uid, known.groups, known.extra, token)
+
+    def _of_cookie(self, request: web.Request) -> str:
+        if hdrs.AUTHORIZATION in request.headers or not (token := _sendable(request.cookies.get(COOKIE, ""))):
+            return ""
+        if (request.method not in _READING or _is_websocket(request)) and hdrs.ORIGIN not in request.headers:
+            raise Forbidden("a cookie is for the page alone: send the token in an Authorization header")
+        require_own_page(request, self._origins)
+        return token
 
     def error(self, error: HttpError) -> web.Response:
         """`{"error": {"reason", "message"}}`."""
@@ -115,16 +139,39 @@ class DirectDoor:
         return Caller(str(user["username"]), str(user.get("uid") or ""), tuple(user.get("groups") or ()), extra)
 
 
+def require_own_page(request: web.Request, origins: Sequence[str]) -> None:
+    """Refuses what a page of a site asks that is neither this one nor one of `origins`.
+
+    Raises:
+        Forbidden: it is another's.
+    """
+    origin = request.headers.get(hdrs.ORIGIN)
+    if origin is None or origin in origins:
+        return
+    with contextlib.suppress(ValueError):
+        if urlsplit(origin).netloc.lower() == request.host.lower():
+            return
+    raise Forbidden("pages of this origin may not do this here")
+
+
 def bearer_token(request: web.Request) -> str:
     """The token of a request, empty without one: of the Authorization header, or of a WebSocket's subprotocols."""
     scheme, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
     if scheme.lower() == "bearer":
         token = token.strip()
-    elif request.headers.get(hdrs.UPGRADE, "").lower() == "websocket":
+    elif _is_websocket(request):
         token = _of_subprotocols(request.headers.getall(hdrs.SEC_WEBSOCKET_PROTOCOL, []))
     else:
         return ""
+    return _sendable(token)
+
+
+def _sendable(token: str) -> str:
     return token if len(token) <= TOKEN_CHARACTERS and token.isascii() and token.isprintable() else ""
+
+
+def _is_websocket(request: web.Request) -> bool:
+    return request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
 
 
 def _of_subprotocols(values: Sequence[str]) -> str:

@@ -144,7 +144,7 @@ class Hub:
         """
         if self.connections(caller) >= self._of_one:
             raise TooManyRequests(f"{caller} follows by {self._of_one} connections already; close one")
-        if sum(self._callers.values()) >= self._of_all:
+        if self.open_connections >= self._of_all:
             raise Unavailable("too many connections follow here; try again")
         self._callers[caller] = self.connections(caller) + 1
         try:
@@ -153,6 +153,11 @@ class Hub:
             self._callers[caller] -= 1
             if not self._callers[caller]:
                 del self._callers[caller]
+
+    @property
+    def open_connections(self) -> int:
+        """How many all callers have now."""
+        return sum(self._callers.values())
 
     def connections(self, caller: str) -> int:
         """How many a caller has now."""

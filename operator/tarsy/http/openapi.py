@@ -185,7 +185,9 @@ def _refusals(route: Route, schemas: _Schemas) -> dict[str, Any]:
     codes = set(_OF_ALL)
     if not route.public:
         codes |= {*_OF_CALLERS, "404"}
-    if route.method != "GET":
+    elif route.method != "GET":  # a page of another site, or what does not stand any more
+        codes |= {"403", "404"}
+    if route.method == "POST":
         codes |= set(_OF_WRITES)
     content = schemas.content(ErrorAnswer, "serialization")
     return {code: {"description": _ERRORS[code], "content": content} for code in sorted(codes)}

@@ -20,12 +20,13 @@ from tarsy.http.application import build_application
 from tarsy.http.doors import DirectDoor
 from tarsy.http.front_proxy import FrontProxy, NoFrontProxy, read_front_proxy
 from tarsy.http.health import add_health
+from tarsy.http.page_files import add_page, read_page
 from tarsy.http.registration import Registration
 from tarsy.http.route import Route
 from tarsy.http.services import Services
 from tarsy.http.tls import CertificateError, ServingCertificate, read_certificate, server_context, show
 from tarsy.kube.client import ApiError
-from tarsy.observe.counters import Counters
+from tarsy.observe.metrics import Metrics
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 30.0
@@ -47,6 +48,7 @@ class HttpSettings:
         record_tls: a folder with the certificate of the aggregated door, where it is not to be made by the operator.
         audiences: what the direct door's tokens must be for; none: the Kubernetes API itself.
         namespace: of the operator's own objects.
+        sign_in_file: where a one-time code to sign in with may be; of `tarsy dev` only.
     """
 
     host: str = "0.0.0.0"
@@ -56,6 +58,7 @@ class HttpSettings:
     record_tls: Path | None = None
     audiences: tuple[str, ...] = ()
     namespace: str = "tarsy-system"
+    sign_in_file: Path | None = None
 
 
 class HttpServer:
@@ -66,7 +69,7 @@ class HttpServer:
         settings: HttpSettings,
         routes: Sequence[Route],
         services: Services,
-        counters: Counters | None = None,
+        metrics: Metrics | None = None,
         *,
         look_seconds: float = LOOK_SECONDS,
         beside: Callable[[web.Application, DirectDoor], None] | None = None,
@@ -77,14 +80,14 @@ class HttpServer:
             settings: where.
             routes: what.
             services: what handlers work with.
-            counters: where refused requests are counted.
+            metrics: what is counted for people to see.
             look_seconds: how often certificates are looked at.
             beside: adds what the direct door serves beside the routes.
         """
         self._settings = settings
         self._routes = routes
         self._services = services
-        self._counters = counters
+        self._metrics = metrics
         self._look_seconds = look_seconds
         self._beside = beside
         self._registration = Registration(services.kube, settings.namespace, settings.record_tls)
@@ -115,9 +118,10 @@ class HttpServer:
                 group.create_task(self._aggregated())
 
     async def _direct(self) -> None:
-        door = DirectDoor(self._services.kube, self._settings.audiences)
-        self.direct = app = build_application(self._routes, door, self._services, self._counters)
+        door = DirectDoor(self._services.kube, self._settings.audiences, origins=self._services.origins)
+        self.direct = app = build_application(self._routes, door, self._services, self._metrics)
         add_health(app, self._services.pool, self._takes_requests)
+        add_page(app, await asyncio.to_thread(read_page))
         if self._beside is not None:
             self._beside(app, door)
         own, context = None, None
@@ -188,7 +192,7 @@ class HttpServer:
         context = await asyncio.to_thread(server_context, own, front.authority)
         door = AggregatedDoor(front)
         routes = [route for route in self._routes if route.aggregated]
-        app = build_application(routes, door, self._services, self._counters)
+        app = build_application(routes, door, self._services, self._metrics)
         add_discovery(app, door)
         async with self._open(app, self.record_port or 0, context) as port:
             self.record_port = port

@@ -6,6 +6,7 @@ handler uses.
 
 import asyncio
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import asyncpg
@@ -27,7 +28,7 @@ class Services:
     `kube` acts as the operator: what is read through it must have been allowed to the caller by `access` first.
     `callers` has no identity of its own; `Ask.as_caller` lends it that of the caller. `stopping` is set when the
     process ends: streams close then. `live` follows what happens. `origins` are web sites, besides the one of the
-    request itself, whose pages may open WebSockets here.
+    request itself, whose pages may open WebSockets here. `sign_in_file` is where `tarsy dev` leaves its one-time code.
     """
 
     pool: asyncpg.Pool
@@ -40,6 +41,7 @@ class Services:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     live: "Hub | None" = None
     origins: tuple[str, ...] = ()
+    sign_in_file: Path | None = None
 
     @property
     def hub(self) -> "Hub":

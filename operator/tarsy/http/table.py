@@ -2,6 +2,7 @@
 
 from tarsy.http.messages import ClientAction, ServerMessage
 from tarsy.http.openapi import openapi_route
+from tarsy.http.page_session import ROUTES as PAGE_SESSION
 from tarsy.http.route import Route
 from tarsy.http.routes import (
     alert_types,
@@ -34,5 +35,6 @@ def all_routes() -> tuple[Route, ...]:
         *configuration.ROUTES,
         *usage.ROUTES,
         *warnings.ROUTES,
+        *PAGE_SESSION,
     )
     return (*routes, openapi_route(routes, (ServerMessage, ClientAction)))

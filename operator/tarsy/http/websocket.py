@@ -13,16 +13,15 @@ closed with a reason, and nothing is kept for it: whoever comes again says where
 """
 
 import asyncio
-import contextlib
 import logging
-from urllib.parse import urlsplit
 
-from aiohttp import WSCloseCode, WSMsgType, hdrs, web
+from aiohttp import WSCloseCode, WSMsgType, web
 from pydantic import ValidationError
 
 from tarsy.http.attending import Attendance, why
 from tarsy.http.cursor import Cursor, read_cursor
-from tarsy.http.errors import BadRequest, Conflict, Forbidden, HttpError, NotFound, TooManyRequests, Unauthorized
+from tarsy.http.doors import require_own_page
+from tarsy.http.errors import BadRequest, Conflict, HttpError, NotFound, TooManyRequests, Unauthorized
 from tarsy.http.failures import as_http_error
 from tarsy.http.feed import CATCH_UP
 from tarsy.http.lists import Watcher
@@ -68,7 +67,7 @@ class _Close(Exception):
 
 async def follow_by_websocket(ask: Ask) -> web.StreamResponse:
     """Serves one connection until either side ends it."""
-    _check_origin(ask)
+    require_own_page(ask.request, ask.services.origins)
     ws = web.WebSocketResponse(
         heartbeat=PING_SECONDS,
         max_msg_size=ACTION_BYTES,
@@ -263,17 +262,6 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
     for one in group.exceptions:
         found += _leaves(one) if isinstance(one, BaseExceptionGroup) else [one]
     return found
-
-
-def _check_origin(ask: Ask) -> None:
-    """Raises Forbidden for a page of a site that is neither this one nor allowed."""
-    origin = ask.request.headers.get(hdrs.ORIGIN)
-    if origin is None or origin in ask.services.origins:
-        return
-    with contextlib.suppress(ValueError):
-        if urlsplit(origin).netloc.lower() == ask.request.host.lower():
-            return
-    raise Forbidden("pages of this origin may not follow here")
 
 
 ROUTES = (

@@ -13,7 +13,7 @@ from tarsy.http.namespaces import Namespaces
 from tarsy.http.route import Route
 from tarsy.http.services import Services
 from tarsy.kube.client import ApiError
-from tarsy.observe.counters import Counters
+from tarsy.observe.metrics import Metrics
 
 AWAY = ApiError(0, "Unreachable", "the Kubernetes API could not be reached: connection refused by 10.0.0.1")
 
@@ -74,8 +74,8 @@ def services(kube: FakeKube, *, seconds: float = 10.0) -> Services:
 
 
 def client(
-    kube: FakeKube, *routes: Route, door: Door | None = None, counters: Counters | None = None, seconds: float = 30.0
+    kube: FakeKube, *routes: Route, door: Door | None = None, metrics: Metrics | None = None, seconds: float = 30.0
 ) -> TestClient[Any, Any]:
     """A client of the routes; enter it."""
     at = door or DirectDoor(kube)  # type: ignore[arg-type]
-    return TestClient(TestServer(build_application(routes, at, services(kube), counters, seconds=seconds)))
+    return TestClient(TestServer(build_application(routes, at, services(kube), metrics, seconds=seconds)))

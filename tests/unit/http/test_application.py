@@ -15,7 +15,8 @@ from tarsy.http.failures import as_caller_said
 from tarsy.http.reading import BODY_BYTES
 from tarsy.http.route import Ask, Body, Permission, Query, Route, View
 from tarsy.kube.client import ApiError
-from tarsy.observe.counters import HTTP_FAILED, HTTP_FORBIDDEN, HTTP_UNAUTHENTICATED, HTTP_UNAVAILABLE, Counters
+from tarsy.observe.metric_table import HTTP_REFUSALS
+from tarsy.observe.metrics import Metrics
 from tarsy.store.errors import StoreError, StoreUnavailable
 from unit.http.api import AWAY, FakeKube, client
 
@@ -195,24 +196,24 @@ async def test_an_unknown_path_is_404_and_another_method_405_with_those_allowed(
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer other"}, {"Authorization": "Basic YW5uOmFubg=="}])
 async def test_nobody_learns_nothing_but_that_a_token_is_needed(headers: dict[str, str]) -> None:
-    api, counters = kube(), Counters()
-    async with client(api, route(), counters=counters) as http:
+    api, metrics = kube(), Metrics()
+    async with client(api, route(), metrics=metrics) as http:
         answer = await http.get("/api/v1/namespaces/Wrong/investigations/i1/timeline?x=1", headers=headers)
         assert await refusal(answer, 401) == "a valid bearer token is needed"
         assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert not api.asked["SubjectAccessReview"] and not api.asked["Namespace"]
-    assert f"{HTTP_UNAUTHENTICATED} 1\n" in counters.text()
+    assert metrics.value(HTTP_REFUSALS, reason="unauthenticated") == 1
 
 
 async def test_who_may_not_is_refused_before_anything_is_looked_up_and_read() -> None:
-    api, counters = FakeKube({"ann": ANN}, lambda _: False), Counters()
-    async with client(api, route(take, method="POST", body=Submitted), counters=counters) as http:
+    api, metrics = FakeKube({"ann": ANN}, lambda _: False), Metrics()
+    async with client(api, route(take, method="POST", body=Submitted), metrics=metrics) as http:
         for namespace in ("shop", "gone"):
             path = f"/api/v1/namespaces/{namespace}/investigations/i1/timeline"
             said = await refusal(await http.post(path, data=b"no json", headers=BEARER), 403)
             assert said == f"ann may not get investigations/timeline of record.tarsy.dev in the namespace {namespace}"
     assert not api.asked["Namespace"]
-    assert f"{HTTP_FORBIDDEN} 2\n" in counters.text()
+    assert metrics.value(HTTP_REFUSALS, reason="forbidden") == 2
 
 
 async def test_a_namespace_that_is_gone_is_404_to_who_may_read_there() -> None:
@@ -280,13 +281,13 @@ async def test_what_goes_wrong_is_told_without_what_is_not_the_callers(
     async def handler(_: Ask) -> Told:
         raise error
 
-    counters = Counters()
-    async with client(kube(), route(handler), counters=counters) as http:
+    metrics = Metrics()
+    async with client(kube(), route(handler), metrics=metrics) as http:
         answer = await http.get(SEEN, headers=BEARER)
         assert await refusal(answer, status) == sentence
     assert ("Retry-After" in answer.headers) == (status == 503)
-    counted = {500: HTTP_FAILED, 503: HTTP_UNAVAILABLE, 403: HTTP_FORBIDDEN}.get(status)
-    assert counted is None or f"{counted} 1\n" in counters.text()
+    counted = {500: "failed", 503: "unavailable", 403: "forbidden"}.get(status)
+    assert counted is None or metrics.value(HTTP_REFUSALS, reason=counted) == 1
 
 
 async def test_an_answer_that_takes_too_long_is_504_and_its_handler_is_stopped() -> None:
@@ -299,8 +300,8 @@ async def test_an_answer_that_takes_too_long_is_504_and_its_handler_is_stopped()
             stopped.set()
         raise AssertionError
 
-    async with client(kube(), route(handler), seconds=0.05) as http:
-        assert "no answer within 0.05 s" in await refusal(await http.get(SEEN, headers=BEARER), 504)
+    async with client(kube(), route(handler), seconds=0.5) as http:
+        assert "no answer within 0.5 s" in await refusal(await http.get(SEEN, headers=BEARER), 504)
     assert stopped.is_set()
 
 
@@ -310,11 +311,11 @@ async def test_a_stream_goes_on_past_the_limit_once_it_said_so() -> None:
         response = web.StreamResponse()
         await response.prepare(ask.request)
         for _ in range(4):
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.6)
             await response.write(b"x")
         return response
 
-    async with client(kube(), route(handler), seconds=0.1) as http:
+    async with client(kube(), route(handler), seconds=2.0) as http:
         assert await (await http.get(SEEN, headers=BEARER)).read() == b"xxxx"
 
 

@@ -14,7 +14,7 @@ from tarsy.http.intake.configuration import Configuration
 from tarsy.http.intake.senders import ReadSecret, Senders
 from tarsy.http.intake.taking import Taking
 from tarsy.http.services import Services
-from tarsy.observe.counters import Counters
+from tarsy.observe.metrics import Metrics
 from tarsy.store.intake import Intake
 
 PREFIX = "/intake/v1"
@@ -26,7 +26,7 @@ def add_intake(
     door: DirectDoor,
     *,
     services: Services,
-    counters: Counters,
+    metrics: Metrics,
     read_secret: ReadSecret,
     queue_limit: int,
     namespaces: tuple[str, ...] = (),
@@ -37,7 +37,7 @@ def add_intake(
         app: of the direct door.
         door: knows tokens.
         services: what it works with.
-        counters: what is counted.
+        metrics: what is counted.
         read_secret: reads the labelled Secrets that routes name.
         queue_limit: how many investigations may wait before new incidents are not taken.
         namespaces: those that this installation works in; none: all.
@@ -48,7 +48,7 @@ def add_intake(
         services.access,
         Intake(services.pool, queue_limit=queue_limit),
         services.kube,
-        counters,
+        metrics,
     )
 
     async def serve(request: web.Request, source: Source) -> web.Response:

@@ -25,7 +25,8 @@ from tarsy.http.intake.configuration import Configuration
 from tarsy.http.intake.routing import Verdict, judge, target
 from tarsy.http.intake.senders import Sender, Senders
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.observe.counters import INTAKE_FATES, INTAKE_QUEUE_FULL, INTAKE_UNROUTED, Counters
+from tarsy.observe.metric_table import INTAKE, QUEUE_FULL, UNROUTED
+from tarsy.observe.metrics import Metrics
 from tarsy.plan.matching import OWN_LABEL
 from tarsy.record.text import clean
 from tarsy.resources.meta import GROUP
@@ -65,7 +66,7 @@ class Taking:
         access: what senders may.
         intake: decides, in Postgres.
         client: as the operator, which may create Alerts in the name of others.
-        counters: what is counted for people to see.
+        metrics: what is counted for people to see.
     """
 
     def __init__(
@@ -75,14 +76,14 @@ class Taking:
         access: Access,
         intake: Intake,
         client: KubeClient,
-        counters: Counters,
+        metrics: Metrics,
     ) -> None:
         self._senders = senders
         self._configuration = configuration
         self._access = access
         self._intake = intake
         self._client = client
-        self._counters = counters
+        self._metrics = metrics
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def take(self, request: web.Request, source: Source) -> web.Response:
@@ -125,7 +126,7 @@ class Taking:
             await self._reject(received, bad.reason)
             raise BadRequest(bad.message) from None
         if not verdicts:
-            self._counters.add(INTAKE_UNROUTED)
+            self._metrics.add(UNROUTED)
             return _answer(await self._reject(received, "NoRoute"))
         verdict = await self._usable(verdicts, sender)
         if verdict is None:
@@ -168,9 +169,9 @@ class Taking:
         try:
             decision = await self._intake.decide(received, occurrence, remaining=_remaining())
         except QueueFull:
-            self._counters.add(INTAKE_QUEUE_FULL)
+            self._metrics.add(QUEUE_FULL)
             raise Unavailable("too many investigations wait; try again", retry_after=QUEUE_FULL_RETRY_SECONDS) from None
-        self._counters.add(INTAKE_FATES[decision.fate])
+        self._metrics.add(INTAKE, fate=decision.fate)
         if decision.alert is not None:
             try:
                 await make_alert(decision.alert, self._client, self._intake)
@@ -183,7 +184,7 @@ class Taking:
 
     async def _reject(self, received: Received, reason: str) -> Decision:
         decision = await self._intake.reject(received, reason, remaining=_remaining())
-        self._counters.add(INTAKE_FATES["rejected"])
+        self._metrics.add(INTAKE, fate="rejected")
         return decision
 
 

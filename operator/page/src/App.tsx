@@ -1,0 +1,187 @@
+/** Signing in, the frame around the views, and which of them is shown. */
+import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from "react";
+import { get, onSignedOut, Refused, signInByCode, signOut } from "./api/client";
+import { openLive } from "./api/live";
+import type { Namespaces, Session } from "./api/types";
+import { applyTheme, isDark, savedTheme } from "./logic/theme";
+import type { Route } from "./logic/route";
+import { go, useRoute, useStanding, WorldContext, type World } from "./parts/context";
+import { Empty, Problem } from "./parts/parts";
+import { InvestigationPage } from "./views/Investigation";
+import { List } from "./views/List";
+import { SignIn } from "./views/SignIn";
+
+const TracePage = lazy(() => import("./views/Trace"));
+const Submit = lazy(() => import("./views/Submit"));
+const System = lazy(() => import("./views/System"));
+const UsagePage = lazy(() => import("./views/Usage"));
+
+const NAMESPACE = "tarsy-namespace";
+
+type Who = { kind: "asking" } | { kind: "nobody"; why: string } | { kind: "away"; error: Refused } | Known;
+type Known = { kind: "known"; session: Session; namespaces: Namespaces };
+
+export function App() {
+  const [who, setWho] = useState<Who>({ kind: "asking" });
+  const route = useRoute();
+  const code = route.view === "sign-in" ? route.code : null;
+  const next = route.view === "sign-in" ? route.next : null;
+
+  const ask = useCallback(async (why = "") => {
+    try {
+      const [session, namespaces] = await Promise.all([get<Session>("/session"), get<Namespaces>("/namespaces")]);
+      setWho({ kind: "known", session, namespaces });
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      setWho(error.status === 401 ? { kind: "nobody", why } : { kind: "away", error });
+    }
+  }, []);
+
+  useEffect(() => {
+    onSignedOut(() => setWho((now) => (now.kind === "known" ? { kind: "nobody", why: "Your session has ended." } : now)));
+    if (code === null) {
+      void ask();
+      return;
+    }
+    let mine = true;
+    signInByCode(code)
+      .then(
+        () => "",
+        (error: Error) => error.message,
+      )
+      .then((why) => {
+        if (!mine) return;
+        go(`#${next ?? "/"}`, true); // the code is used up: it leaves the address
+        void ask(why);
+      });
+    return () => {
+      mine = false;
+    };
+    // Only once: what stands in the address afterwards is a view.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, []);
+
+  switch (who.kind) {
+    case "asking":
+      return <main className="alone" aria-busy="true" />;
+    case "nobody":
+      return <SignIn why={who.why} onSignedIn={() => void ask()} />;
+    case "away":
+      return (
+        <main className="alone">
+          <h1>TARSy</h1>
+          <Problem error={who.error} />
+          <button type="button" onClick={() => void ask()}>
+            Try again
+          </button>
+        </main>
+      );
+    case "known":
+      return <Shell who={who} route={route} onSignOut={() => setWho({ kind: "nobody", why: "You are signed out." })} />;
+  }
+}
+
+function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut: () => void }) {
+  const [namespace, setNamespace] = useState(() => {
+    const saved = localStorage.getItem(NAMESPACE) ?? "";
+    return who.namespaces.items.includes(saved) ? saved : "";
+  });
+  const [theme, setTheme] = useState(savedTheme);
+  const live = useMemo(openLive, []);
+  useEffect(() => () => live.close(), [live]);
+  const world: World = useMemo(
+    () => ({ session: who.session, namespaces: who.namespaces, namespace, live }),
+    [who, namespace, live],
+  );
+  const standing = useStanding(live);
+  const choose = (name: string) => {
+    localStorage.setItem(NAMESPACE, name);
+    setNamespace(name);
+  };
+  const leave = async () => {
+    await signOut();
+    onSignOut();
+  };
+  const dark = isDark(theme);
+  const turn = () => {
+    const wanted = dark ? "light" : "dark";
+    applyTheme(wanted);
+    setTheme(wanted);
+  };
+  return (
+    <WorldContext value={world}>
+      <a className="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
+        Skip to the content
+      </a>
+      <header className="top">
+        <a className="brand" href="#/investigations">
+          <span className="mark" aria-hidden="true">T</span> TARSy
+        </a>
+        <nav aria-label="Views">
+          <NavLink to="#/investigations" on={route.view === "list" || route.view === "investigation" || route.view === "trace"}>
+            Investigations
+          </NavLink>
+          <NavLink to="#/submit" on={route.view === "submit"}>Submit</NavLink>
+          <NavLink to="#/system" on={route.view === "system"}>System</NavLink>
+          <NavLink to="#/usage" on={route.view === "usage"}>Usage</NavLink>
+        </nav>
+        <div className="top-side">
+          {standing === "lost" && <span className="lost" role="status">Connection lost, trying again</span>}
+          <select aria-label="Namespace" value={namespace} onChange={(event) => choose(event.target.value)}>
+            <option value="">All namespaces</option>
+            {who.namespaces.items.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+          <button type="button" className="quiet icon" onClick={turn} aria-label={dark ? "Light colours" : "Dark colours"}>
+            {dark ? "☀" : "☾"}
+          </button>
+          <button type="button" className="quiet" onClick={() => void leave()} title={who.session.username}>
+            Sign out
+          </button>
+        </div>
+      </header>
+      <main id="main" tabIndex={-1}>
+        <Suspense fallback={<div className="view" aria-busy="true" />}>
+          <View route={route} />
+        </Suspense>
+      </main>
+    </WorldContext>
+  );
+}
+
+function NavLink({ to, on, children }: { to: string; on: boolean; children: string }) {
+  return (
+    <a href={to} aria-current={on ? "page" : undefined}>
+      {children}
+    </a>
+  );
+}
+
+function View({ route }: { route: Route }) {
+  switch (route.view) {
+    case "list":
+      return <List query={route.query} />;
+    case "investigation":
+      return (
+        <InvestigationPage
+          key={`${route.namespace}/${route.name}`}
+          namespace={route.namespace}
+          name={route.name}
+          event={route.event}
+        />
+      );
+    case "trace":
+      return <TracePage key={`${route.namespace}/${route.name}`} namespace={route.namespace} name={route.name} call={route.call} />;
+    case "submit":
+      return <Submit />;
+    case "system":
+      return <System />;
+    case "usage":
+      return <UsagePage by={route.by} days={route.days} />;
+    case "sign-in":
+      return <Empty>You are signed in. <a href="#/investigations">See the investigations</a></Empty>;
+    case "nowhere":
+      return <Empty>There is nothing here. <a href="#/investigations">See the investigations</a></Empty>;
+  }
+}

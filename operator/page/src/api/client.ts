@@ -1,0 +1,78 @@
+/** Requests to the API of the server that this page came from; the cookie says who asks. */
+
+export class Refused extends Error {
+  constructor(
+    readonly status: number,
+    readonly reason: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
+
+const PREFIX = "/api/v1";
+let whenSignedOut: () => void = () => {};
+
+/** What is to be done when the server does not know any more who asks. */
+export function onSignedOut(act: () => void): void {
+  whenSignedOut = act;
+}
+
+export function queryString(query: Query): string {
+  const found = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === null || value === "") continue;
+    for (const one of Array.isArray(value) ? value : [value]) found.append(name, String(one));
+  }
+  const text = found.toString();
+  return text ? `?${text}` : "";
+}
+
+async function ask<T>(method: string, path: string, init: RequestInit = {}): Promise<T> {
+  let answer: Response;
+  try {
+    answer = await fetch(PREFIX + path, { method, credentials: "same-origin", ...init });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Refused(0, "Unreachable", "TARSy does not answer; is it running?");
+  }
+  if (answer.ok) return (await answer.json()) as T;
+  let reason = answer.statusText;
+  let message = `the server answered ${answer.status}`;
+  try {
+    const said = (await answer.json()) as { error?: { reason?: string; message?: string } };
+    reason = said.error?.reason ?? reason;
+    message = said.error?.message ?? message;
+  } catch {
+    // not ours: something between us and the server answered
+  }
+  if (answer.status === 401 && path !== "/session") whenSignedOut();
+  throw new Refused(answer.status, reason, message);
+}
+
+export function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
+  return ask<T>("GET", path + queryString(query), signal ? { signal } : {});
+}
+
+export function post<T>(path: string, body?: unknown): Promise<T> {
+  if (body === undefined) return ask<T>("POST", path);
+  return ask<T>("POST", path, { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
+}
+
+export function signIn(token: string): Promise<unknown> {
+  return ask("POST", "/session", { headers: { Authorization: `Bearer ${token}` } });
+}
+
+export function signInByCode(code: string): Promise<unknown> {
+  return post("/session/codes", { code });
+}
+
+export function signOut(): Promise<unknown> {
+  return ask("DELETE", "/session");
+}
+
+export function pathOf(namespace: string, name: string): string {
+  return `/namespaces/${namespace}/investigations/${name}`;
+}

@@ -1,0 +1,59 @@
+/** The words of the API, out of the OpenAPI document (`make test-page` writes schema.d.ts). */
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type Item = Schemas["InvestigationItem"];
+export type ItemList = Schemas["InvestigationList"];
+export type Investigation = Schemas["InvestigationView"];
+export type Stage = Schemas["StageView"];
+export type Agent = Schemas["AgentView"];
+export type Spent = Schemas["Spent"];
+export type Finding = Schemas["FindingView"];
+export type Citation = Schemas["CitationView"];
+export type RunHead = Schemas["RunHead"];
+export type ToldEvent = Schemas["ToldEvent"];
+export type QuestionRef = Schemas["QuestionRef"];
+export type StageChange = Schemas["StageChange"];
+export type TimelineMessage = Schemas["TimelineMessage"];
+export type RunMessage = Schemas["RunMessage"];
+export type StageMessage = Schemas["StageMessage"];
+export type DeltaMessage = Schemas["DeltaMessage"];
+export type ItemMessage = Schemas["ItemMessage"];
+export type OverflowMessage = Schemas["OverflowMessage"];
+export type ErrorMessage = Schemas["ErrorMessage"];
+export type ServerMessage =
+  | TimelineMessage
+  | RunMessage
+  | StageMessage
+  | DeltaMessage
+  | ItemMessage
+  | OverflowMessage
+  | ErrorMessage
+  | Schemas["SubscribedMessage"]
+  | Schemas["CaughtUpMessage"]
+  | Schemas["UnsubscribedMessage"]
+  | Schemas["PongMessage"];
+export type Events = Schemas["EventsView"];
+export type Session = Schemas["SessionView"];
+export type Namespaces = Schemas["NamespaceList"];
+export type ChatMessages = Schemas["ChatMessageList"];
+export type ChatMessage = Schemas["ChatMessageView"];
+export type Asked = Schemas["Asked"];
+export type Trace = Schemas["TraceView"];
+export type AgentTrace = Schemas["AgentTrace"];
+export type ModelCall = Schemas["ModelCallView"];
+export type ToolCall = Schemas["ToolCallView"];
+export type ModelCallDetails = Schemas["ModelCallDetails"];
+export type ToolCallDetails = Schemas["ToolCallDetails"];
+export type Message = Schemas["MessageView"];
+export type AlertTypes = Schemas["AlertTypeList"];
+export type Alert = Schemas["AlertView"];
+export type SubmittedAlert = Schemas["SubmittedAlert"];
+export type Chains = Schemas["ChainList"];
+export type McpServers = Schemas["McpServerList"];
+export type Providers = Schemas["LlmProviderList"];
+export type Warnings = Schemas["WarningList"];
+export type Queue = Schemas["QueueView"];
+export type Usage = Schemas["UsageView"];
+export type State = Item["state"];

@@ -1,0 +1,71 @@
+/** Figures for people. What is not known is a dash, never a zero. */
+import type { Spent } from "../api/types";
+
+const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 1, notation: "compact" });
+
+export function count(value: number): string {
+  return value < 10_000 ? value.toLocaleString("en") : NUMBER.format(value);
+}
+
+export function tokens(spent: Spent): string {
+  const all = spent.totalTokens;
+  return all === 0 && spent.usageComplete ? "0" : `${count(all)}${spent.usageComplete ? "" : "+"}`;
+}
+
+export function cost(spent: { costUSD: number | null; costComplete?: boolean }): string {
+  if (spent.costUSD === null) return "–";
+  return dollars(spent.costUSD) + (spent.costComplete === false ? "+" : "");
+}
+
+export function dollars(amount: number): string {
+  if (amount === 0) return "$0";
+  return amount < 0.01 ? `$${amount.toFixed(4)}` : `$${amount.toFixed(2)}`;
+}
+
+export function duration(milliseconds: number): string {
+  if (milliseconds < 1000) return `${Math.max(0, Math.round(milliseconds))} ms`;
+  const seconds = milliseconds / 1000;
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} m ${Math.floor(seconds % 60)} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} m` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+export function between(from: string | null, to: string | null, now: number): string {
+  if (!from) return "–";
+  return duration((to ? Date.parse(to) : now) - Date.parse(from));
+}
+
+export function ago(at: string, now: number): string {
+  const seconds = (now - Date.parse(at)) / 1000;
+  if (seconds < 5) return "now";
+  if (seconds < 60) return `${Math.round(seconds)} s`;
+  if (seconds < 3600) return `${Math.round(seconds / 60)} m`;
+  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} d`;
+}
+
+export function clock(at: string): string {
+  return new Date(at).toLocaleTimeString("en-GB");
+}
+
+export function moment(at: string): string {
+  return new Date(at).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+}
+
+/** A name of the API as people read it: `timed_out` is "timed out". */
+export function words(name: string): string {
+  return name.replaceAll("_", " ");
+}
+
+/** JSON laid out, where it is JSON. */
+export function pretty(text: string): string {
+  const trimmed = text.trim();
+  if (!/^[[{]/.test(trimmed)) return text;
+  try {
+    return JSON.stringify(JSON.parse(trimmed), null, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * A page of a list with what has changed since it was read.
+ *
+ * Decision: what is on the page is replaced in place. What is new stands on top only where nothing is filtered and the
+ * newest come first; the server alone knows what a filter or another order would make of it, so else it is counted.
+ */
+import type { Item } from "../api/types";
+import { FILTERS, type ListQuery } from "./route";
+
+export type Asked = { query: ListQuery; first: boolean; limit: number };
+
+export function merged(page: readonly Item[], changes: ReadonlyMap<string, Item>, asked: Asked): { shown: Item[]; waiting: number } {
+  const known = new Set(page.map((item) => item.uid));
+  const shown = page.map((item) => {
+    const changed = changes.get(item.uid);
+    return changed && changed.revision > item.revision ? changed : item;
+  });
+  const fresh = [...changes.values()].filter((item) => !known.has(item.uid));
+  const plain = asked.first && (asked.query.sort ?? "newest") === "newest" && !FILTERS.some((name) => asked.query[name]);
+  if (plain) {
+    const oldest = page.length >= asked.limit ? page.at(-1)?.acceptedAt : undefined;
+    const newer = fresh.filter((item) => oldest === undefined || item.acceptedAt > oldest);
+    const all = [...newer, ...shown].sort((a, b) => (a.acceptedAt < b.acceptedAt ? 1 : a.acceptedAt > b.acceptedAt ? -1 : 0));
+    return { shown: all, waiting: 0 };
+  }
+  const moved = shown.filter((item, place) => item.state !== page[place]?.state && (asked.query.state ?? item.state) !== item.state);
+  return { shown, waiting: asked.first ? fresh.length + moved.length : 0 };
+}

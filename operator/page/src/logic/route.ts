@@ -1,0 +1,80 @@
+/**
+ * Where one is: all of it stands behind `#`, so that links can be sent, and no server sees what is looked for.
+ */
+
+export type Route =
+  | { view: "list"; query: ListQuery }
+  | { view: "investigation"; namespace: string; name: string; event: string | null }
+  | { view: "trace"; namespace: string; name: string; call: string | null }
+  | { view: "submit" }
+  | { view: "system" }
+  | { view: "usage"; by: string; days: number }
+  | { view: "sign-in"; code: string; next: string }
+  | { view: "nowhere" };
+
+export const FILTERS = ["state", "alertType", "chain", "author", "since", "until", "search", "searchIn"] as const;
+export const SORTS = ["newest", "oldest", "finished", "cost", "tokens"] as const;
+export type ListQuery = Partial<Record<(typeof FILTERS)[number], string>> & { sort?: string };
+
+export function parse(hash: string): Route {
+  const [path = "", search = ""] = hash.replace(/^#/, "").split("?", 2);
+  const [first = "", ...rest] = path.split("/").filter(Boolean).map(decoded);
+  const query = new URLSearchParams(search);
+  switch (first) {
+    case "":
+    case "investigations": {
+      const [namespace, name, part] = rest;
+      if (namespace && name && part === "trace") return { view: "trace", namespace, name, call: query.get("call") };
+      if (namespace && name) return { view: "investigation", namespace, name, event: query.get("event") };
+      return { view: "list", query: readList(query) };
+    }
+    case "submit":
+    case "system":
+      return { view: first };
+    case "usage": {
+      const days = Number(query.get("days"));
+      return { view: "usage", by: query.get("by") ?? "day", days: days >= 1 && days <= 366 ? Math.floor(days) : 30 };
+    }
+    case "sign-in":
+      return { view: "sign-in", code: rest[0] ?? "", next: `/${rest.slice(1).map(encodeURIComponent).join("/")}` };
+    default:
+      return { view: "nowhere" };
+  }
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+function readList(query: URLSearchParams): ListQuery {
+  const found: ListQuery = {};
+  for (const name of FILTERS) {
+    const value = query.get(name)?.trim();
+    if (value) found[name] = value;
+  }
+  const sort = query.get("sort");
+  if (sort && (SORTS as readonly string[]).includes(sort)) found.sort = sort;
+  return found;
+}
+
+export function listLink(query: ListQuery): string {
+  const found = new URLSearchParams();
+  for (const name of [...FILTERS, "sort"] as const) {
+    const value = query[name];
+    if (value && !(name === "sort" && value === "newest")) found.set(name, value);
+  }
+  const text = found.toString();
+  return `#/investigations${text ? `?${text}` : ""}`;
+}
+
+export function investigationLink(namespace: string, name: string, event?: string): string {
+  return `#/investigations/${namespace}/${name}${event ? `?event=${event}` : ""}`;
+}
+
+export function traceLink(namespace: string, name: string, call?: string): string {
+  return `#/investigations/${namespace}/${name}/trace${call ? `?call=${call}` : ""}`;
+}

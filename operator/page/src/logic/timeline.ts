@@ -1,0 +1,168 @@
+/**
+ * What is known of an investigation, out of the messages that tell it.
+ *
+ * Decision: a message replaces what it is about, whole; only deltas add. So the order of messages of different things
+ * does not matter, and being told twice does no harm. Offsets count Unicode code points, as the server does.
+ */
+import type { QuestionRef, RunHead, ServerMessage, StageChange, ToldEvent } from "../api/types";
+
+export type Ev = ToldEvent & { question: QuestionRef | null; length: number };
+
+export type Timeline = {
+  events: ReadonlyMap<string, Ev>;
+  /** Events in the order in which they are read: the investigation's own, then those of each question. */
+  order: readonly string[];
+  run: RunHead | null;
+  answers: ReadonlyMap<string, { question: QuestionRef; run: RunHead | null }>;
+  stages: ReadonlyMap<number, StageChange>;
+  /** Words of events that have not been told yet. */
+  early: ReadonlyMap<string, { offset: number; text: string }[]>;
+  caughtUp: boolean;
+};
+
+export const EMPTY: Timeline = {
+  events: new Map(),
+  order: [],
+  run: null,
+  answers: new Map(),
+  stages: new Map(),
+  early: new Map(),
+  caughtUp: false,
+};
+
+/** So many events may wait for their words to be told; what comes for others is told again by the event itself. */
+const EARLY = 50;
+
+export function lengthOf(text: string): number {
+  let length = 0;
+  for (const _ of text) length++;
+  return length;
+}
+
+function added(ev: Ev, offset: number, text: string): Ev {
+  if (ev.status !== "streaming" || offset > ev.length) return ev; // a gap: the event tells it all at its end
+  const length = offset + lengthOf(text);
+  if (length <= ev.length) return ev;
+  const kept = offset === ev.length ? ev.content : [...ev.content].slice(0, offset).join("");
+  return { ...ev, content: kept + text, length };
+}
+
+function place(ev: Ev): number {
+  return ev.question?.place ?? 0;
+}
+
+export function reduce(before: Timeline, messages: readonly ServerMessage[]): Timeline {
+  const events = new Map(before.events);
+  const answers = new Map(before.answers);
+  const stages = new Map(before.stages);
+  const early = new Map(before.early);
+  let { run, caughtUp, order } = before;
+  let unordered = false;
+  for (const message of messages) {
+    switch (message.type) {
+      case "timelineEvent.created":
+      case "timelineEvent.updated":
+      case "timelineEvent.closed": {
+        const told = message.event;
+        const known = events.get(told.id);
+        if (known && (known.revision > told.revision || (known.status !== "streaming" && told.status === "streaming"))) break;
+        let ev: Ev = { ...told, question: message.question ?? null, length: lengthOf(told.content) };
+        if (known && ev.status === "streaming" && known.length > ev.length) {
+          ev = { ...ev, content: known.content, length: known.length };
+        }
+        for (const words of early.get(ev.id) ?? []) ev = added(ev, words.offset, words.text);
+        early.delete(ev.id);
+        events.set(ev.id, ev);
+        if (!known) unordered = true;
+        if (message.question && !answers.has(message.question.uid)) {
+          answers.set(message.question.uid, { question: message.question, run: null });
+        }
+        break;
+      }
+      case "delta": {
+        const known = events.get(message.event);
+        if (known) events.set(known.id, added(known, message.offset, message.text));
+        else if (early.has(message.event) || early.size < EARLY) {
+          const words = { offset: message.offset, text: message.text };
+          early.set(message.event, [...(early.get(message.event) ?? []), words]);
+        }
+        break;
+      }
+      case "investigation.changed":
+        if (message.question) answers.set(message.question.uid, { question: message.question, run: message.run });
+        else if (!run || message.run.revision >= run.revision) run = message.run;
+        break;
+      case "stage.changed":
+        if (!message.question) stages.set(message.stage.index, message.stage);
+        break;
+      case "caughtUp":
+        caughtUp = true;
+        break;
+    }
+  }
+  if (unordered) {
+    const all = [...events.values()].sort((a, b) => place(a) - place(b) || a.seq - b.seq);
+    order = all.map((ev) => ev.id);
+  }
+  return { events, order, run, answers, stages, early, caughtUp };
+}
+
+export function isFinished(state: string | undefined): boolean {
+  return state !== undefined && state !== "pending" && state !== "running";
+}
+
+export type Row =
+  | { kind: "stage"; key: string; stage: string; name: string; agents: AgentTab[]; chosen: string | null; state: string | null }
+  | { kind: "event"; key: string; ev: Ev };
+
+export type AgentTab = { execution: string; name: string; streaming: boolean };
+
+/**
+ * The rows of a timeline: a heading for each stage, below it the events of the agent that is looked at.
+ *
+ * `chosen` says by stage whose events are shown; without, all of them.
+ */
+export function rowsOf(timeline: Timeline, chosen: ReadonlyMap<string, string>): Row[] {
+  const groups = new Map<string, Ev[]>();
+  const rows: Row[] = [];
+  const states = new Map([...timeline.stages.values()].map((stage) => [stage.name, stage.state]));
+  for (const id of timeline.order) {
+    const ev = timeline.events.get(id);
+    if (!ev || ev.question) continue;
+    const key = ev.stageId ?? "";
+    const group = groups.get(key);
+    if (group) group.push(ev);
+    else groups.set(key, [ev]);
+  }
+  for (const [key, group] of groups) {
+    if (key === "") {
+      for (const ev of group) rows.push({ kind: "event", key: ev.id, ev });
+      continue;
+    }
+    const agents = agentsOf(group);
+    const only = agents.length > 1 ? (chosen.get(key) ?? null) : null;
+    const name = group.find((ev) => ev.stage)?.stage ?? "stage";
+    rows.push({ kind: "stage", key, stage: key, name, agents, chosen: only, state: states.get(name) ?? null });
+    for (const ev of group) {
+      if (only === null || ev.execution === only || ev.execution === null) rows.push({ kind: "event", key: ev.id, ev });
+    }
+  }
+  return rows;
+}
+
+function agentsOf(group: readonly Ev[]): AgentTab[] {
+  const found = new Map<string, AgentTab>();
+  for (const ev of group) {
+    if (!ev.execution) continue;
+    const known = found.get(ev.execution);
+    const streaming = ev.status === "streaming" || (known?.streaming ?? false);
+    found.set(ev.execution, { execution: ev.execution, name: ev.agent ?? "agent", streaming });
+  }
+  return [...found.values()];
+}
+
+/** The event that a citation or a link is about. */
+export function eventOfCall(timeline: Timeline, call: string): Ev | undefined {
+  for (const ev of timeline.events.values()) if (ev.toolCall === call && ev.type === "llm_tool_call") return ev;
+  return undefined;
+}

@@ -1,0 +1,56 @@
+/** The chain as its run has it: stages in a row, their agents side by side, each with its state. */
+import type { Investigation, StageChange } from "../api/types";
+import { between, words } from "../logic/format";
+
+type Props = { item: Investigation; stages: ReadonlyMap<number, StageChange>; onStage: (id: string) => void };
+
+export function ChainDiagram({ item, stages, onStage }: Props) {
+  const begun = new Set(item.stages.map((stage) => stage.index));
+  const told = [...stages.values()].filter((stage) => !begun.has(stage.index));
+  const known = item.stages.length + told.length;
+  const planned = Math.max(0, item.progress.stagesPlanned - known);
+  const now = Date.now();
+  return (
+    <ol className="chain" aria-label="Stages">
+      {item.stages.map((stage) => {
+        const state = stages.get(stage.index)?.state ?? stage.state;
+        return (
+          <li key={stage.id} className={`stage state-${state}`}>
+            <button type="button" onClick={() => onStage(stage.id)} title={stage.failure?.message}>
+              <span className="stage-head">
+                <span className="dot" aria-hidden="true" />
+                <strong>{stage.name}</strong>
+                <span className="visually-hidden">{words(state)}</span>
+                <span className="hint">{between(stage.startedAt, stage.finishedAt, now)}</span>
+              </span>
+              <span className="agents">
+                {stage.agents.map((agent) => (
+                  <span key={agent.id} className={`agent state-${agent.state}`} title={`${agent.strategy}, ${agent.provider} ${agent.model}`}>
+                    <span className="dot" aria-hidden="true" />
+                    {agent.name}
+                    <span className="visually-hidden"> {words(agent.state)}</span>
+                  </span>
+                ))}
+                {stage.agents.length === 0 && <span className="agent hint">{words(stage.kind)}</span>}
+              </span>
+            </button>
+          </li>
+        );
+      })}
+      {told.map((stage) => (
+        <li key={stage.index} className={`stage state-${stage.state}`}>
+          <span className="stage-box">
+            <span className="stage-head"><span className="dot" aria-hidden="true" /><strong>{stage.name}</strong></span>
+          </span>
+        </li>
+      ))}
+      {planned > 0 && item.state !== "failed" && item.state !== "cancelled" && item.state !== "timed_out" && (
+        <li className="stage planned">
+          <span className="stage-box">
+            <span className="hint">{planned} more planned</span>
+          </span>
+        </li>
+      )}
+    </ol>
+  );
+}

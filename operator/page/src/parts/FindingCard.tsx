@@ -1,0 +1,49 @@
+/** What was found, and what each claim rests on; a citation leads to the call that it quotes. */
+import type { Finding } from "../api/types";
+import { findingAsMarkdown } from "../logic/markdown";
+import { Copy, Section } from "./parts";
+
+export function FindingCard({ finding, onCitation }: { finding: Finding; onCitation: (call: string) => void }) {
+  return (
+    <Section
+      title="Finding"
+      side={
+        <>
+          <span className={`confidence c-${finding.confidence}`}>{finding.confidence} confidence</span>
+          <Copy label="Copy" text={() => findingAsMarkdown(finding)} />
+        </>
+      }
+    >
+      <p className="finding-summary">{finding.summary}</p>
+      <ul className="claims">
+        {finding.claims.map((claim, place) => (
+          <li key={place} className={claim.supported ? "supported" : "unsupported"}>
+            <span className="mark-of">{claim.supported ? "✓" : "⚠"}</span>
+            <div>
+              <span className="visually-hidden">{claim.supported ? "Supported: " : "Not supported: "}</span>
+              {claim.text}
+              {claim.citations.map((citation, number) => {
+                const where = [citation.agent, citation.tool].filter(Boolean).join(" · ") || citation.callId;
+                const call = citation.interaction;
+                return (
+                  <blockquote key={number} className={citation.supported ? "" : "bad-quote"}>
+                    “{citation.quote}”{" "}
+                    {call ? (
+                      <button type="button" className="link" onClick={() => onCitation(call)}>{where}</button>
+                    ) : (
+                      <span className="hint">{where}</span>
+                    )}
+                    {citation.reason && <span className="bad"> {citation.reason}</span>}
+                  </blockquote>
+                );
+              })}
+            </div>
+          </li>
+        ))}
+      </ul>
+      {finding.notes.map((note) => (
+        <p key={note} className="hint">{note}</p>
+      ))}
+    </Section>
+  );
+}

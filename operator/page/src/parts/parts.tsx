@@ -1,0 +1,88 @@
+/** Small things that many views show. */
+import { useState, type ReactNode } from "react";
+import type { Refused } from "../api/client";
+import type { Spent } from "../api/types";
+import { cost, tokens, words } from "../logic/format";
+
+export function Badge({ state }: { state: string }) {
+  return (
+    <span className={`badge state-${state}`}>
+      <span className="dot" aria-hidden="true" />
+      {words(state)}
+    </span>
+  );
+}
+
+export function Problem({ error, title }: { error: Refused | Error; title?: string }) {
+  return (
+    <div className="problem" role="alert">
+      {title && <strong>{title} </strong>}
+      {error.message}
+    </div>
+  );
+}
+
+export function Copy({ text, label }: { text: () => string; label: string }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text());
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1500);
+  };
+  return (
+    <button type="button" className="quiet" onClick={() => void copy()}>
+      {copied ? "Copied" : label}
+    </button>
+  );
+}
+
+export function Figures({ spent, calls, tools }: { spent: Spent; calls: number; tools: number }) {
+  return (
+    <dl className="figures">
+      <div>
+        <dt>Tokens</dt>
+        <dd title={`${spent.inputTokens} in, ${spent.outputTokens} out, ${spent.cachedTokens} cached`}>{tokens(spent)}</dd>
+      </div>
+      <div>
+        <dt>Cost</dt>
+        <dd>{cost(spent)}</dd>
+      </div>
+      <div>
+        <dt>Model calls</dt>
+        <dd>{calls}</dd>
+      </div>
+      <div>
+        <dt>Tool calls</dt>
+        <dd>{tools}</dd>
+      </div>
+    </dl>
+  );
+}
+
+export function Field({ label, hint, children }: { label: string; hint?: string; children: ReactNode }) {
+  return (
+    <div className="field">
+      <label>
+        <span className="field-label">{label}</span>
+        {children}
+      </label>
+      {hint && <span className="hint">{hint}</span>}
+    </div>
+  );
+}
+
+export function Empty({ children }: { children: ReactNode }) {
+  return <p className="empty">{children}</p>;
+}
+
+export function Section({ title, side, children }: { title: string; side?: ReactNode; children: ReactNode }) {
+  return (
+    <section className="card">
+      <header className="card-head">
+        <h2>{title}</h2>
+        {side}
+      </header>
+      {children}
+    </section>
+  );
+}

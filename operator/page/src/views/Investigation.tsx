@@ -1,0 +1,168 @@
+/** One investigation, as it happens: alert, stages, timeline, finding, questions. */
+import { useEffect, useState } from "react";
+import { pathOf, post, Refused } from "../api/client";
+import type { Investigation } from "../api/types";
+import { between, moment } from "../logic/format";
+import { investigationAsMarkdown } from "../logic/markdown";
+import { investigationLink, traceLink } from "../logic/route";
+import { eventOfCall, isFinished } from "../logic/timeline";
+import { ChainDiagram } from "../parts/ChainDiagram";
+import { go, useGet, useNow, useTitle, useWorld } from "../parts/context";
+import { FindingCard } from "../parts/FindingCard";
+import { Markdown } from "../parts/Markdown";
+import { Badge, Copy, Empty, Figures, Problem, Section } from "../parts/parts";
+import { Chat } from "./Chat";
+import { useFollowing } from "./following";
+import { TimelineList } from "./TimelineList";
+
+type Props = { namespace: string; name: string; event: string | null };
+
+export function InvestigationPage({ namespace, name, event }: Props) {
+  const world = useWorld();
+  const { timeline, error, loading } = useFollowing(world.live, namespace, name);
+  const run = timeline.run;
+  const whole = useGet<Investigation>(pathOf(namespace, name));
+  const item = whole.value;
+  const state = run?.state ?? item?.state;
+  const finished = isFinished(state);
+  const now = useNow(!finished);
+  useTitle(item ? `${item.alertType} ${name}` : name);
+
+  // Figures, agents and conditions are of the record: read again when something came of a stage, and while it runs.
+  const steps = `${state}/${[...timeline.stages.values()].map((stage) => `${stage.state}${stage.agentsFinished}`).join()}/${error?.status}`;
+  const again = whole.again;
+  useEffect(() => {
+    const timer = setTimeout(again, 300);
+    return () => clearTimeout(timer);
+  }, [steps]);
+  useEffect(() => {
+    if (finished) return;
+    const timer = setInterval(again, 5000);
+    return () => clearInterval(timer);
+  }, [finished]);
+
+  if (whole.error && !item) {
+    const waiting = whole.error.status === 404;
+    return (
+      <div className="view">
+        <h1>{namespace}/{name}</h1>
+        <Problem error={whole.error} />
+        {waiting && <p className="hint">Looking again until it is there.</p>}
+        <p><a href="#/investigations">All investigations</a></p>
+      </div>
+    );
+  }
+  if (!item) return <div className="view" aria-busy="true" />;
+  const finding = run?.finding ?? null;
+  const summary = run?.executiveSummary ?? item.executiveSummary;
+  const failure = run?.failure ?? item.failure;
+  const show = (id: string) => go(investigationLink(namespace, name, id));
+  return (
+    <div className="view wide">
+      <div className="title-row">
+        <h1>{item.alertType}</h1>
+        {state && <Badge state={state} />}
+        <span className="where">{namespace}/{name}</span>
+        <span className="spring" />
+        <div className="actions">
+          {!finished && <Wish namespace={namespace} name={name} desired={run?.desiredState ?? item.desiredState} />}
+          <Copy label="Copy as Markdown" text={() => investigationAsMarkdown(item, timeline, finding)} />
+          <a className="button quiet" href={traceLink(namespace, name)}>Trace</a>
+        </div>
+      </div>
+      <div className="facts">
+        <span>chain <strong>{item.chain}</strong></span>
+        {item.author && <span>by {item.author}</span>}
+        {item.startedAt && <span title={moment(item.startedAt)}>took {between(item.startedAt, run?.finishedAt ?? item.finishedAt, now)}</span>}
+        {item.attempt > 1 && <span>attempt {item.attempt}</span>}
+        {item.objectGone && <span>its object is gone, this is the record</span>}
+      </div>
+      <ChainDiagram item={item} stages={timeline.stages} onStage={(stage) => document.getElementById(`stage-${stage}`)?.scrollIntoView({ block: "start" })} />
+      {error && error.status !== 404 && <Problem error={error} title="The timeline cannot be followed." />}
+      {item.evidenceMissing.length > 0 && (
+        <div className="problem soft">Tool servers were missing: {item.evidenceMissing.join("; ")}</div>
+      )}
+      {item.budgetExceeded && <div className="problem soft">{item.budgetExceeded.message}</div>}
+      <div className="columns">
+        <div className="side">
+          {failure && <Problem error={new Error(failure.message)} title={`${failure.reason}:`} />}
+          {finding && (
+            <FindingCard
+              finding={finding}
+              onCitation={(call) => {
+                const ev = eventOfCall(timeline, call);
+                if (ev) show(ev.id);
+                else go(traceLink(namespace, name, call));
+              }}
+            />
+          )}
+          {summary && (
+            <Section title="Executive summary">
+              <Markdown text={summary} />
+            </Section>
+          )}
+          {item.executiveSummaryError && <div className="problem soft">No executive summary: {item.executiveSummaryError}</div>}
+          {finished && state !== "cancelled" && <Chat namespace={namespace} name={name} timeline={timeline} />}
+          <div className="later">
+          <Section title="Usage">
+            <Figures spent={item.spent} calls={item.modelCalls} tools={item.toolCalls} />
+          </Section>
+          <Section title="Alert">
+            <pre className="alert-text" tabIndex={0}>{item.alert}</pre>
+            {item.runbook && (
+              <details>
+                <summary>Runbook</summary>
+                <Markdown text={item.runbook} />
+              </details>
+            )}
+          </Section>
+          </div>
+        </div>
+        <section className="main" aria-label="Timeline">
+          {timeline.order.length === 0 ? (
+            <Empty>{loading ? "Reading …" : finished ? "Nothing happened." : state === "pending" ? "It waits for a worker." : "It begins …"}</Empty>
+          ) : (
+            <TimelineList timeline={timeline} event={event} finished={finished} link={(id) => investigationLink(namespace, name, id)} />
+          )}
+        </section>
+      </div>
+    </div>
+  );
+}
+
+/** Asks for the run to be concluded or cancelled; what it became is told by the connection. */
+function Wish({ namespace, name, desired }: { namespace: string; name: string; desired: string }) {
+  const [sure, setSure] = useState<"cancel" | "conclude" | null>(null);
+  const [asked, setAsked] = useState(desired);
+  const [error, setError] = useState<Refused | null>(null);
+  useEffect(() => setAsked(desired), [desired]);
+  const wish = async (verb: "cancel" | "conclude") => {
+    setSure(null);
+    try {
+      const told = await post<{ desiredState: string }>(`${pathOf(namespace, name)}/${verb}`);
+      setAsked(told.desiredState);
+      setError(null);
+    } catch (refused) {
+      setError(refused as Refused);
+    }
+  };
+  if (asked === "Cancelled") return <span className="hint" role="status">cancelling …</span>;
+  return (
+    <>
+      {error && <Problem error={error} />}
+      {asked === "Concluded" && <span className="hint" role="status">concluding …</span>}
+      {sure ? (
+        <span className="sure">
+          {sure === "cancel" ? "Stop at once, without a finding?" : "Stop now, and sum up what is known?"}
+          <button type="button" className="danger" autoFocus onClick={() => void wish(sure)}>Yes, {sure}</button>
+          <button type="button" onClick={() => setSure(null)}>No</button>
+        </span>
+      ) : (
+        <>
+          {asked !== "Concluded" && <button type="button" onClick={() => setSure("conclude")}>Conclude</button>}
+          <button type="button" onClick={() => setSure("cancel")}>Cancel</button>
+        </>
+      )}
+    </>
+  );
+}

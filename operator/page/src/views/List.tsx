@@ -1,0 +1,244 @@
+/** Investigations, as they come and go: filtered, sorted, a page at a time, kept up to date by the connection. */
+import { useEffect, useMemo, useRef, useState } from "react";
+import type { ItemList, Item, ServerMessage } from "../api/types";
+import { isFinished } from "../logic/timeline";
+import { ago, between, cost, moment, tokens, words } from "../logic/format";
+import { merged } from "../logic/items";
+import { FILTERS, investigationLink, listLink, SORTS, type ListQuery } from "../logic/route";
+import { go, scope, useGet, useKeys, useNow, useTitle, useWorld } from "../parts/context";
+import { Badge, Empty, Problem } from "../parts/parts";
+
+const STATES = ["pending", "running", "completed", "failed", "cancelled", "timed_out"];
+const LIMIT = 50;
+
+export function List({ query }: { query: ListQuery }) {
+  useTitle("Investigations");
+  const world = useWorld();
+  const namespaces = scope(world);
+  const question = useMemo(() => ({ ...query, namespace: namespaces, limit: LIMIT }), [query, namespaces.join()]);
+  const asked = JSON.stringify(question);
+  const [pages, setPages] = useState<{ asked: string; tokens: string[] }>({ asked, tokens: [] });
+  const tokensBefore = pages.asked === asked ? pages.tokens : [];
+  const token = tokensBefore.at(-1);
+  const page = useGet<ItemList>("/investigations", { ...question, continue: token });
+  const [changes, setChanges] = useState<ReadonlyMap<string, Item>>(new Map());
+  const [chosen, setChosen] = useState(0);
+  const search = useRef<HTMLInputElement>(null);
+
+  const channels = namespaces.length === 0 ? ["investigations"] : namespaces.map((name) => `investigations:${name}`);
+  useEffect(() => {
+    const onMessages = (messages: ServerMessage[]) =>
+      setChanges((before) => {
+        const after = new Map(before);
+        for (const message of messages) if (message.type === "investigations.changed") after.set(message.item.uid, message.item);
+        return after;
+      });
+    const ends = channels.map((channel) => world.live.follow(channel, { onMessages }));
+    return () => ends.forEach((end) => end());
+  }, [channels.join(), world.live]);
+  useEffect(() => {
+    setChanges(new Map());
+    setChosen(0);
+  }, [asked, token]);
+
+  // What is new shows on the first page of the newest, where it is what was asked for; else it waits behind a button.
+  const items = useMemo(
+    () => merged(page.value?.items ?? [], changes, { query, first: !token, limit: LIMIT }),
+    [page.value, changes, query, token],
+  );
+  const now = useNow(items.shown.some((item) => !isFinished(item.state)));
+
+  useKeys((event) => {
+    if (event.key === "/") {
+      event.preventDefault();
+      search.current?.focus();
+    } else if (event.key === "j" || event.key === "k") {
+      const next = Math.max(0, Math.min(items.shown.length - 1, chosen + (event.key === "j" ? 1 : -1)));
+      setChosen(next);
+      document.querySelectorAll<HTMLElement>("tbody tr a.row-link")[next]?.focus();
+    } else if (event.key === "Enter" && !(event.target instanceof HTMLAnchorElement) && !(event.target instanceof HTMLButtonElement)) {
+      const item = items.shown[chosen];
+      if (item) go(investigationLink(item.namespace, item.name));
+    }
+  });
+
+  const set = (changed: ListQuery) => go(listLink({ ...query, ...changed }), true);
+  const filtered = FILTERS.some((name) => query[name]);
+  return (
+    <div className="view wide">
+      <div className="title-row">
+        <h1>Investigations</h1>
+        <span className="hint keys">
+          <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> opens, <kbd>/</kbd> searches
+        </span>
+      </div>
+      <form className="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+        <Search value={query.search ?? ""} input={search} onSearch={(text) => set({ search: text })} />
+        <select aria-label="Search in" value={query.searchIn ?? ""} onChange={(event) => set({ searchIn: event.target.value })}>
+          <option value="">in summaries</option>
+          <option value="timeline">in timelines</option>
+        </select>
+        <select aria-label="Phase" value={query.state ?? ""} onChange={(event) => set({ state: event.target.value })}>
+          <option value="">any phase</option>
+          {STATES.map((state) => (
+            <option key={state} value={state}>{words(state)}</option>
+          ))}
+        </select>
+        <Filter label="Alert type" value={query.alertType} onChange={(alertType) => set({ alertType })} />
+        <Filter label="Chain" value={query.chain} onChange={(chain) => set({ chain })} />
+        <Filter label="Author" value={query.author} onChange={(author) => set({ author })} />
+        <Since value={query.since} onChange={(since) => set({ since })} />
+        <select aria-label="Sort" value={query.sort ?? "newest"} onChange={(event) => set({ sort: event.target.value })}>
+          {SORTS.map((sort) => (
+            <option key={sort} value={sort}>{sort === "finished" ? "last finished" : sort === "cost" || sort === "tokens" ? `most ${sort}` : `${sort} first`}</option>
+          ))}
+        </select>
+        {filtered && <a href="#/investigations">Clear</a>}
+      </form>
+      {page.error && <Problem error={page.error} />}
+      {world.namespaces.items.length === 0 && !world.namespaces.everywhere && (
+        <Empty>There is no namespace in which you may list investigations.</Empty>
+      )}
+      {items.waiting > 0 && (
+        <button type="button" className="news" onClick={() => (setChanges(new Map()), page.again())}>
+          {items.waiting} new or changed: look again
+        </button>
+      )}
+      <Table items={items.shown} now={now} chosen={chosen} />
+      {page.value && items.shown.length === 0 && (
+        <Empty>{filtered ? "Nothing is as asked for." : "There are no investigations yet. Submit an alert, or apply one."}</Empty>
+      )}
+      <div className="pager">
+        {tokensBefore.length > 0 && (
+          <button type="button" onClick={() => setPages({ asked, tokens: tokensBefore.slice(0, -1) })}>Newer page</button>
+        )}
+        {page.value?.continue && (
+          <button type="button" onClick={() => setPages({ asked, tokens: [...tokensBefore, page.value?.continue ?? ""] })}>
+            Next page
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Table({ items, now, chosen }: { items: readonly Item[]; now: number; chosen: number }) {
+  return (
+    <table className="list">
+      <thead>
+        <tr>
+          <th scope="col">Phase</th>
+          <th scope="col">Investigation</th>
+          <th scope="col">Finding</th>
+          <th scope="col" className="narrow-off">Progress</th>
+          <th scope="col" className="narrow-off number">Tokens</th>
+          <th scope="col" className="narrow-off number">Cost</th>
+          <th scope="col" className="narrow-off number">Took</th>
+          <th scope="col" className="number">Age</th>
+        </tr>
+      </thead>
+      <tbody>
+        {items.map((item, place) => (
+          <tr key={item.uid} className={place === chosen ? "chosen" : ""}>
+            <td data-label="Phase"><Badge state={item.state} /></td>
+            <td data-label="Investigation" className="what">
+              <a className="row-link" href={investigationLink(item.namespace, item.name)}>{item.alertType}</a>
+              <span className="where">{item.namespace}/{item.name}</span>
+              <span className="where">{item.chain}{item.author ? ` · ${item.author.replace("system:serviceaccount:", "")}` : ""}</span>
+            </td>
+            <td data-label="Finding" className="finding-cell">
+              {item.finding ? (
+                <div className="clamp" title={item.finding.summary}>
+                  <span className={`confidence c-${item.finding.confidence}`}>{item.finding.confidence}</span> {item.finding.summary}
+                </div>
+              ) : item.failure ? (
+                <span className="bad">{item.failure.message}</span>
+              ) : (
+                <span className="hint">{isFinished(item.state) ? "–" : (item.progress.currentStage ?? "waiting")}</span>
+              )}
+            </td>
+            <td data-label="Progress" className="narrow-off"><Progress item={item} /></td>
+            <td data-label="Tokens" className="narrow-off number">{tokens(item.spent)}</td>
+            <td data-label="Cost" className="narrow-off number">{cost(item.spent)}</td>
+            <td data-label="Took" className="narrow-off number">{between(item.startedAt, item.finishedAt, now)}</td>
+            <td data-label="Age" className="number" title={moment(item.acceptedAt)}>{ago(item.acceptedAt, now)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Progress({ item }: { item: Item }) {
+  const { stagesFinished, stagesPlanned } = item.progress;
+  return (
+    <span className="progress">
+      <progress value={stagesFinished} max={Math.max(stagesPlanned, 1)} aria-label={`${stagesFinished} of ${stagesPlanned} stages`} />
+      {stagesFinished}/{stagesPlanned}
+    </span>
+  );
+}
+
+/** Asked for when somebody stops writing, or at once with Enter. */
+function Search({ value, input, onSearch }: { value: string; input: React.RefObject<HTMLInputElement | null>; onSearch: (text: string) => void }) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text === value || (text.length > 0 && text.trim().length < 3)) return;
+    const timer = setTimeout(() => onSearch(text.trim()), 400);
+    return () => clearTimeout(timer);
+  });
+  return (
+    <input
+      ref={input}
+      type="search"
+      aria-label="Search"
+      placeholder="Search, 3 letters at least"
+      value={text}
+      maxLength={200}
+      onChange={(event) => setText(event.target.value)}
+      onKeyDown={(event) => {
+        if (event.key === "Enter" && (text.trim().length >= 3 || !text)) onSearch(text.trim());
+        if (event.key === "Escape") event.currentTarget.blur();
+      }}
+    />
+  );
+}
+
+function Filter({ label, value, onChange }: { label: string; value: string | undefined; onChange: (value: string) => void }) {
+  const [text, setText] = useState(value ?? "");
+  useEffect(() => setText(value ?? ""), [value]);
+  const done = () => text.trim() !== (value ?? "") && onChange(text.trim());
+  return (
+    <input
+      aria-label={label}
+      placeholder={label}
+      value={text}
+      size={12}
+      onChange={(event) => setText(event.target.value)}
+      onBlur={done}
+      onKeyDown={(event) => event.key === "Enter" && done()}
+    />
+  );
+}
+
+const SPANS: [string, number][] = [["last hour", 3600], ["last 24 hours", 86_400], ["last 7 days", 604_800], ["last 30 days", 2_592_000]];
+
+function Since({ value, onChange }: { value: string | undefined; onChange: (since: string) => void }) {
+  return (
+    <select
+      aria-label="Accepted"
+      value={value ? "as-linked" : ""}
+      onChange={(event) => {
+        const seconds = Number(event.target.value);
+        onChange(seconds ? new Date(Math.floor(Date.now() / 1000 - seconds) * 1000).toISOString() : "");
+      }}
+    >
+      <option value="">any time</option>
+      {value && <option value="as-linked">since {moment(value)}</option>}
+      {SPANS.map(([name, seconds]) => (
+        <option key={seconds} value={seconds}>{name}</option>
+      ))}
+    </select>
+  );
+}

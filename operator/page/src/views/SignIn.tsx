@@ -1,0 +1,45 @@
+/** A token, pasted once. It goes into a cookie that no script can read, and is nowhere else on the page. */
+import { useState, type FormEvent } from "react";
+import { signIn } from "../api/client";
+import { Field, Problem } from "../parts/parts";
+import { useTitle } from "../parts/context";
+
+export function SignIn({ why, onSignedIn }: { why: string; onSignedIn: () => void }) {
+  useTitle("Sign in");
+  const [token, setToken] = useState("");
+  const [error, setError] = useState<Error | null>(null);
+  const [busy, setBusy] = useState(false);
+  const send = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      await signIn(token.trim());
+      setToken("");
+      onSignedIn();
+    } catch (refused) {
+      setError(refused as Error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <main className="alone">
+      <h1>
+        <span className="mark" aria-hidden="true">T</span> TARSy
+      </h1>
+      {why && <p role="status">{why}</p>}
+      <form onSubmit={(event) => void send(event)}>
+        <Field label="Kubernetes token" hint="You see here what the cluster's RBAC lets you see.">
+          <input type="password" autoComplete="off" value={token} onChange={(event) => setToken(event.target.value)} required autoFocus />
+        </Field>
+        {error && <Problem error={error} />}
+        <button type="submit" className="primary" disabled={busy}>
+          Sign in
+        </button>
+      </form>
+      <p className="hint">
+        A token of a ServiceAccount: <code>kubectl create token NAME -n NAMESPACE</code>
+      </p>
+    </main>
+  );
+}

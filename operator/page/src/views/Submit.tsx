@@ -1,0 +1,133 @@
+/** Hands in an alert, as `kubectl apply` would, and leads to its investigation. */
+import { useEffect, useState, type FormEvent } from "react";
+import { get, post, Refused } from "../api/client";
+import type { Alert, AlertTypes, McpServers, SubmittedAlert } from "../api/types";
+import { investigationLink } from "../logic/route";
+import { go, useGet, useTitle, useWorld } from "../parts/context";
+import { Field, Problem } from "../parts/parts";
+
+const SEVERITIES = ["Critical", "Warning", "Info"];
+const PATIENCE = 120;
+
+export default function Submit() {
+  useTitle("Submit an alert");
+  const world = useWorld();
+  const [namespace, setNamespace] = useState(world.namespace || (world.namespaces.items[0] ?? ""));
+  const [alertType, setAlertType] = useState("");
+  const [data, setData] = useState("");
+  const [runbook, setRunbook] = useState("");
+  const [severity, setSeverity] = useState("");
+  const [servers, setServers] = useState<ReadonlySet<string>>(new Set());
+  const [error, setError] = useState<Refused | null>(null);
+  const [made, setMade] = useState<SubmittedAlert | null>(null);
+  const types = useGet<AlertTypes>(namespace ? "/alert-types" : null, { namespace });
+  const tools = useGet<McpServers>(namespace ? "/mcpservers" : null, { namespace });
+
+  const send = async (event: FormEvent) => {
+    event.preventDefault();
+    setError(null);
+    const alert = {
+      alertType: alertType.trim(),
+      data,
+      ...(runbook.trim() ? { runbook: /^https?:\/\/\S+$/.test(runbook.trim()) ? { url: runbook.trim() } : { inline: runbook } } : {}),
+      ...(severity ? { severity } : {}),
+      ...(servers.size > 0 ? { mcpServers: [...servers].map((name) => ({ name })) } : {}),
+    };
+    try {
+      setMade(await post<SubmittedAlert>(`/namespaces/${namespace}/alerts`, alert));
+    } catch (refused) {
+      setError(refused as Refused);
+    }
+  };
+  if (made) return <Waiting made={made} onAnother={() => setMade(null)} />;
+  const toggle = (name: string) => {
+    const after = new Set(servers);
+    if (!after.delete(name)) after.add(name);
+    setServers(after);
+  };
+  return (
+    <div className="view">
+      <h1>Submit an alert</h1>
+      <form className="form card" onSubmit={(event) => void send(event)}>
+        <Field label="Namespace">
+          <select value={namespace} onChange={(event) => setNamespace(event.target.value)} required>
+            {world.namespaces.items.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </Field>
+        <Field label="Alert type" hint={types.value ? "It chooses the chain." : ""}>
+          <input list="alert-types" value={alertType} onChange={(event) => setAlertType(event.target.value)} required maxLength={253} />
+        </Field>
+        <datalist id="alert-types">
+          {types.value?.items.map((one) => <option key={one.alertType} value={one.alertType} />)}
+        </datalist>
+        <Field label="Alert" hint="Text of any format; secrets in it are masked before an agent sees it.">
+          <textarea rows={10} value={data} onChange={(event) => setData(event.target.value)} required className="code" />
+        </Field>
+        <Field label="Runbook" hint="Text, or the URL of one; the namespace's own when left empty.">
+          <textarea rows={3} value={runbook} onChange={(event) => setRunbook(event.target.value)} />
+        </Field>
+        <Field label="Severity">
+          <select value={severity} onChange={(event) => setSeverity(event.target.value)}>
+            <option value="">not given</option>
+            {SEVERITIES.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        </Field>
+        {(tools.value?.items.length ?? 0) > 0 && (
+          <fieldset>
+            <legend>Tool servers instead of the chain's own</legend>
+            {tools.value?.items.map((server) => (
+              <label key={server.uid} className="check">
+                <input type="checkbox" checked={servers.has(server.name)} onChange={() => toggle(server.name)} />
+                {server.name} <span className="hint">{server.toolCount ?? "?"} tools{server.available === false ? ", away" : ""}</span>
+              </label>
+            ))}
+          </fieldset>
+        )}
+        {error && <Problem error={error} />}
+        <button type="submit" className="primary">Submit</button>
+      </form>
+    </div>
+  );
+}
+
+function Waiting({ made, onAnother }: { made: SubmittedAlert; onAnother: () => void }) {
+  const [alert, setAlert] = useState<Alert | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  useEffect(() => {
+    let left = PATIENCE;
+    let timer: ReturnType<typeof setTimeout>;
+    const look = async () => {
+      try {
+        const found = await get<Alert>(`/namespaces/${made.namespace}/alerts/${made.name}`);
+        setAlert(found);
+        if (found.investigation) {
+          go(investigationLink(made.namespace, found.investigation));
+          return;
+        }
+        if (found.phase === "Rejected") return;
+      } catch (refused) {
+        setError(refused as Error);
+      }
+      if (--left > 0) timer = setTimeout(() => void look(), 1000);
+    };
+    void look();
+    return () => clearTimeout(timer);
+  }, [made]);
+  const refused = alert?.conditions.find((one) => one.status === "False");
+  return (
+    <div className="view">
+      <h1>{made.alertType}</h1>
+      <p role="status">
+        Alert {made.namespace}/{made.name} was taken{alert?.phase ? ` (${alert.phase})` : ""}.
+        {alert?.phase !== "Rejected" && " Its investigation is shown as soon as there is one."}
+      </p>
+      {refused && <div className="problem">{refused.reason}: {refused.message}</div>}
+      {error && <Problem error={error} />}
+      <button type="button" onClick={onAnother}>Another alert</button>
+    </div>
+  );
+}

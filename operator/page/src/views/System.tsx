@@ -1,0 +1,127 @@
+/** What there is to investigate with, what is wrong with it, and who works. */
+import type { ReactNode } from "react";
+import type { Chains, McpServers, Providers, Queue, Warnings } from "../api/types";
+import { ago } from "../logic/format";
+import { scope, useGet, useNow, useTitle, useWorld, type Loaded } from "../parts/context";
+import { Empty, Problem, Section } from "../parts/parts";
+
+const SECONDS = 10;
+const LIBRARY = "tarsy-library";
+
+export default function System() {
+  useTitle("System");
+  const world = useWorld();
+  // What the library has is used everywhere, so it is shown with every namespace.
+  const chosen = scope(world);
+  const namespace = chosen.length === 0 || chosen.includes(LIBRARY) || !world.namespaces.items.includes(LIBRARY) ? chosen : [...chosen.slice(0, 19), LIBRARY];
+  const query = { namespace, limit: 200 };
+  const warnings = useGet<Warnings>("/warnings", query, SECONDS);
+  const servers = useGet<McpServers>("/mcpservers", query, SECONDS);
+  const providers = useGet<Providers>("/llmproviders", query, SECONDS);
+  const chains = useGet<Chains>("/chains", query, SECONDS);
+  const queue = useGet<Queue>("/queue", {}, SECONDS);
+  const now = useNow(true);
+  return (
+    <div className="view wide">
+      <h1>System</h1>
+      <div className="grid">
+        <Section title="Warnings">
+          <List loaded={warnings} none="Everything is as it should be.">
+            {warnings.value?.items.map((one) => (
+              <li key={`${one.kind}/${one.namespace}/${one.name}/${one.type}`}>
+                <strong>{one.kind} {one.namespace}/{one.name}</strong> <span className="bad">{one.type}: {one.reason}</span>
+                <p className="hint">{one.message}</p>
+              </li>
+            ))}
+          </List>
+        </Section>
+        <Section title="Queue and workers">
+          {queue.error && <Problem error={queue.error} />}
+          {queue.value && (
+            <>
+              <dl className="figures">
+                <div><dt>Waiting</dt><dd>{queue.value.pending}</dd></div>
+                <div><dt>Running</dt><dd>{queue.value.running}</dd></div>
+                <div><dt>Orphaned</dt><dd>{queue.value.orphaned}</dd></div>
+              </dl>
+              <ul className="plain-list">
+                {queue.value.workers.map((worker) => (
+                  <li key={worker.id}>{worker.host} <span className="hint">{worker.runs} at work, since {ago(worker.startedAt, now)}</span></li>
+                ))}
+              </ul>
+            </>
+          )}
+        </Section>
+        <Section title="Chains">
+          <List loaded={chains} none="There are none.">
+            {chains.value?.items.map((chain) => (
+              <li key={chain.uid}>
+                <Ready ready={chain.ready} /> <strong>{chain.namespace}/{chain.name}</strong>
+                <span className="hint"> {chain.alertTypes.join(", ")}</span>
+                <p className="stages-line">
+                  {chain.stages.map((stage) => `${stage.name} (${stage.agents.join(" + ")}${stage.replicas > 1 ? ` ×${stage.replicas}` : ""})`).join(" → ")}
+                </p>
+                <Conditions conditions={chain.conditions} />
+              </li>
+            ))}
+          </List>
+        </Section>
+        <Section title="Tool servers">
+          <List loaded={servers} none="There are none.">
+            {servers.value?.items.map((server) => (
+              <li key={server.uid}>
+                <Ready ready={server.available ?? server.ready} /> <strong>{server.namespace}/{server.name}</strong>
+                <span className="hint"> {server.transport}, {server.toolPolicy}</span>
+                {server.tools.length > 0 && (
+                  <details>
+                    <summary>{server.toolCount ?? server.tools.length} tools</summary>
+                    <p className="stages-line">{server.tools.join(", ")}</p>
+                  </details>
+                )}
+                {server.lastError && <p className="bad">{server.lastError}</p>}
+                <Conditions conditions={server.conditions} />
+              </li>
+            ))}
+          </List>
+        </Section>
+        <Section title="Models">
+          <List loaded={providers} none="There are none.">
+            {providers.value?.items.map((one) => (
+              <li key={one.uid}>
+                <Ready ready={one.ready} /> <strong>{one.namespace}/{one.name}</strong>
+                <span className="hint"> {one.type} {one.model}{one.hasRates ? "" : ", cost not known"}</span>
+                <Conditions conditions={one.conditions} />
+              </li>
+            ))}
+          </List>
+        </Section>
+      </div>
+    </div>
+  );
+}
+
+function List({ loaded, none, children }: { loaded: Loaded<{ items: readonly unknown[] }>; none: string; children: ReactNode }) {
+  return (
+    <>
+      {loaded.error && <Problem error={loaded.error} />}
+      {loaded.value && (loaded.value.items.length > 0 ? <ul className="plain-list">{children}</ul> : <Empty>{none}</Empty>)}
+    </>
+  );
+}
+
+function Ready({ ready }: { ready: boolean | null }) {
+  const state = ready === null ? "pending" : ready ? "completed" : "failed";
+  return (
+    <span className={`badge state-${state}`}>
+      <span className="dot" aria-hidden="true" />
+      {ready === null ? "unknown" : ready ? "ready" : "not ready"}
+    </span>
+  );
+}
+
+function Conditions({ conditions }: { conditions: readonly { type: string; status: string; reason: string; message: string }[] }) {
+  const wrong = conditions.filter((one) => one.status === "False");
+  return wrong.map((one) => (
+    <p key={one.type} className="hint">{one.type}: {one.reason}. {one.message}</p>
+  ));
+}

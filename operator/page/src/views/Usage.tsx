@@ -1,0 +1,118 @@
+/** Tokens and cost over time, and by what they went to. */
+import type { Usage } from "../api/types";
+import { cost, count } from "../logic/format";
+import { go, scope, useGet, useTitle, useWorld } from "../parts/context";
+import { Empty, Problem, Section } from "../parts/parts";
+
+const BY: [string, string][] = [["model", "model"], ["provider", "provider"], ["chain", "chain"], ["alertType", "alert type"], ["namespace", "namespace"]];
+const DAYS = [1, 7, 30, 90, 365];
+
+export default function UsagePage({ by, days }: { by: string; days: number }) {
+  useTitle("Usage");
+  const namespace = scope(useWorld());
+  const group = BY.some(([name]) => name === by) ? by : "model";
+  const daily = useGet<Usage>("/usage", { by: "day", days, namespace, limit: 366 });
+  const grouped = useGet<Usage>("/usage", { by: group, days, namespace });
+  const total = grouped.value?.total;
+  const to = (changed: { by?: string; days?: number }) => {
+    const next = { by: group, days, ...changed };
+    go(`#/usage?by=${next.by}&days=${next.days}`, true);
+  };
+  return (
+    <div className="view wide">
+      <div className="title-row">
+        <h1>Usage</h1>
+        <span className="spring" />
+        <select aria-label="Time" value={days} onChange={(event) => to({ days: Number(event.target.value) })}>
+          {(DAYS.includes(days) ? DAYS : [...DAYS, days]).map((one) => (
+            <option key={one} value={one}>{one === 1 ? "last day" : `last ${one} days`}</option>
+          ))}
+        </select>
+      </div>
+      {(daily.error ?? grouped.error) && <Problem error={(daily.error ?? grouped.error) as Error} />}
+      {total && (
+        <dl className="figures large">
+          <div><dt>Cost</dt><dd>{cost({ costUSD: total.costUSD, costComplete: total.callsOfUnknownCost === 0 })}</dd></div>
+          <div><dt>Tokens</dt><dd>{count(total.inputTokens + total.outputTokens)}</dd></div>
+          <div><dt>Model calls</dt><dd>{count(total.calls)}</dd></div>
+          <div><dt>Interrupted</dt><dd>{total.interrupted}</dd></div>
+        </dl>
+      )}
+      <Section title="By day">{daily.value && (daily.value.items.length > 0 ? <Chart usage={daily.value} /> : <Empty>Nothing was used.</Empty>)}</Section>
+      <Section
+        title="By what"
+        side={
+          <select aria-label="Summed up by" value={group} onChange={(event) => to({ by: event.target.value })}>
+            {BY.map(([name, words]) => (
+              <option key={name} value={name}>{words}</option>
+            ))}
+          </select>
+        }
+      >
+        {grouped.value && <UsageTable usage={grouped.value} />}
+      </Section>
+    </div>
+  );
+}
+
+/** Bars of tokens, input below output; the figures stand in the table for whoever cannot see them. */
+function Chart({ usage }: { usage: Usage }) {
+  const most = Math.max(1, ...usage.items.map((day) => day.inputTokens + day.outputTokens));
+  const width = Math.min(4, 100 / usage.items.length);
+  const said = usage.items.map((day) => `${day.name}: ${count(day.inputTokens + day.outputTokens)} tokens, ${cost(day)}`).join("; ");
+  return (
+    <figure className="chart">
+      <svg viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label={said}>
+        {usage.items.map((day, place) => {
+          const input = (day.inputTokens / most) * 39;
+          const output = (day.outputTokens / most) * 39;
+          const x = place * width + width * 0.15;
+          return (
+            <g key={day.name}>
+              <title>{`${day.name}: ${count(day.inputTokens)} in, ${count(day.outputTokens)} out, ${cost(day)}`}</title>
+              <rect className="in" x={x} width={width * 0.7} y={40 - input} height={input} />
+              <rect className="out" x={x} width={width * 0.7} y={40 - input - output} height={output} />
+            </g>
+          );
+        })}
+      </svg>
+      <figcaption>
+        <span>{usage.items[0]?.name}</span>
+        <span className="legend"><span className="swatch in" /> input <span className="swatch out" /> output</span>
+        <span>{usage.items.at(-1)?.name}</span>
+      </figcaption>
+    </figure>
+  );
+}
+
+function UsageTable({ usage }: { usage: Usage }) {
+  if (usage.items.length === 0) return <Empty>Nothing was used.</Empty>;
+  return (
+    <div className="scroll" tabIndex={0} role="region" aria-label="Usage">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            {["Investigations", "Calls", "Input", "Cached", "Output", "Cost"].map((name) => (
+              <th scope="col" key={name} className="number">{name}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {usage.items.map((item) => (
+            <tr key={item.name}>
+              <th scope="row">{item.name}</th>
+              <td className="number">{count(item.investigations)}</td>
+              <td className="number">{count(item.calls)}</td>
+              <td className="number">{count(item.inputTokens)}</td>
+              <td className="number">{count(item.cachedTokens)}</td>
+              <td className="number">{count(item.outputTokens)}</td>
+              <td className="number">{cost({ costUSD: item.costUSD, costComplete: item.callsOfUnknownCost === 0 })}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {usage.omitted > 0 && <p className="hint">and {usage.omitted} more; the sum above has them</p>}
+    </div>
+  );
+}

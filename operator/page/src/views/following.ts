@@ -1,0 +1,62 @@
+/** Follows one investigation: its past by REST, page by page, then what happens by the connection. */
+import { useEffect, useRef, useState } from "react";
+import { get, pathOf, Refused } from "../api/client";
+import type { Live } from "../api/live";
+import type { Events, ServerMessage } from "../api/types";
+import { EMPTY, reduce, type Timeline } from "../logic/timeline";
+
+const PAGE = 1000;
+
+export type Following = { timeline: Timeline; error: Refused | null; loading: boolean };
+
+export function useFollowing(live: Live, namespace: string, name: string): Following {
+  const [found, setFound] = useState<Following>({ timeline: EMPTY, error: null, loading: true });
+  const [turn, setTurn] = useState(0);
+  const latest = useRef(EMPTY);
+  useEffect(() => {
+    const abort = new AbortController();
+    const channel = `investigation:${namespace}/${name}`;
+    let end = () => {};
+    let again: ReturnType<typeof setTimeout> | undefined;
+    const take = (messages: readonly ServerMessage[], loading: boolean) => {
+      latest.current = reduce(latest.current, messages);
+      setFound({ timeline: latest.current, error: null, loading });
+    };
+    /** All that changed behind a cursor; returns the cursor behind that. */
+    const past = async (after: string): Promise<string> => {
+      for (;;) {
+        const page = await get<Events>(`${pathOf(namespace, name)}/events`, { after, limit: PAGE }, abort.signal);
+        after = page.id;
+        take(page.items, page.more);
+        if (!page.more) return after;
+      }
+    };
+    const failed = (error: unknown) => {
+      if (abort.signal.aborted) return;
+      const refused = error instanceof Refused ? error : new Refused(0, "Error", String(error));
+      setFound((before) => ({ ...before, error: refused, loading: false }));
+      // Not on record yet, or away: that may change.
+      if (refused.status === 404 || refused.status === 0 || refused.status >= 500) again = setTimeout(() => setTurn((n) => n + 1), 2000);
+    };
+    const onMessages = (messages: ServerMessage[]) => {
+      take(messages, false);
+      const overflow = messages.find((message) => message.type === "overflow");
+      if (overflow) past(overflow.after).then((after) => live.catchUp(channel, after), failed);
+    };
+    latest.current = EMPTY;
+    past("0").then((after) => {
+      if (abort.signal.aborted) return;
+      end = live.follow(
+        channel,
+        { onMessages, onRefused: (reason, message) => failed(new Refused(reason === "Forbidden" ? 403 : 404, reason, message)) },
+        after,
+      );
+    }, failed);
+    return () => {
+      abort.abort();
+      clearTimeout(again);
+      end();
+    };
+  }, [live, namespace, name, turn]);
+  return found;
+}

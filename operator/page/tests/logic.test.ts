@@ -1,0 +1,143 @@
+import { describe, expect, it } from "vitest";
+import { delayOf } from "../src/api/live";
+import type { Finding, Investigation, Item, Trace } from "../src/api/types";
+import { ago, cost, duration, pretty } from "../src/logic/format";
+import { merged } from "../src/logic/items";
+import { fenced, investigationAsMarkdown, withoutBlock } from "../src/logic/markdown";
+import { investigationLink, listLink, parse, traceLink } from "../src/logic/route";
+import { EMPTY } from "../src/logic/timeline";
+import { bars } from "../src/logic/waterfall";
+
+describe("the address", () => {
+  it("holds the whole question of a list, and gives it back", () => {
+    const query = { state: "running", alertType: "Pod & Co", author: "ann@example.org", search: "out of memory", sort: "cost" };
+    expect(parse(listLink(query))).toEqual({ view: "list", query });
+  });
+
+  it("leaves out what is asked anyway, and what nobody can ask", () => {
+    expect(listLink({ sort: "newest", state: "" })).toBe("#/investigations");
+    expect(parse("#/investigations?sort=sideways&evil=1")).toEqual({ view: "list", query: {} });
+  });
+
+  it("leads to an event and to a call", () => {
+    expect(parse(investigationLink("shop", "one.two", "e1"))).toEqual({ view: "investigation", namespace: "shop", name: "one.two", event: "e1" });
+    expect(parse(traceLink("shop", "one", "c1"))).toEqual({ view: "trace", namespace: "shop", name: "one", call: "c1" });
+  });
+
+  it("keeps where to go after signing in", () => {
+    expect(parse("#/sign-in/CODE/investigations/shop/one")).toEqual({ view: "sign-in", code: "CODE", next: "/investigations/shop/one" });
+  });
+
+  it("is nowhere when it makes no sense, and never breaks", () => {
+    expect(parse("#/%zz/x").view).toBe("nowhere");
+    expect(parse("#/usage?days=-4&by=day")).toEqual({ view: "usage", by: "day", days: 30 });
+  });
+});
+
+function item(uid: string, changes: Partial<Item> = {}): Item {
+  const spent = { inputTokens: 1, outputTokens: 2, thinkingTokens: 0, cachedTokens: 0, totalTokens: 3, usageComplete: true, costUSD: 0.5, costComplete: true };
+  return {
+    namespace: "shop", name: uid, uid, alertType: "PodCrash", chain: "crash", chainNamespace: "lib", author: null, state: "running",
+    desiredState: "Running", attempt: 1, revision: 1, acceptedAt: `2026-11-22T12:00:0${uid}Z`, startedAt: "2026-11-22T12:00:00Z",
+    finishedAt: null, progress: { stagesFinished: 0, stagesPlanned: 2, currentStage: "look" }, spent, modelCalls: 1, toolCalls: 1,
+    finding: null, executiveSummary: null, failure: null, budgetExceeded: null, evidenceDegraded: false, objectGone: false, ...changes,
+  };
+}
+
+describe("a list that changes", () => {
+  const page = [item("2"), item("1")];
+  const names = (found: { shown: Item[] }) => found.shown.map((one) => one.uid);
+
+  it("shows what is new on top, and what changed in its place", () => {
+    const changes = new Map([["3", item("3")], ["1", item("1", { revision: 2, state: "completed" })]]);
+    const found = merged(page, changes, { query: {}, first: true, limit: 50 });
+    expect(names(found)).toEqual(["3", "2", "1"]);
+    expect(found.shown[2]?.state).toBe("completed");
+  });
+
+  it("counts what is new where it cannot know whether it belongs there", () => {
+    const found = merged(page, new Map([["3", item("3")]]), { query: { state: "running" }, first: true, limit: 50 });
+    expect([names(found), found.waiting]).toEqual([["2", "1"], 1]);
+  });
+
+  it("never goes back to an older revision", () => {
+    const found = merged([item("1", { revision: 9, state: "completed" })], new Map([["1", item("1")]]), { query: {}, first: true, limit: 50 });
+    expect(found.shown[0]?.state).toBe("completed");
+  });
+
+  it("takes nothing older onto a full page", () => {
+    expect(names(merged(page, new Map([["0", item("0")]]), { query: {}, first: true, limit: 2 }))).toEqual(["2", "1"]);
+  });
+});
+
+describe("Markdown", () => {
+  it("fences what holds fences itself", () => {
+    expect(fenced("a\n```\nb")).toBe("````\na\n```\nb\n````");
+  });
+
+  it("leaves the block for programs out, half told ones too", () => {
+    expect(withoutBlock("It crashes.\n\n```finding\n{\"claims\": []}\n```")).toBe("It crashes.");
+    expect(withoutBlock("It crashes.\nFinal Answer: ```finding\n{\"cl")).toBe("It crashes.");
+    expect(withoutBlock("```json\n{}\n```")).toBe("```json\n{}\n```");
+  });
+
+  it("tells finding, alert and where each claim is from", () => {
+    const finding = {
+      summary: "The key was renamed.", confidence: "High", structured: true, notes: [],
+      claims: [{ text: "It was.", supported: false, citations: [{ callId: "c", quote: "renamed", supported: false, reason: "no such call", interaction: null, stage: "look", agent: "first", tool: "logs" }] }],
+    } as Finding;
+    const whole = { ...item("1"), alert: "pod crashes", runbook: null, stages: [], conditions: [], evidenceMissing: [] } as unknown as Investigation;
+    const text = investigationAsMarkdown(whole, EMPTY, finding);
+    for (const part of ["# PodCrash: shop/1", "(High confidence): The key was renamed.", "⚠ not supported: It was.", "look/first/logs: “renamed” (no such call)", "pod crashes"]) {
+      expect(text).toContain(part);
+    }
+  });
+});
+
+describe("figures", () => {
+  it("never make a zero of what is not known", () => {
+    expect(cost({ costUSD: null })).toBe("–");
+    expect(cost({ costUSD: 0.0012, costComplete: false })).toBe("$0.0012+");
+  });
+
+  it("are short", () => {
+    expect([duration(12), duration(1500), duration(75_000), duration(7_260_000)]).toEqual(["12 ms", "1.5 s", "1 m 15 s", "2 h 1 m"]);
+    expect(ago("2026-11-22T12:00:00Z", Date.parse("2026-11-22T12:00:42Z"))).toBe("42 s");
+  });
+
+  it("lay out JSON and leave alone what is none", () => {
+    expect(pretty('{"a":1}')).toBe('{\n  "a": 1\n}');
+    expect(pretty("{ not json")).toBe("{ not json");
+  });
+});
+
+describe("the waterfall", () => {
+  const call = (id: string, from: number, milliseconds: number | null) => ({
+    id, state: "completed", startedAt: new Date(from).toISOString(), finishedAt: null, durationMs: milliseconds,
+  });
+  const trace = {
+    stages: [{ id: "s", name: "look", state: "completed", agents: [{
+      id: "a", name: "first", strategy: "react", model: "m",
+      llm: [{ ...call("l", 1000, 1000), number: 0, kind: "iteration", failure: null }],
+      mcp: [{ ...call("m", 2000, 2000), tool: "logs", refused: null }],
+    }] }],
+  } as unknown as Trace;
+
+  it("puts all calls on one scale", () => {
+    const found = bars(trace)[0]?.agents[0]?.bars ?? [];
+    expect(found.map((bar) => [bar.id, Math.round(bar.left), Math.round(bar.width)])).toEqual([["l", 0, 33], ["m", 33, 67]]);
+  });
+
+  it("lets a call that is not over reach to now", () => {
+    const open = structuredClone(trace);
+    Object.assign(open.stages[0]?.agents[0]?.mcp[0] ?? {}, { durationMs: null });
+    expect(bars(open, 5000)[0]?.agents[0]?.bars[1]?.width).toBeCloseTo(75);
+  });
+});
+
+describe("coming again", () => {
+  it("waits longer each time, and never for long", () => {
+    expect([0, 1, 2, 20].map((attempt) => delayOf(attempt, () => 1))).toEqual([400, 800, 1600, 10_000]);
+    expect(delayOf(3, () => 0)).toBe(1600);
+  });
+});

@@ -1,0 +1,40 @@
+"""What a page looks like, and whether everybody can use it."""
+
+from typing import TYPE_CHECKING, Any
+
+from browser.conftest import AXE, SCREENSHOTS
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+LOOKS = (("light", 1360), ("dark", 1360), ("light", 400))
+
+
+async def looked_at(page: "Page", name: str) -> None:
+    """Takes pictures in light, dark and narrow; each must be as WCAG AA asks, and not wider than the window."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    wrong: list[str] = []
+    for scheme, width in LOOKS:
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        await page.set_viewport_size({"width": width, "height": 850})
+        await page.screenshot(path=SCREENSHOTS / f"{name}-{scheme}-{width}.png")
+        wrong += [f"{name} {scheme} {width}: {one}" for one in await _violations(page)]
+        if await page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            wrong.append(f"{name} {width}: is wider than the window")
+    await page.emulate_media(color_scheme="light", reduced_motion="no-preference")
+    await page.set_viewport_size({"width": 1360, "height": 850})
+    assert wrong == []
+
+
+async def _violations(page: "Page") -> list[str]:
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(AXE.read_text())
+    found: dict[str, Any] = await page.evaluate(
+        "rules => axe.run(document, {runOnly: {type: 'tag', values: rules}, resultTypes: ['violations']})", RULES
+    )
+    return [
+        f"{violation['id']}: {node['html'][:160]} {node.get('failureSummary', '')[:300]}"
+        for violation in found["violations"]
+        for node in violation["nodes"]
+    ]

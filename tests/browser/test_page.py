@@ -1,0 +1,211 @@
+"""The page, used as people use it."""
+
+import re
+from typing import Any
+
+import pytest
+
+from browser.conftest import GATE, Site
+from browser.looking import looked_at
+from tarsy.local.objects import put
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+GROWTH = """() => {
+  window.lengths = new Set();
+  new MutationObserver(() => {
+    for (const event of document.querySelectorAll('.event[aria-busy=true]')) window.lengths.add(event.innerText.length);
+  }).observe(document.body, {subtree: true, childList: true, characterData: true});
+}"""
+
+
+async def test_a_newcomer_watches_a_whole_investigation_from_the_link_on(site: Site) -> None:
+    path = await site.alert()
+    async with site.page() as page:
+        await page.goto(site.link.to(path))
+        await page.get_by_role("heading", name="KubePodCrashLooping").wait_for()
+        assert site.link.code not in page.url
+        await page.get_by_text("kubernetes.get_logs").first.wait_for()
+        await page.locator(".title-row .badge.state-running").wait_for()
+        await page.evaluate(GROWTH)
+        await looked_at(page, "investigation-running")
+        site.model.open_gate(GATE)
+        await page.get_by_role("heading", name="Finding").wait_for()
+        await page.locator(".title-row .badge.state-completed").wait_for()
+        assert len(await page.evaluate("[...window.lengths]")) > 3, "words did not stream"
+        await page.get_by_role("heading", name="Executive summary").wait_for()
+        await page.get_by_role("button", name="log-analyst", exact=True).wait_for()
+        await looked_at(page, "investigation")
+
+
+async def test_a_link_signs_in_only_once(site: Site) -> None:
+    async with site.page() as page:
+        await page.goto(site.link.to())
+        await page.get_by_label("Kubernetes token").wait_for()
+        await looked_at(page, "sign-in")
+
+
+async def test_a_citation_leads_to_the_call_that_it_quotes_and_the_address_to_the_same_place(site: Site) -> None:
+    site.model.open_gate(GATE)
+    path = await site.alert()
+    async with site.page() as page:
+        await site.signed_in(page, path)
+        await page.get_by_role("heading", name="Finding").wait_for()
+        await page.locator(".claims blockquote button").first.click()
+        cited = page.locator(".event.chosen")
+        await cited.get_by_text("required environment variable PAYMENT_API_URL").wait_for()
+        assert re.search(r"\?event=[0-9a-f-]{36}$", page.url)
+        await page.reload()
+        await cited.get_by_text("required environment variable PAYMENT_API_URL").wait_for()
+
+
+async def test_a_question_is_answered_under_the_finding(site: Site) -> None:
+    site.model.open_gate(GATE)
+    path = await site.alert()
+    async with site.page() as page:
+        await site.signed_in(page, path)
+        await page.get_by_label("Ask a question").fill("Which release renamed the key?")
+        await page.get_by_role("button", name="Ask", exact=True).click()
+        await page.locator(".asked", has_text="Which release renamed the key?").wait_for()
+        await page.locator(".answer strong", has_text="Restore PAYMENT_API_URL").wait_for()
+        await page.get_by_role("button", name="Ask", exact=True).wait_for()
+        await page.get_by_label("Ask a question").scroll_into_view_if_needed()
+        await looked_at(page, "chat")
+
+
+async def test_an_investigation_is_cancelled_by_whoever_is_sure(site: Site) -> None:
+    path = await site.alert()
+    async with site.page() as page:
+        await site.signed_in(page, path)
+        await page.get_by_role("button", name="Cancel", exact=True).click()
+        await page.get_by_role("button", name="Yes, cancel").click()
+        await page.locator(".title-row .badge.state-cancelled").wait_for()
+        assert await page.get_by_role("button", name="Conclude").count() == 0
+        assert await page.get_by_label("Ask a question").count() == 0
+
+
+async def test_the_page_goes_on_when_the_server_was_restarted(site: Site) -> None:
+    path = await site.alert()
+    async with site.page() as page:
+        await site.signed_in(page, path)
+        await page.get_by_text("kubernetes.get_logs").first.wait_for()
+        await page.evaluate("window.sameDocument = true")
+        site.operator.terminate()
+        await page.get_by_text("Connection lost").wait_for()
+        await page.get_by_text("Connection lost").wait_for(state="detached")
+        site.model.open_gate(GATE)
+        await page.get_by_role("heading", name="Finding").wait_for()
+        assert await page.evaluate("window.sameDocument")
+        calls = page.locator(".event.e-llm_tool_call", has_text="kubernetes.list_events")
+        assert await calls.count() <= 1
+
+
+async def test_a_list_is_live_filtered_by_its_address_and_used_by_keys(site: Site) -> None:
+    async with site.page() as page:
+        await site.signed_in(page)
+        path = await site.alert()
+        name = path.rpartition("/")[2]
+        row = page.get_by_role("row").filter(has_text=name)
+        await row.locator(".badge.state-running").wait_for()
+        site.model.open_gate(GATE)
+        await row.locator(".badge.state-completed").wait_for()
+        await row.get_by_text("crash loops because revision 7").wait_for()
+        await looked_at(page, "list")
+        await page.get_by_label("Phase").select_option("failed")
+        await page.get_by_text("Nothing is as asked for.").wait_for()
+        assert "state=failed" in page.url
+        await page.reload()
+        await page.get_by_text("Nothing is as asked for.").wait_for()
+        await page.get_by_role("link", name="Clear").click()
+        await row.wait_for()
+        await page.keyboard.press("/")
+        assert await page.evaluate("document.activeElement.getAttribute('type')") == "search"
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("k")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("heading", name="KubePodCrashLooping").wait_for()
+
+
+async def test_who_may_see_one_namespace_sees_nothing_of_another(site: Site) -> None:
+    site.model.open_gate(GATE)
+    hidden, shown = await site.alert("shop"), await site.alert("bank")
+    await _viewer(site, "bank")
+    async with site.page() as page:
+        await page.goto(f"{site.stack.http_url}/")
+        await page.get_by_label("Kubernetes token").fill(await site.token("bank", "teller"))
+        await page.get_by_role("button", name="Sign in").click()
+        await page.get_by_role("link", name="KubePodCrashLooping").first.wait_for()
+        namespaces = await page.get_by_label("Namespace").locator("option").all_inner_texts()
+        assert namespaces == ["All namespaces", "bank"]
+        assert await page.get_by_text("shop/").count() == 0
+        await page.goto(f"{site.stack.http_url}/#{hidden}")
+        await page.get_by_role("alert").filter(has_text="may not get investigations").wait_for()
+        await page.goto(f"{site.stack.http_url}/#{shown}/trace")
+        await page.get_by_text("The trace is a right of its own").wait_for()
+        await page.get_by_role("button", name="Sign out").click()
+        await page.get_by_label("Kubernetes token").wait_for()
+        await page.reload()
+        await page.get_by_label("Kubernetes token").wait_for()
+
+
+async def test_a_bad_token_is_refused_in_words(site: Site) -> None:
+    async with site.page() as page:
+        await page.goto(f"{site.stack.http_url}/")
+        await page.get_by_label("Kubernetes token").fill("e30.e30.bad")
+        await page.get_by_role("button", name="Sign in").click()
+        await page.get_by_role("alert").filter(has_text="token").wait_for()
+
+
+async def test_the_trace_shows_each_call_with_all_that_was_said(site: Site) -> None:
+    site.model.open_gate(GATE)
+    path = await site.alert()
+    async with site.page() as page:
+        await site.signed_in(page, path)
+        await page.get_by_role("heading", name="Finding").wait_for()
+        await page.get_by_role("link", name="Trace").click()
+        await page.locator(".bar-row.llm").first.click()
+        await page.locator(".said.role-system").first.wait_for()
+        await page.get_by_role("heading", name="Answered").wait_for()
+        await looked_at(page, "trace")
+        await page.locator(".bar-row.mcp").first.click()
+        await page.get_by_role("heading", name="Result").wait_for()
+
+
+async def test_an_alert_is_submitted_and_its_investigation_opens(site: Site) -> None:
+    site.model.open_gate(GATE)
+    async with site.page() as page:
+        await site.signed_in(page, "/submit")
+        await page.locator("form").get_by_label("Namespace").select_option("shop")
+        await page.get_by_label("Alert type").fill("KubePodCrashLooping")
+        await page.get_by_label("Alert", exact=True).fill("The pods of checkout in shop crash.")
+        await looked_at(page, "submit")
+        await page.get_by_role("button", name="Submit").click()
+        await page.locator(".title-row .badge").wait_for()
+        await page.get_by_text("The pods of checkout in shop crash.").wait_for()
+
+
+async def test_what_there_is_and_what_was_used_is_shown(site: Site) -> None:
+    site.model.open_gate(GATE)
+    path = await site.alert()
+    async with site.page() as page:
+        await site.signed_in(page, path)
+        await page.get_by_role("heading", name="Finding").wait_for()
+        await page.get_by_role("link", name="System").click()
+        await page.get_by_text("tarsy-library/kubernetes").first.wait_for()
+        await looked_at(page, "system")
+        await page.get_by_role("link", name="Usage").click()
+        await page.get_by_role("rowheader", name="scripted-demo").wait_for()
+        await looked_at(page, "usage")
+
+
+async def _viewer(site: Site, namespace: str) -> None:
+    account: dict[str, Any] = {"name": "teller", "namespace": namespace}
+    await put(site.stack.client, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": account,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "tarsy-viewer"},
+        "subjects": [{"kind": "ServiceAccount", **account}],
+    }
+    await put(site.stack.client, binding)
