@@ -14,6 +14,8 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.observe.metric_table import TERMINAL
+from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
 from tarsy.record.run import DesiredState, Failure, RunOutcome, State
 from tarsy.record.text import clean
@@ -42,6 +44,7 @@ _UNREADABLE = RunOutcome(
 class ClaimedRun:
     """A run that this worker may now write, as `attempt`. `seconds_left` counts to its deadline.
 
+    It waited `waited_seconds` from its acceptance until it was begun for the first time.
     Of an answer, `parent` is the investigation that is asked about, and `alert_data` is the question.
     """
 
@@ -56,6 +59,7 @@ class ClaimedRun:
     desired_state: DesiredState
     seconds_left: float
     parent: UUID | None = None
+    waited_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +126,24 @@ def _place(candidate: Candidate) -> tuple[int, datetime, UUID]:
 class Claims:
     """The workers' side of the queue."""
 
-    def __init__(self, pool: asyncpg.Pool, notify: Notify = silent, *, knows: int | None = None) -> None:
+    def __init__(
+        self,
+        pool: asyncpg.Pool,
+        notify: Notify = silent,
+        *,
+        knows: int | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
         """
         Args:
             pool: from `open_pool`.
             notify: told of each change, after its commit.
+            metrics: counts runs that end because nobody can read their plan.
             knows: the schema version that the code knows; that of the shipped migrations when None.
         """
         self._pool = pool
         self._notify = notify
+        self._metrics = metrics
         self._knows = newest() if knows is None else knows
         self._sql = load("claims")
         self._close = load("runs")["close"]
@@ -184,7 +197,10 @@ class Claims:
             StoreError: Postgres is away or refused.
         """
 
+        unreadable: list[bool] = []
+
         async def take(connection: asyncpg.Connection) -> list[ClaimedRun]:
+            unreadable.clear()
             async with connection.transaction():
                 await connection.execute(self._sql["lock"], CLAIM_LOCK)
                 await connection.execute(self._sql["reap_workers"])
@@ -198,6 +214,7 @@ class Claims:
                         claimed.append(_claimed(row))
                     except ValueError:
                         await close_run(connection, self._close, row["id"], _UNREADABLE)
+                        unreadable.append(row["parent"] is not None)
                 return claimed
 
         if free <= 0 and questions <= 0:
@@ -205,6 +222,10 @@ class Claims:
         claimed = await call(self._pool, "claim investigations", take)
         for run in claimed:
             self._notify(RUN_CHANNEL, str(run.id))
+        for question in unreadable:
+            if self._metrics is not None:
+                what = "question" if question else "investigation"
+                self._metrics.add(TERMINAL, kind=what, state=_UNREADABLE.state.value)
         return claimed
 
     async def _asked(self, connection: asyncpg.Connection, questions: int) -> list[UUID]:
@@ -262,4 +283,5 @@ def _claimed(row: asyncpg.Record) -> ClaimedRun:
         desired_state=DesiredState(row["desired_state"]),
         seconds_left=row["seconds_left"],
         parent=row["parent"],
+        waited_seconds=row["waited_seconds"],
     )

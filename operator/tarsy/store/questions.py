@@ -14,6 +14,8 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.observe.metric_table import ACCEPTED
+from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
 from tarsy.record.run import State
 from tarsy.record.text import clean
@@ -40,8 +42,9 @@ class NewQuestion:
 class Questions:
     """Asks, and reads what is known."""
 
-    def __init__(self, pool: asyncpg.Pool, notify: Notify = silent) -> None:
+    def __init__(self, pool: asyncpg.Pool, notify: Notify = silent, metrics: Metrics | None = None) -> None:
         self._pool = pool
+        self._metrics = metrics
         self._notify = notify
         self._version = newest()
         self._sql = load("questions")
@@ -68,6 +71,8 @@ class Questions:
         asked = await call(self._pool, f"take questions about {about}", insert)
         for run in asked:
             self._notify(RUN_CHANNEL, str(run))
+            if self._metrics is not None:
+                self._metrics.add(ACCEPTED, kind="question")
         if asked:
             self._notify(QUEUE_CHANNEL, "")
         return asked

@@ -11,6 +11,8 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.observe.metric_table import ACCEPTED, SWEPT, TERMINAL
+from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
 from tarsy.record.ids import event_id
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, State
@@ -64,10 +66,17 @@ class NewRun:
 
 
 class Runs:
-    """Beginning and end of investigations."""
+    """Beginning and end of investigations.
 
-    def __init__(self, pool: asyncpg.Pool, notify: Notify = silent) -> None:
+    Args:
+        pool: from `open_pool`.
+        notify: told of each change, after its commit.
+        metrics: counts what begins here, and what ends without a worker.
+    """
+
+    def __init__(self, pool: asyncpg.Pool, notify: Notify = silent, metrics: Metrics | None = None) -> None:
         self._pool = pool
+        self._metrics = metrics
         self._notify = notify
         self._version = newest()
         self._sql = load("runs")
@@ -103,6 +112,8 @@ class Runs:
 
         accepted = await call(self._pool, f"accept investigation {run.namespace}/{run.name}", insert)
         if accepted:
+            if self._metrics is not None:
+                self._metrics.add(ACCEPTED, kind="investigation")
             self._notify(QUEUE_CHANNEL, "")
             self._notify(RUN_CHANNEL, str(run.id))
         return accepted
@@ -111,8 +122,8 @@ class Runs:
         """Moves the desired state further, never back; a pending run ends at once. False when nothing changed."""
         early = _BEFORE_START.get(desired)
 
-        async def update(connection: asyncpg.Connection) -> bool:
-            state = await connection.fetchval(
+        async def update(connection: asyncpg.Connection) -> asyncpg.Record | None:
+            return await connection.fetchrow(
                 self._sql["set_desired_state"],
                 run,
                 desired.value,
@@ -121,13 +132,15 @@ class Runs:
                 event_id(run, desired.value),
                 *_TOLD[desired],
             )
-            return state is not None
 
         changed = await call(self._pool, f"set the desired state of investigation {run}", update)
-        if changed:
-            self._notify(QUEUE_CHANNEL, "")
-            self._notify(RUN_CHANNEL, str(run))
-        return changed
+        if changed is None:
+            return False
+        if State(changed["state"]).finished:
+            self._count_end(changed["question"], State(changed["state"]))
+        self._notify(QUEUE_CHANNEL, "")
+        self._notify(RUN_CHANNEL, str(run))
+        return True
 
     async def object_deleted(self, run: UUID) -> None:
         """Cancels a run whose object is gone; the record stays, and is not published any more."""
@@ -174,7 +187,7 @@ class Runs:
         They are timed out when deadline and grace have passed, and cancelled when that is what was asked for.
         """
 
-        async def sweep(connection: asyncpg.Connection) -> list[UUID]:
+        async def sweep(connection: asyncpg.Connection) -> list[tuple[UUID, bool, State]]:
             async with connection.transaction():
                 await connection.execute(self._lock["lock"], CLAIM_LOCK)
                 await connection.execute(self._lock["reap_workers"])
@@ -187,10 +200,17 @@ class Runs:
                         continue  # a zombie writes a step just now; the next sweep comes
                     outcome = _CANCELLED if row["desired_state"] == DesiredState.CANCELLED else _OVERDUE
                     if await close_run(connection, self._sql["close"], row["id"], outcome):
-                        ended.append(row["id"])
+                        ended.append((row["id"], row["question"], outcome.state))
                 return ended
 
         ended = await call(self._pool, "end overdue investigations", sweep)
-        for run in ended:
+        for run, question, state in ended:
             self._notify(RUN_CHANNEL, str(run))
-        return ended
+            self._count_end(question, state)
+            if self._metrics is not None:
+                self._metrics.add(SWEPT)
+        return [run for run, *_ in ended]
+
+    def _count_end(self, question: bool, state: State) -> None:
+        if self._metrics is not None:
+            self._metrics.add(TERMINAL, kind="question" if question else "investigation", state=state.value)

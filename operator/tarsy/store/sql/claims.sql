@@ -76,13 +76,14 @@ WITH taken AS (
         started_at = coalesce(started_at, clock_timestamp()),
         deadline = coalesce(deadline, clock_timestamp() + limit_seconds * interval '1 second')
     WHERE id = ANY($1::uuid[]) AND state IN ('pending', 'running')
-    RETURNING id, attempt, namespace, name, desired_state, deadline, parent
+    RETURNING id, attempt, namespace, name, desired_state, deadline, parent, started_at - accepted_at AS waited
 ), leased AS (
     INSERT INTO lease (investigation, attempt, worker) SELECT id, attempt, $2 FROM taken
     ON CONFLICT (investigation) DO UPDATE SET attempt = excluded.attempt, worker = excluded.worker
 )
 SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, t.parent, n.plan, n.alert_data, n.runbook, n.author,
-    extract(epoch FROM t.deadline - clock_timestamp())::double precision AS seconds_left
+    extract(epoch FROM t.deadline - clock_timestamp())::double precision AS seconds_left,
+    extract(epoch FROM t.waited)::double precision AS waited_seconds
 FROM taken t JOIN investigation_input n ON n.investigation = t.id
 
 -- A worker that registers holds no lease, whatever it held in an earlier life. One whose code is too old for the schema

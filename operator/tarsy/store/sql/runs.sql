@@ -25,7 +25,7 @@ WITH run AS (
     WHERE id = $1 AND state IN ('pending', 'running')
         AND array_position(ARRAY['Running', 'Concluded', 'Cancelled'], $2)
             > array_position(ARRAY['Running', 'Concluded', 'Cancelled'], desired_state)
-    RETURNING id, state, revision, event_seq, failure_reason, failure_message
+    RETURNING id, state, parent, revision, event_seq, failure_reason, failure_message
 ), told AS (
     INSERT INTO timeline_event (id, investigation, seq, revision, type, status, content, metadata)
     SELECT $5, id, event_seq, revision, 'notice', 'completed', coalesce(failure_message, $7),
@@ -33,7 +33,7 @@ WITH run AS (
     FROM run
     ON CONFLICT DO NOTHING
 )
-SELECT state FROM run
+SELECT state, parent IS NOT NULL AS question FROM run
 
 -- The object is gone: its record stays, and nothing of it is published any more.
 -- name: forget_object
@@ -49,7 +49,7 @@ SELECT EXISTS (SELECT FROM investigation WHERE id = $1 AND attempt = $2 AND stat
 -- Runs that nobody alive holds, past deadline and grace, or cancelled: nobody else would end them. A pending run has
 -- no deadline; it waits.
 -- name: overdue
-SELECT i.id, i.desired_state, l.investigation IS NOT NULL AS leased
+SELECT i.id, i.desired_state, i.parent IS NOT NULL AS question, l.investigation IS NOT NULL AS leased
 FROM investigation i LEFT JOIN lease l ON l.investigation = i.id LEFT JOIN worker w ON w.id = l.worker
 WHERE i.state IN ('pending', 'running') AND w.id IS NULL
     AND (i.deadline + $1 * interval '1 second' < clock_timestamp() OR i.desired_state = 'Cancelled')

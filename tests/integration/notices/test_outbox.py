@@ -1,0 +1,279 @@
+"""Whom to tell is noted once and told until it is taken, through a real Postgres to real receivers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+
+from integration.store.build import claimed_run
+from tarsy.controllers.cache import Cache
+from tarsy.controllers.notification import MOST_TRIES, Notifications
+from tarsy.controllers.notification_wire import Sender
+from tarsy.plan.destinations import Destinations
+from tarsy.plan.model import SecretKey
+from tarsy.record.run import Failure, RunOutcome, State
+from tarsy.resources.meta import API_VERSION
+from tarsy.resources.v1alpha1 import Investigation
+from tarsy.store.notices import Notices
+from tarsy.store.reads import Reads
+from tarsy.store.runs import Runs
+from wire.receiver import KEY, TOKEN, Receiver, receiving
+
+REF = {"name": "s", "key": "k"}
+STAGES = [{"name": "s", "agents": [{"name": "a"}]}]
+DONE = RunOutcome(State.COMPLETED, final_analysis="The disk is full.")
+ALERT = "alert-uid"
+
+
+class Told:
+    """Events: reason and message."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str]] = []
+
+    async def tell(self, _: Any, reason: str, message: str, *, kind: str = "Normal") -> None:
+        self.events.append((reason, message))
+
+
+async def read_secret(key: SecretKey) -> str:
+    return TOKEN if key.name == "slack" else KEY
+
+
+class Desk:
+    """Notifications of a namespace with one chain, and the receiver that they lead to."""
+
+    def __init__(self, pool: asyncpg.Pool, receiver: Receiver) -> None:
+        self.pool = pool
+        self.receiver = receiver
+        self.cache = Cache()
+        self.told = Told()
+        self.reads = Reads(pool)
+        self.notifications = self.another()
+
+    def another(self) -> Notifications:
+        """A controller beside the others."""
+        sender = Sender(read_secret, Destinations(), seconds=60)
+        return Notifications(self.cache, Notices(self.pool), self.reads, sender, self.told)  # type: ignore[arg-type]
+
+    def put(self, kind: str, name: str, spec: dict[str, Any], uid: str = "") -> None:
+        meta = {"name": name, "namespace": "team-a", "uid": uid or str(uuid4()), "resourceVersion": "1"}
+        self.cache.put({"apiVersion": API_VERSION, "kind": kind, "metadata": meta, "spec": spec})
+
+    def webhook(self, name: str = "hook", **change: Any) -> dict[str, Any]:
+        target = {"url": f"{self.receiver.url}/{name}", "signingSecretRef": REF}
+        return {"name": name, "webhook": target, **change}
+
+    def slack(self, name: str = "people", **change: Any) -> dict[str, Any]:
+        reference = {"name": "slack", "key": "k"}
+        target = {"channel": "C1", "tokenSecretRef": reference, "apiUrl": f"{self.receiver.url}/api"}
+        return {"name": name, "slack": target, **change}
+
+    def chain(self, *targets: dict[str, Any]) -> None:
+        self.put("Chain", "crashloop", {"stages": STAGES, "notify": list(targets)})
+
+    async def run(self, name: str = "inv", incident: str | None = None, by_alert: bool = False) -> UUID:
+        """A run that has started, with its object."""
+        run, _ = await claimed_run(self.pool, name=name)
+        alert = {"alertType": "DiskFull", "data": "x"} | ({"incidentKey": incident} if incident else {})
+        if by_alert:
+            self.put("Alert", "alert", alert, ALERT)
+            self.put("Investigation", name, {"alertRef": {"name": "alert", "uid": ALERT}}, str(run))
+        else:
+            self.put("Investigation", name, {"alert": alert}, str(run))
+        await self.note(name)
+        return run
+
+    async def ended(self, name: str = "inv", outcome: RunOutcome = DONE, **how: Any) -> UUID:
+        """A run that has ended and was told of."""
+        run = await self.run(name, **how)
+        await Runs(self.pool).finish(run, 1, outcome)
+        await self.note(name)
+        return run
+
+    async def note(self, name: str) -> None:
+        """As the publisher does."""
+        obj = self.cache.get(Investigation, "team-a", name)
+        assert obj is not None
+        record = await self.reads.record(UUID(obj.metadata.uid))
+        assert record is not None
+        await self.notifications.note(record, obj)
+
+    async def rows(self) -> list[asyncpg.Record]:
+        """The outbox."""
+        return await self.pool.fetch("SELECT * FROM notice ORDER BY made_at")
+
+    async def let_time_pass(self) -> None:
+        """What waits is due."""
+        await self.pool.execute("UPDATE notice SET due_at = now() - interval '1 second'")
+
+
+@pytest.fixture
+async def desk(records: asyncpg.Pool) -> AsyncIterator[Desk]:
+    async with receiving() as receiver:
+        yield Desk(records, receiver)
+
+
+async def test_an_end_is_noted_once_and_told_once(desk: Desk) -> None:
+    desk.chain(desk.webhook(), desk.slack())
+    await desk.ended()
+    await desk.note("inv")
+    await desk.notifications.round()
+    await desk.notifications.round()
+
+    (hook,) = desk.receiver.at("/hook")
+    (message,) = desk.receiver.at("/api/chat.postMessage")
+    assert hook.signed and hook.body["data"]["summary"] == "The disk is full."
+    assert message.body["channel"] == "C1" and "thread_ts" not in message.body
+    rows = await desk.rows()
+    assert {row["state"] for row in rows} == {"sent"} and {row["tries"] for row in rows} == {1}
+    assert {reason for reason, _ in desk.told.events} == {"Notified"}
+    assert "Chain team-a/crashloop: hook was told" in " ".join(message for _, message in desk.told.events)
+    assert KEY not in str([dict(row) for row in rows]) and TOKEN not in str([dict(row) for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("when", "outcome", "told"),
+    [
+        (["Started"], DONE, ["Started"]),
+        (["Started", "Succeeded"], DONE, ["Started", "Succeeded"]),
+        (["Failed"], DONE, []),
+        (["Failed"], RunOutcome(State.FAILED, failure=Failure("X", "why")), ["Failed"]),
+        (["TimedOut"], RunOutcome(State.TIMED_OUT, failure=Failure("X", "why")), ["TimedOut"]),
+        (["Cancelled"], RunOutcome(State.CANCELLED, failure=Failure("X", "why")), ["Cancelled"]),
+    ],
+)
+async def test_a_target_is_told_what_it_asks_for(
+    desk: Desk, when: list[str], outcome: RunOutcome, told: list[str]
+) -> None:
+    desk.chain(desk.webhook(when=when))
+    await desk.ended(outcome=outcome)
+    await desk.notifications.round()
+    assert sorted(one.body["data"]["phase"] for one in desk.receiver.told) == sorted(told)
+
+
+async def test_what_passes_is_tried_again_under_the_same_id_and_not_too_soon(desk: Desk) -> None:
+    desk.chain(desk.webhook())
+    desk.receiver.answers = [(429, {"Retry-After": "1800"}), (500, {})]
+    await desk.ended()
+    await desk.notifications.round()
+    await desk.notifications.round()
+    (row,) = await desk.rows()
+    wait = await desk.pool.fetchval("SELECT extract(epoch FROM due_at - now()) FROM notice")
+    assert (row["state"], row["tries"], row["problem"]) == ("owed", 1, "it answered with status 429") and wait > 600
+    assert len(desk.receiver.told) == 1
+    for _ in range(2):
+        await desk.let_time_pass()
+        await desk.notifications.round()
+    assert len({told.headers["webhook-id"] for told in desk.receiver.told}) == 1
+    assert len({str(told.body) for told in desk.receiver.told}) == 1
+    (row,) = await desk.rows()
+    assert (row["state"], row["tries"], row["problem"]) == ("sent", 3, None)
+
+
+async def test_what_will_not_pass_is_given_up_at_once_with_an_event(desk: Desk) -> None:
+    desk.chain(desk.slack())
+    desk.receiver.words = ["channel_not_found"]
+    await desk.ended()
+    await desk.notifications.round()
+    await desk.let_time_pass()
+    await desk.notifications.round()
+    (row,) = await desk.rows()
+    assert (row["state"], row["tries"]) == ("failed", 1)
+    ((reason, message),) = desk.told.events
+    assert reason == "NotificationFailed" and message.endswith("after 1 tries: Slack refused it: channel_not_found.")
+
+
+@pytest.mark.parametrize(
+    ("change", "state"),
+    [
+        (f"tries = {MOST_TRIES - 2}", "owed"),
+        (f"tries = {MOST_TRIES - 1}", "failed"),
+        ("made_at = now() - interval '5 hours'", "owed"),
+        ("made_at = now() - interval '6 hours'", "failed"),
+    ],
+)
+async def test_it_is_given_up_after_so_many_tries_or_hours(desk: Desk, change: str, state: str) -> None:
+    desk.chain(desk.webhook())
+    desk.receiver.answers = [(500, {})]
+    await desk.ended()
+    await desk.pool.execute(f"UPDATE notice SET {change}")  # noqa: S608 (the table above)
+    await desk.notifications.round()
+    (row,) = await desk.rows()
+    assert row["state"] == state
+
+
+async def test_what_belongs_to_one_incident_is_one_thread(desk: Desk) -> None:
+    desk.chain(desk.slack(when=["Started", "Succeeded"]))
+    for name, incident in (("one", "i-1"), ("two", "i-1"), ("three", "i-2"), ("four", None)):
+        await desk.run(name, incident=incident)
+        await desk.notifications.round()
+    run = await desk.pool.fetchval("SELECT id FROM investigation WHERE name = 'four'")
+    await Runs(desk.pool).finish(run, 1, DONE)
+    await desk.note("four")
+    await desk.notifications.round()
+    first, second, third, fourth, end = (told.body.get("thread_ts") for told in desk.receiver.told)
+    assert (first, third, fourth) == (None, None, None)
+    assert second == "1700000001.000100" and end == "1700000004.000100"
+
+    await desk.pool.execute("UPDATE notice_thread SET used_at = now() - interval '25 hours'")
+    await desk.run("five", incident="i-1")
+    await desk.notifications.round()
+    assert "thread_ts" not in desk.receiver.told[-1].body
+    assert await desk.pool.fetchval("SELECT count(*) FROM notice_thread") == 1  # the others were forgotten
+
+
+async def test_the_route_that_an_alert_came_by_is_asked_too_as_the_ledger_knows_it(desk: Desk) -> None:
+    desk.chain(desk.webhook())
+    desk.put("AlertRoute", "pager", {"notify": [desk.webhook("route")]})
+    desk.put("AlertRoute", "other", {"notify": [desk.webhook("other")]})
+    await desk.ended("nobody", by_alert=True)
+    await desk.notifications.round()
+    assert [told.path for told in desk.receiver.told] == ["/hook"]
+    await desk.pool.execute(
+        "INSERT INTO incident (id, route, group_hash, namespace, alert, alert_uid, opened_at, first_start, last_start, "
+        "last_received) VALUES ($1, 'team-a/pager', 'g', 'team-a', 'alert', $2, now(), now(), now(), now())",
+        uuid4(),
+        ALERT,
+    )
+    await desk.ended("known", by_alert=True)
+    await desk.notifications.round()
+    assert sorted(told.path for told in desk.receiver.told) == ["/hook", "/hook", "/route"]
+
+
+async def test_two_controllers_send_nothing_twice(desk: Desk) -> None:
+    desk.chain(*(desk.webhook(f"hook-{number}") for number in range(8)))
+    for number in range(3):
+        await desk.ended(f"inv-{number}")
+    await asyncio.gather(desk.notifications.round(), desk.another().round())
+    sent = [told.headers["webhook-id"] for told in desk.receiver.told]
+    assert len(sent) == len(set(sent)) == 24
+
+
+async def test_what_a_controller_had_taken_when_it_died_is_sent_once_more(desk: Desk) -> None:
+    desk.chain(desk.webhook())
+    desk.receiver.mute = True
+    await desk.ended("first")
+    dying = asyncio.create_task(desk.notifications.round())
+    await desk.receiver.wait_for(lambda: desk.receiver.told)
+    desk.receiver.mute = False
+    dying.cancel()
+    await asyncio.wait([dying])
+    await desk.another().round()
+    assert len(desk.receiver.told) == 1  # it is still the other's
+    await desk.let_time_pass()
+    await desk.another().round()
+    ids = [told.headers["webhook-id"] for told in desk.receiver.told]
+    assert len(ids) == 2 and len(set(ids)) == 1
+    (row,) = await desk.rows()
+    assert (row["state"], row["tries"]) == ("sent", 2)
+
+
+async def test_what_is_owed_goes_with_its_record(desk: Desk) -> None:
+    desk.chain(desk.webhook())
+    run = await desk.ended()
+    await desk.pool.execute("DELETE FROM investigation WHERE id = $1", run)
+    await desk.notifications.round()
+    assert desk.receiver.told == [] and await desk.rows() == []

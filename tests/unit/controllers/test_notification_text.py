@@ -1,0 +1,88 @@
+"""What people are told: bounded, literal, without what terminals or channels obey."""
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from tarsy.controllers.notification_text import mrkdwn, slack_message, webhook_body
+from tarsy.record.finding import Confidence, Finding
+from tarsy.record.run import Failure, RunOutcome, State
+from tarsy.record.usage import Usage
+from unit.controllers.builders import record
+
+AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+FINDING = Finding(summary="s", confidence=Confidence.HIGH)
+
+
+def ended(state: State = State.COMPLETED, **outcome):
+    return record(
+        state,
+        outcome=RunOutcome(state, **outcome),
+        usage=Usage(input_tokens=1000, output_tokens=234),
+        cost_usd=Decimal("0.5"),
+    )
+
+
+def section(message):
+    return next(block["text"]["text"] for block in message["blocks"] if block["type"] == "section")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("a" * 10, 10, "a" * 10),
+        ("a" * 11, 10, "a" * 9 + "…"),
+        ("<!here> & <@U1>", 80, "&lt;!here&gt; &amp; &lt;@U1&gt;"),
+        ("aaaa&&", 14, "aaaa&amp;&amp;"),
+        ("aaaa&&", 13, "aaaa&amp;…"),
+        ("a\x1b[31m\x00b\nc", 80, "a[31mb\nc"),
+    ],
+)
+def test_text_is_shown_literally_and_cut_between_its_escapes(text, limit, shown):
+    assert mrkdwn(text, limit) == shown
+
+
+@pytest.mark.parametrize("char", ["x", "&", "<", "é", "\U0001f525"])
+def test_a_message_stays_within_what_slack_takes(char):
+    told = ended(executive_summary=char * 100_000, finding=FINDING)
+    told = record(State.COMPLETED, outcome=told.outcome, alert_type=char * 253)
+    message = slack_message(told, "ended")
+    assert len(message["blocks"]) <= 50
+    assert len(message["blocks"][0]["text"]["text"]) <= 150
+    assert 2890 <= len(section(message)) <= 3000
+    assert all(len(e["text"]) <= 3000 for b in message["blocks"] if b["type"] == "context" for e in b["elements"])
+    assert not message["unfurl_links"] and not message["unfurl_media"]
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome", "said"),
+    [
+        (State.COMPLETED, {"executive_summary": "short", "final_analysis": "long"}, "short"),
+        (State.COMPLETED, {"final_analysis": "long"}, "long"),
+        (State.FAILED, {"failure": Failure("X", "why"), "final_analysis": "first stage"}, "why"),
+    ],
+)
+def test_the_summary_is_told_else_the_analysis_else_why_there_is_none(state, outcome, said):
+    assert section(slack_message(ended(state, **outcome), "ended")) == said
+    assert json.loads(webhook_body(ended(state, **outcome), "ended", AT))["data"]["summary"] == said
+
+
+def test_a_webhook_is_told_what_programs_need():
+    body = json.loads(webhook_body(ended(final_analysis="a" * 5000, finding=FINDING), "ended", AT))
+    data = body["data"]
+    assert (body["type"], body["timestamp"]) == ("investigation.ended", "2026-11-22T12:00:00Z")
+    assert (data["phase"], data["confidence"], data["failure"]) == ("Succeeded", "High", None)
+    assert len(data["summary"]) == 2900
+    assert (data["usage"]["inputTokens"], data["usage"]["costUSD"]) == (1000, 0.5)
+    assert data["command"].startswith("kubectl tarsy timeline ")
+
+
+def test_of_a_start_nothing_is_told_but_that():
+    running = record(State.RUNNING)
+    data = json.loads(webhook_body(running, "started", AT))["data"]
+    assert data["phase"] == "Started" and "summary" not in data and "usage" not in data
+    message = slack_message(running, "started")
+    assert message["text"].startswith("Started: ")
+    assert [block["type"] for block in message["blocks"]] == ["header", "context", "context"]

@@ -1,0 +1,230 @@
+"""What traces and logs tell of a run: which step, how it went, and no word of what anybody said."""
+
+import asyncio
+import io
+import json
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import structlog
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, get_current_span
+
+from tarsy.engine.ports import ToolOutcome
+from tarsy.llm.protocol import ModelError, ModelErrorCode
+from tarsy.llm.scripted import Answer
+from tarsy.observe import logs
+from tarsy.observe.tracing import Tracing, first_span
+from tarsy.observe.tracing_export import RunIds
+from tarsy.plan.model import Plan
+from tarsy.record.run import DesiredState, RunOutcome, State
+from tarsy.record.usage import Usage
+from tarsy.runtime import run as run_module
+from tarsy.runtime.control import LocalLease, RunControl
+from tarsy.runtime.run import Runner
+from unit.engine.build import FakeToolboxes, ScriptedModels, agent, call, plan, stage
+from unit.engine.clock import in_virtual_time
+from unit.engine.memory import MemoryRecorder, Record
+from unit.runtime.fakes import FakeQueue, run_id
+
+CANARY = "canary-7f3a"
+RUN = run_id(1)
+
+
+class Stage:
+    """A runner whose spans are kept, and a run of one agent with the tools `k8s.pods` and `k8s.logs`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> None:
+        self.exporter = InMemorySpanExporter()
+        ids = RunIds()
+        provider = TracerProvider(id_generator=ids, shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.tracing = Tracing(provider.get_tracer("test"), ids.fixed)
+        self.models = ScriptedModels({"triage": answers, "summary": [Answer(f"sum {CANARY}")]})
+        self.record = Record()
+        self.parents: list[int] = []
+        self.queue = FakeQueue()
+        self.control = RunControl(LocalLease(1e9), DesiredState.RUNNING)
+        self.plan: Plan = plan(stage("look", agent(servers=("k8s",))), summary=True)
+        monkeypatch.setattr(run_module, "MeteredWriter", lambda *_, **__: MemoryRecorder(self.record))
+
+    async def pods(self, _: str) -> ToolOutcome:
+        self.parents.append(get_current_span().get_span_context().span_id)
+        return ToolOutcome(f"pod {CANARY}")
+
+    async def run(self, attempt: int = 1) -> RunOutcome | None:
+        loop = asyncio.get_running_loop()
+        toolboxes = FakeToolboxes(
+            {"k8s.pods": self.pods, "k8s.logs": _refused}, seen={"k8s": {"pods": "1", "logs": "2"}}
+        )
+        runner = Runner(
+            None,
+            self.queue,  # type: ignore[arg-type]
+            self.models,
+            toolboxes,
+            lambda *_: None,
+            tracing=self.tracing,
+            clock=loop.time,
+        )
+        self.queue.attempts[RUN] = attempt
+        claimed = self.queue.claimed(1)
+        changes: dict[str, Any] = {"plan": self.plan, "alert_data": f"alert {CANARY}", "runbook": CANARY}
+        await runner.run(replace(claimed, **changes), self.control)
+        return self.queue.ended.get(RUN)
+
+    @property
+    def spans(self) -> dict[str, ReadableSpan]:
+        return {span.name: span for span in self.exporter.get_finished_spans()}
+
+
+async def _refused(_: str) -> ToolOutcome:
+    return ToolOutcome(CANARY, is_error=True)
+
+
+def looked(*calls: str) -> Answer:
+    made = tuple(call(name, f"c{i}", json.dumps({"q": CANARY})) for i, name in enumerate(calls))
+    return Answer(
+        f"I look {CANARY}", tool_calls=made, usage=Usage(input_tokens=70, output_tokens=30, thinking_tokens=9)
+    )
+
+
+def attributes(span: ReadableSpan) -> dict[str, Any]:
+    return dict(span.attributes or {})
+
+
+def test_a_run_is_a_tree_of_spans_with_what_each_step_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = Stage(monkeypatch, looked("k8s.pods"), Answer(f"the end {CANARY}"))
+
+    outcome = in_virtual_time(s.run())
+
+    assert outcome is not None and outcome.state is State.COMPLETED
+    first = s.spans["invoke_workflow crashloop"]
+    assert first.context is not None and first.context.trace_id == RUN.int
+    assert first.context.span_id == first_span(RUN, 1)
+    by_id = {span.context.span_id: span.name for span in s.exporter.get_finished_spans() if span.context}
+    tree = {span.name: by_id[span.parent.span_id] for span in s.exporter.get_finished_spans() if span.parent}
+    assert tree == {
+        "stage look": "invoke_workflow crashloop",
+        "stage executive-summary": "invoke_workflow crashloop",
+        "invoke_agent triage": "stage look",
+        "invoke_agent summary": "stage executive-summary",
+        "chat scripted": "invoke_agent summary",
+        "execute_tool pods": "invoke_agent triage",
+    }
+    chats = [span for span in s.exporter.get_finished_spans() if span.name == "chat scripted"]
+    assert {span.kind for span in chats} == {SpanKind.CLIENT} and len(chats) == 3
+    said = attributes(chats[0])
+    assert (said["gen_ai.operation.name"], said["gen_ai.provider.name"]) == ("chat", "openai")
+    assert said["gen_ai.usage.input_tokens"] == 70 and said["gen_ai.usage.reasoning.output_tokens"] == 9
+    assert said["gen_ai.response.finish_reasons"] == ("tool_calls",)
+    assert "gen_ai.usage.input_tokens" not in attributes(chats[1])  # its provider said nothing of it
+    tool = s.spans["execute_tool pods"]
+    assert tool.context is not None and s.parents == [tool.context.span_id]
+    assert attributes(first)["tarsy.attempt"] == 1 and attributes(first)["tarsy.state"] == "completed"
+
+
+def test_no_span_holds_a_word_of_alert_model_or_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = Stage(monkeypatch, looked("k8s.pods", f"k8s.{CANARY}", CANARY, "k8s.logs"), Answer(f"the end {CANARY}"))
+
+    in_virtual_time(s.run())
+
+    spans = s.exporter.get_finished_spans()
+    assert len([span for span in spans if span.name == "execute_tool _OTHER"]) == 2
+    assert attributes(s.spans["execute_tool logs"])["error.type"] == "tool_error"
+    assert CANARY not in "".join(span.to_json() for span in spans)
+
+
+def test_an_attempt_that_goes_on_is_in_the_same_trace_and_says_which_was_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    s = Stage(monkeypatch, Answer("the end"))
+
+    in_virtual_time(s.run(attempt=3))
+
+    first = s.spans["invoke_workflow crashloop"]
+    assert first.parent is None and first.context is not None and first.context.trace_id == RUN.int
+    assert [link.context.span_id for link in first.links] == [first_span(RUN, 2)]
+    assert attributes(first)["tarsy.attempt"] == 3
+
+
+def test_steps_that_were_done_before_have_no_span_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = Stage(monkeypatch, Answer("the end"))
+    in_virtual_time(s.run())
+    s.exporter.clear()
+
+    in_virtual_time(s.run(attempt=2))
+
+    assert list(s.spans) == ["invoke_workflow crashloop"]
+
+
+def test_a_failure_is_the_error_of_all_that_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = ModelError(ModelErrorCode.CREDENTIALS, f"key {CANARY}", retryable=False)
+    s = Stage(monkeypatch, Answer(error=gone))
+
+    outcome = in_virtual_time(s.run())
+
+    assert outcome is not None and outcome.state is State.FAILED
+    named = ("chat scripted", "invoke_agent triage", "stage look", "invoke_workflow crashloop")
+    assert {attributes(s.spans[name])["error.type"] for name in named} == {"CredentialsRejected"}
+    assert CANARY not in "".join(span.to_json() for span in s.exporter.get_finished_spans())
+
+
+@pytest.mark.parametrize(
+    ("stop", "error"), [("lose", "left"), ("cancel", "Cancelled")], ids=["lease lost", "cancelled"]
+)
+def test_what_was_under_way_is_told_as_interrupted(monkeypatch: pytest.MonkeyPatch, stop: str, error: str) -> None:
+    s = Stage(monkeypatch, Answer("x", wait=asyncio.Event()))
+    end: Callable[[], None] = s.control.lose if stop == "lose" else lambda: s.control.want(DesiredState.CANCELLED)
+
+    async def stopped() -> None:
+        s.control.task = asyncio.ensure_future(s.run())  # type: ignore[assignment]
+        asyncio.get_running_loop().call_later(10, end)
+        await asyncio.wait([s.control.task])  # type: ignore[list-item]
+
+    in_virtual_time(stopped())
+
+    assert attributes(s.spans["invoke_workflow crashloop"])["error.type"] == error
+    assert attributes(s.spans["chat scripted"])["error.type"] == "interrupted"
+    assert attributes(s.spans["invoke_agent triage"])["error.type"] == "interrupted"
+
+
+@pytest.fixture
+def lines() -> Iterator[io.StringIO]:
+    """What is logged, as JSON lines; the log is as before at the end."""
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    stream = io.StringIO()
+    logs.configure(json=True, stream=stream)
+    try:
+        yield stream
+    finally:
+        root.handlers = before
+        root.setLevel(level)
+        structlog.contextvars.clear_contextvars()
+
+
+def test_a_line_of_the_log_says_which_stage_and_agent_it_is_about(
+    monkeypatch: pytest.MonkeyPatch, lines: io.StringIO
+) -> None:
+    s = Stage(monkeypatch, looked("k8s.pods"), Answer("the end"))
+    pods = s.pods
+
+    async def logging_pods(arguments: str) -> ToolOutcome:
+        logging.getLogger("a.tool").warning("asked")
+        return await pods(arguments)
+
+    monkeypatch.setattr(s, "pods", logging_pods)
+
+    in_virtual_time(s.run())
+
+    told = [json.loads(line) for line in lines.getvalue().splitlines()]
+    (asked,) = [line for line in told if line["event"] == "asked"]
+    assert (asked["stage"], asked["agent"], asked["level"], asked["logger"]) == ("look", "triage", "warning", "a.tool")
+    (ended,) = [line for line in told if "ended" in line["event"]]
+    assert "agent" not in ended
+    assert CANARY not in lines.getvalue()
