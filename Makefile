@@ -1,6 +1,6 @@
 # Every target makes what it needs; `make demo` and `make test` work on a fresh checkout.
 .DEFAULT_GOAL := help
-.PHONY: help setup kube-apiserver demo dev test test-real test-all test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds manifests lock kind clean
+.PHONY: help setup kube-apiserver demo dev test test-real test-all test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind clean
 BIN := .venv/bin
 # Only these plugins: what the product needs brings others, which cost each process seconds.
 PLUGINS := --disable-plugin-autoload $(addprefix -p ,xdist asyncio randomly timeout hypothesispytest)
@@ -21,11 +21,43 @@ setup: .venv/ready ## Make .venv from the lock
 kube-apiserver: .venv/ready ## Find, fetch or build kube-apiserver and etcd (once a machine)
 	$(BIN)/python -m tarsy.local.apiserver.acquire
 
-demo: .venv/ready ## Investigate a crash-looping Deployment on this machine
+demo: ## Investigate a crash-looping Deployment on this machine
+	@$(MAKE) --no-print-directory -j 2 .venv/ready page-where-node-is
 	$(BIN)/tarsy demo
 
-dev: .venv/ready ## Run everything on this machine until Ctrl-C
+dev: ## Run everything on this machine until Ctrl-C
+	@$(MAKE) --no-print-directory -j 2 .venv/ready page-where-node-is
 	$(BIN)/tarsy dev
+
+# The page is built once, and again when a source of it changes. What tests it needs more than what builds it.
+.PHONY: page page-where-node-is test-page test-browser
+PAGE := operator/tarsy/http/page/index.html
+PAGE_FROM := $(wildcard operator/page/*.html operator/page/*.json operator/page/*.ts operator/page/src/* operator/page/src/*/*)
+page: $(PAGE) ## Build the page that people watch (needs node)
+
+$(PAGE): operator/page/node_modules/.ready $(filter-out %.d.ts,$(PAGE_FROM))
+	cd operator/page && npm run --silent build -- --logLevel warn && touch ../tarsy/http/page/index.html
+
+operator/page/node_modules/.ready: operator/page/package-lock.json
+	cd operator/page && npm ci --silent --omit=dev && touch node_modules/.ready
+
+operator/page/node_modules/.tested: operator/page/package-lock.json
+	cd operator/page && npm ci --silent && touch node_modules/.ready node_modules/.tested
+
+page-where-node-is:
+	@if ! command -v npm >/dev/null; then echo 'There is no node here: it goes on without the page to watch.'; \
+	elif ! $(MAKE) --no-print-directory $(PAGE); then echo 'The page could not be built: it goes on without it.'; fi
+
+test-page: .venv/ready operator/page/node_modules/.tested ## Check the page against the API's types, and test its logic
+	@mkdir -p build
+	$(BIN)/python operator/page/openapi.py >build/openapi.json
+	cd operator/page && npm run --silent types && npm run --silent check && npm test --silent
+
+test-browser: .venv/ready operator/page/node_modules/.tested page ## Drive the page with a browser, as people do
+	@test -x /usr/bin/chromium || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy chromium; }
+	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
+	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock
+	TARSY_BROWSER=1 $(PYTEST) -n 0 tests/browser
 
 lint: .venv/ready ## Check style, types, import contracts, generated CRDs
 	$(BIN)/ruff check .
@@ -41,8 +73,8 @@ test: lint ## Run the tests but the heavy ones, on the embedded Kubernetes API
 test-real: kube-apiserver ## Run the tests that need a Kubernetes API, on a real one
 	$(PYTEST) $(IN_PARALLEL) -n 2 --api real
 
-test-all: lint kube-apiserver ## Run all tests, on both Kubernetes APIs: what CI runs
-	$(PYTEST) $(IN_PARALLEL) -n 3 --api both
+test-all: lint kube-apiserver ## Run all tests, on both Kubernetes APIs, the few that fail once more alone: what CI runs
+	PYTEST='$(PYTEST)' IN_PARALLEL='$(IN_PARALLEL) -n 3' hack/test-all.sh --api both
 
 test-unit: .venv/ready ## Run the tests without I/O
 	$(PYTEST) -n 2 tests/unit
@@ -86,6 +118,9 @@ format: .venv/ready ## Format the code
 crds: .venv/ready ## Generate crds/ from the models
 	$(BIN)/tarsy crds --out crds
 
+monitoring: .venv/ready ## Generate the dashboard and the tables of manifests/components/monitoring
+	$(BIN)/python hack/monitoring.py
+
 # Library and samples have objects of kinds that install.yaml defines: apply them after it.
 manifests: ## Render manifests/ into build/manifests/, a file each (needs kubectl 1.21 or newer)
 	@mkdir -p build/manifests
@@ -93,6 +128,24 @@ manifests: ## Render manifests/ into build/manifests/, a file each (needs kubect
 	kubectl kustomize manifests/overlays/ha >build/manifests/install-ha.yaml
 	kubectl kustomize manifests/overlays/workers >build/manifests/install-workers.yaml
 	kubectl kustomize manifests/library >build/manifests/library.yaml
+
+.PHONY: docs sbom release
+docs: .venv/ready ## Build the documentation into build/docs, without a warning
+	$(BIN)/python -c 'import material' 2>/dev/null || \
+	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo build/docs/index.html
+
+sbom: .venv/ready ## Write the bill of materials, build/sbom.cdx.json, and THIRD_PARTY_LICENSES.md
+	@mkdir -p build
+	$(BIN)/python -m hack.sbom --licences
+	$(BIN)/python -m hack.sbom >build/sbom.cdx.json
+
+# IMAGE=registry/name@sha256:... is what the rendered manifests name. Nothing is pushed or signed.
+release: .venv/ready page ## Build a tagged version into build/release: packages, manifests, bill of materials, sums
+	$(BIN)/python -m hack.release check
+	$(MAKE) manifests
+	$(BIN)/python -m hack.release build
 
 lock: .venv/ready ## Resolve requirements.lock anew from pyproject.toml
 	printf 'uv\n' | $(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
@@ -112,3 +165,4 @@ kind: .venv/ready ## Create a kind cluster and install TARSy there (needs Docker
 clean: ## Remove what these targets made in the checkout
 	find operator controllers tests -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf operator/page/node_modules operator/tarsy/http/page

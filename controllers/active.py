@@ -11,8 +11,11 @@ from typing import Any
 
 from tarsy.controllers import alert, alert_route, chat_message, configuration, investigation, mcp_server
 from tarsy.controllers.cache import Cache, Key, Unreadable, Version
+from tarsy.controllers.census import in_order
 from tarsy.controllers.configuration import PublishLimits, ReadSecret
 from tarsy.controllers.incidents import ROUND_SECONDS, Incidents
+from tarsy.controllers.notification import ROUND_SECONDS as NOTICE_SECONDS
+from tarsy.controllers.notification import Notifications, Sends
 from tarsy.controllers.probing import Probes
 from tarsy.controllers.publisher import Publisher
 from tarsy.controllers.queue import KeyedQueue
@@ -21,17 +24,22 @@ from tarsy.controllers.relist import relist
 from tarsy.controllers.runbooks import Runbooks, token_reader
 from tarsy.controllers.server_checks import ServerChecks
 from tarsy.controllers.texts import no_text
+from tarsy.controllers.tool_workload_runs import ROUND_SECONDS as WORKLOADS_SECONDS
+from tarsy.controllers.tool_workload_runs import Running, RunWorkloads
 from tarsy.controllers.watch import Watch
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
-from tarsy.observe.counters import SWEPT_RUNS, Counters
+from tarsy.masking import Maskers
+from tarsy.observe.metric_table import ACTIVE, OBJECTS
+from tarsy.observe.metrics import Metrics
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Alert, AlertRoute, ChatMessage, Investigation, MCPServer
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.runbook.fetch import Fetcher
 from tarsy.store.errors import StoreError
 from tarsy.store.intake import Intake
+from tarsy.store.notices import Notices
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
@@ -64,9 +72,12 @@ class ActiveController:
         purge: deletes the records that were kept long enough, and returns how many of each namespace; records are kept
             for ever when not given.
         publish_limits: makes the limits of LLMProviders known to all workers.
-        counters: what is counted for people to see.
+        metrics: what is counted for people to see.
         require_author: whether what nobody stamped an author on is refused.
         intake: what came in over HTTP; nothing does when not given.
+        operator_namespace: where operator and workers run, who reach what runs for MCPServers; without, nothing does.
+        running: the runs under way with tool servers of their own; without, none has any.
+        outbox: whom to tell of runs, and what sends it; nobody is told when not given.
     """
 
     def __init__(
@@ -90,9 +101,12 @@ class ActiveController:
         checks: ServerChecks | None = None,
         purge: Callable[[], Awaitable[Mapping[str, int]]] | None = None,
         publish_limits: PublishLimits | None = None,
-        counters: Counters | None = None,
+        metrics: Metrics | None = None,
         require_author: bool = False,
         intake: Intake | None = None,
+        operator_namespace: str | None = None,
+        running: Running | None = None,
+        outbox: tuple[Notices, Sends] | None = None,
     ) -> None:
         self._client = client
         self._runs = runs
@@ -100,7 +114,6 @@ class ActiveController:
         self._read_secret = read_secret
         self._probes = probes
         self._publish_limits = publish_limits
-        self._counters = counters or Counters()
         self._checks = checks
         self._events = events
         self._purge_records = purge
@@ -110,12 +123,21 @@ class ActiveController:
         self._changed = changed
         self._relist_seconds = relist_seconds
         self._cache = Cache()
+        metrics, maskers = metrics or Metrics(), Maskers()
+        metrics.pull(ACTIVE, lambda: {(): election.active.is_set()})
+        metrics.pull(OBJECTS, lambda: in_order(self._cache))
         self._queue: KeyedQueue[Key] = KeyedQueue()
         self._waiting: dict[Key, None] = {}
         self._deleted: dict[Key, set[str]] = {}
         self._missed = asyncio.Event()
-        self._publisher = Publisher(client, self._cache, reads, events, active=election.active, changed=changed)
+        self._notifications = Notifications(self._cache, outbox[0], reads, outbox[1], events) if outbox else None
+        note = self._notifications.note if self._notifications else None
+        self._publisher = Publisher(
+            client, self._cache, reads, events, active=election.active, changed=changed, note=note
+        )
         self._intake = intake
+        self._operator_namespace = operator_namespace
+        self._workloads = RunWorkloads(client, self._cache, running) if running is not None else None
         self._incidents = Incidents(client, self._cache, intake, self._queue.add) if intake is not None else None
         again = self._publisher.again
         self._runbooks = Runbooks(runbooks or Fetcher(token_reader(read_secret)), runbook_hosts, self._queue.add)
@@ -132,6 +154,7 @@ class ActiveController:
             self._runbooks,
             require_author,
             kept_text=intake.body if intake is not None else no_text,
+            mask_of=lambda setting: metrics.watched(maskers.of(setting), "alert_data"),
         )
 
     async def run(self) -> None:
@@ -148,6 +171,10 @@ class ActiveController:
             group.create_task(self._runbooks.run())
             if self._incidents is not None:
                 group.create_task(self._while_active(ROUND_SECONDS, self._incidents.round))
+            if self._workloads is not None:
+                group.create_task(self._while_active(WORKLOADS_SECONDS, self._workloads.round))
+            if self._notifications is not None:
+                group.create_task(self._while_active(NOTICE_SECONDS, self._notifications.round))
             if self._checks is not None:
                 group.create_task(self._checks.run(self._queue.add))
             for _ in range(WORKERS):
@@ -277,7 +304,7 @@ class ActiveController:
     async def _reconcile(self, key: Key) -> float | None:
         for uid in tuple(self._deleted.get(key, ())):
             if key.kind in _RUNS:
-                await investigation.deleted(uid, self._desk)
+                await investigation.deleted(uid, key.namespace, self._desk)
             self._deleted[key].discard(uid)
         if not self._deleted.get(key):
             self._deleted.pop(key, None)
@@ -298,7 +325,13 @@ class ActiveController:
                 return await chat_message.reconcile(obj, self._desk)
             case MCPServer() as obj:
                 return await mcp_server.reconcile(
-                    obj, self._cache, self._client, self._read_secret, self._events, self._checks
+                    obj,
+                    self._cache,
+                    self._client,
+                    self._read_secret,
+                    self._events,
+                    self._checks,
+                    self._operator_namespace,
                 )
             case AlertRoute() as obj if self._intake is not None:
                 return await alert_route.reconcile(
@@ -306,7 +339,13 @@ class ActiveController:
                 )
             case obj:
                 return await configuration.reconcile(
-                    obj, self._cache, self._client, self._read_secret, self._probes, self._publish_limits
+                    obj,
+                    self._cache,
+                    self._client,
+                    self._read_secret,
+                    self._probes,
+                    self._publish_limits,
+                    self._library_namespace,
                 )
 
     async def _while_active(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
@@ -349,7 +388,6 @@ class ActiveController:
 
     async def _sweep(self) -> None:
         for identity in await self._runs.expire_overdue(SWEEP_GRACE_SECONDS):
-            self._counters.add(SWEPT_RUNS)
             log.warning("investigation %s had no worker and would have had none: ended", identity)
 
     async def _purge(self) -> None:

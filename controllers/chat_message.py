@@ -14,7 +14,7 @@ from tarsy.controllers.alert import ACCEPTED_UID
 from tarsy.controllers.answers import project_answer
 from tarsy.controllers.authorization import named, refusal
 from tarsy.controllers.cache import Key
-from tarsy.controllers.investigation import Desk, masked
+from tarsy.controllers.investigation import Desk, acts_no_more, masked, may_act
 from tarsy.controllers.status import set_alike, write_status
 from tarsy.plan.model import Plan
 from tarsy.record.run import DesiredState, InvestigationRecord, State
@@ -55,12 +55,16 @@ async def reconcile(message: ChatMessage, desk: Desk) -> float | None:
             await _mark_accepted(message, record.parent, desk)
         if record.revision <= record.published_revision and project_answer(record, message, now) != message.status:
             desk.publish_again(record)  # somebody else wrote the status
+        if record.state.finished:
+            await acts_no_more(message, desk)
         return None
     try:
         _may_begin(message)
         about, plan = await _about(message, desk)
         await _authorized(message, plan, desk)
     except Refused as refusal:
+        if refusal.final:
+            await acts_no_more(message, desk)
         status = _refused(message, refusal, now)
         # An answer stays readable whose record is gone.
         if refusal.reason != "RecordLost" or message.status.finished_at is None:
@@ -68,6 +72,8 @@ async def reconcile(message: ChatMessage, desk: Desk) -> float | None:
         return None if refusal.final else RECHECK_SECONDS
     together = [one for one in desk.cache.list(ChatMessage, message.metadata.namespace) if _comes_with(one, message)]
     allowed = [one for one in together if one is message or await _refusal(one, plan, desk) is None]
+    for one in allowed:
+        await may_act(one, plan, desk)
     asked = await desk.questions.ask(about.id, [await _question(one, plan, desk) for one in sorted(allowed, key=_turn)])
     for one in allowed:
         if UUID(one.metadata.uid) in asked:

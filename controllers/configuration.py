@@ -5,13 +5,15 @@ it names can be read, and whether an LLMProvider's server knows its key and its 
 with every error at once, by field path. They are one controller, because the question is one; what differs between
 the kinds is in `tarsy.plan.check`.
 
-Secrets are not watched (DESIGN section 3), so an object that names some is looked at again now and then.
+Secrets are not watched (DESIGN section 3), so an object that names some is looked at again now and then; so is an
+Agent that names a ServiceAccount.
 """
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 
+from tarsy.controllers.accounts import account_errors, account_to_check
 from tarsy.controllers.cache import Cache
 from tarsy.controllers.masking import masking_errors
 from tarsy.controllers.probing import Probes, as_plan
@@ -50,6 +52,7 @@ async def reconcile(
     read_secret: ReadSecret,
     probes: Probes | None = None,
     publish_limits: PublishLimits | None = None,
+    library: str = "",
 ) -> float | None:
     """Brings `Ready` up to date; returns after how many seconds to look again, if at all.
 
@@ -59,6 +62,10 @@ async def reconcile(
         ApiError: the Kubernetes API refused or could not be reached.
     """
     errors, waits, values = await problems(obj, cache, client, read_secret)
+    if account_to_check(obj, library) is not None:
+        refused = await account_errors(obj, client, library)
+        errors += refused
+        waits.append(RECHECK_SECONDS if refused else SETTLED_RECHECK_SECONDS)
     note = ""
     if isinstance(obj, LLMProvider) and publish_limits is not None:
         plan = as_plan(obj)

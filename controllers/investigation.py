@@ -19,6 +19,7 @@ from tarsy.controllers.authorization import named, refusal
 from tarsy.controllers.cache import Cache, Key, Unreadable
 from tarsy.controllers.expiry import expire
 from tarsy.controllers.projection import project
+from tarsy.controllers.run_secret import make, remove, revoke
 from tarsy.controllers.runbooks import Runbooks
 from tarsy.controllers.status import write_status
 from tarsy.controllers.texts import (
@@ -35,12 +36,12 @@ from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
 from tarsy.masking import InvalidPattern, Maskers, MaskingError
 from tarsy.plan.errors import At, PlanInvalid
-from tarsy.plan.model import MaskingPlan
+from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.record.run import DesiredState, InvestigationRecord
 from tarsy.resources.meta import Condition, condition, set_condition
-from tarsy.resources.v1alpha1 import Alert, Investigation, InvestigationStatus
+from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import Author, ConditionType
 from tarsy.resources.v1alpha1.investigation import LastError
@@ -81,6 +82,9 @@ class Desk:
     """Finished objects by uid: a state (resourceVersion) in which all was as it should be, and when they ended. Their
     records are not read again while they stay so."""
 
+    acting: set[str] = field(default_factory=set)
+    """The uids of runs that this controller made a Secret for (`tarsy.controllers.run_secret`)."""
+
 
 async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
     """Brings an investigation one step further; returns after how many seconds to look again, if at all.
@@ -106,6 +110,8 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
         right = published and project(record, investigation, now) == investigation.status
         if published and not right:
             desk.publish_again(record)  # somebody else wrote the status
+        if record.state.finished:
+            await acts_no_more(investigation, desk)
         if not record.state.finished or _finish_time(investigation) is None:
             return None  # its publication brings it back
         if marked and right and record.finished_at is not None:
@@ -113,6 +119,7 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
         return await expire(desk.client, desk.cache, investigation, record.finished_at, now)
     over = _finished_without_record(investigation)
     if over is not None:
+        await acts_no_more(investigation, desk)
         if over[0] != "RecordLost" or _finish_time(investigation) is None:  # what was found stays readable
             await write_status(desk.client, desk.cache, investigation, _finished(investigation, over, now))
         return await expire(desk.client, desk.cache, investigation, _finish_time(investigation), now)
@@ -123,6 +130,7 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
     except NotYet as reason:
         await write_status(desk.client, desk.cache, investigation, _waiting(investigation, reason, now))
         return RECHECK_SECONDS
+    await may_act(investigation, run.plan, desk)
     if await desk.runs.accept(run):
         chain, author = run.plan.chain, investigation.spec.author
         await desk.events.tell(investigation, "Accepted", f"{named(author)} runs Chain {chain.namespace}/{chain.name}.")
@@ -130,10 +138,26 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
     return None
 
 
-async def deleted(uid: str, desk: Desk) -> None:
-    """An Investigation is gone: its run stops, its record stays."""
+async def deleted(uid: str, namespace: str, desk: Desk) -> None:
+    """An Investigation is gone: its run stops and acts as nobody, its record stays."""
     desk.at_rest.pop(uid, None)
     await desk.runs.object_deleted(UUID(uid))
+    if uid in desk.acting:
+        await revoke(uid, namespace, desk.client)
+        desk.acting.discard(uid)
+
+
+async def may_act(run: Investigation | ChatMessage, plan: Plan, desk: Desk) -> None:
+    """Before a run can be claimed: what the tokens of its agents are bound to, if they act as anybody."""
+    if plan.accounts:
+        desk.acting.add(run.metadata.uid)
+        await make(run, desk.client, desk.cache)
+
+
+async def acts_no_more(run: Investigation | ChatMessage, desk: Desk) -> None:
+    """A run has ended: so have the tokens of its agents."""
+    await remove(run, desk.client, desk.cache)
+    desk.acting.discard(run.metadata.uid)
 
 
 def _finished_without_record(investigation: Investigation) -> tuple[str, str] | None:

@@ -18,13 +18,14 @@ from tarsy.controllers.cache import Cache, Key
 from tarsy.controllers.configuration import ReadSecret, judge, problems
 from tarsy.controllers.server_checks import Health, ServerChecks
 from tarsy.controllers.status import write_status
+from tarsy.controllers.tool_workload import Workload, keep
 from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
 from tarsy.mcp.health import Look
 from tarsy.mcp.link import NO_STDIO
 from tarsy.mcp.offer import list_hash, nothing_offered
 from tarsy.plan.errors import At, PlanError
-from tarsy.plan.model import ObjectRef, ServerPlan
+from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan, WorkloadTransport
 from tarsy.plan.parts import server_plan
 from tarsy.plan.policy import names
 from tarsy.resources.meta import Condition, ConditionStatus, condition, set_condition
@@ -41,8 +42,11 @@ async def reconcile(
     read_secret: ReadSecret,
     events: Events,
     checks: ServerChecks | None = None,
+    operator_namespace: str | None = None,
 ) -> float | None:
     """Brings the conditions up to date; returns after how many seconds to look again, if at all.
+
+    What runs for it (`spec.run`) is kept where the operator says in which namespace those are who may reach it.
 
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
@@ -51,12 +55,18 @@ async def reconcile(
     plan, health = as_plan(server), None
     if checks is not None:
         errors += stdio_errors(server, checks.policy.allow_stdio)
-        if not errors:
-            key = Key(server.KIND, server.metadata.namespace, server.metadata.name)
-            health, again = checks.health(key, plan)
-            waits += [again] if again is not None else []
+    workload = Workload(server.status.workload)
+    if operator_namespace is not None and not errors:
+        workload = await keep(server, client, operator_namespace)
+        errors += workload.problems
+        waits += [workload.again] if workload.again is not None else []
+    if checks is not None and not errors and not _only_in_runs(plan):
+        key = Key(server.KIND, server.metadata.namespace, server.metadata.name)
+        health, again = checks.health(key, plan)
+        waits += [again] if again is not None else []
     now = datetime.now(UTC)
     status = judge_server(server, plan, errors, health, now)
+    status = status.model_copy(update={"workload": workload.name})
     if await write_status(client, cache, server, status) is not None:
         for kind, reason, message in happened(server.status, status):
             await events.tell(server, reason, message, kind=kind)
@@ -72,7 +82,7 @@ def as_plan(server: MCPServer) -> ServerPlan:
 
 def stdio_errors(server: MCPServer, allowed: bool) -> list[tuple[PlanError, str]]:
     """That a command may not be run here, where it may not (DESIGN section 7)."""
-    if allowed or server.spec.transport.type != "stdio":
+    if allowed or server.spec.transport.stdio is None:
         return []
     return [((At.of(server) / "transport" / "type").error(NO_STDIO), "StdioNotInCluster")]
 
@@ -123,7 +133,15 @@ class _Known:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
+_ONLY_IN_RUNS = "It wants the token of an agent's ServiceAccount, which only a run has: it is not looked at."
 _NOT_READY = _Said("Unknown", "NotReady", "It is not looked at until it is Ready.")
+
+
+def _only_in_runs(plan: ServerPlan) -> str:
+    """Why a server can be asked within a run only; empty when it can be looked at."""
+    if isinstance(plan.transport, WorkloadTransport) and plan.transport.per_run:
+        return "Each run has one of its own (spec.run.scope is PerRun): it is not looked at."
+    return _ONLY_IN_RUNS if isinstance(plan.transport, HttpTransport) and plan.wants_account else ""
 
 
 def _known(server: MCPServer, plan: ServerPlan, health: Health | None) -> _Known:
@@ -135,7 +153,8 @@ def _known(server: MCPServer, plan: ServerPlan, health: Health | None) -> _Known
         verified = _Said("Unknown", "NotChecked", "It must answer first.", only_if_nothing_is_known=True)
         return _Known(_Said("False", failed.reason or "McpError", text), verified, error)
     if health is None or health.found is None or failed is not None:
-        text = f"A look failed: {failed.failure}" if failed else "It was not looked at yet."
+        not_yet = _only_in_runs(plan) or "It was not looked at yet."
+        text = f"A look failed: {failed.failure}" if failed else not_yet
         unknown = _Said("Unknown", "NotChecked", text, only_if_nothing_is_known=True)
         return _Known(unknown, unknown, error)
     digests = health.found.digests

@@ -13,7 +13,7 @@ since the status that this controller wrote last, not since what it finds.
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from typing import Literal
 from uuid import UUID
@@ -52,6 +52,7 @@ class Publisher:
     Args:
         active: set while this replica may write.
         changed: set by whoever hears that a record changed.
+        note: takes what runs have come to, for people who want to be told, before that counts as published.
     """
 
     def __init__(
@@ -63,7 +64,9 @@ class Publisher:
         *,
         active: asyncio.Event,
         changed: asyncio.Event,
+        note: Callable[[InvestigationRecord, Investigation], Awaitable[None]] | None = None,
     ) -> None:
+        self._note = note
         self._client = client
         self._cache = cache
         self._reads = reads
@@ -187,6 +190,8 @@ class Publisher:
         if record.revision > record.published_revision:
             for weight, reason, message in _news(record, told):
                 await self._events.tell(obj, reason, message, kind=weight)
+            if self._note is not None and isinstance(obj, Investigation):
+                await self._note(record, obj)
         if record.state.finished:
             del self._told[record.id]
         else:

@@ -19,6 +19,7 @@ from tarsy.controllers.cache import Key
 from tarsy.mcp.health import Look, look
 from tarsy.mcp.link import Policy
 from tarsy.plan.model import ServerPlan, StdioTransport
+from tarsy.plan.workload import Address, reached, service_address
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class ServerChecks:
         mask: takes secrets out of what is said of failures; what it cannot mask is not said.
         interval: seconds between two looks at a server that answers.
         ask: looks at one.
+        address: where Services are.
         clock: monotonic seconds.
         chance: a number from 0 to 1, at each call.
     """
@@ -87,6 +89,7 @@ class ServerChecks:
         *,
         interval: float = INTERVAL_SECONDS,
         ask: Ask = look,
+        address: Address = service_address,
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -94,6 +97,7 @@ class ServerChecks:
         self._mask = mask
         self._interval = interval
         self._ask = ask
+        self._address = address
         self._clock = clock
         self._chance = chance
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -135,7 +139,8 @@ class ServerChecks:
         while True:
             key, server = await self._queue.get()
             try:
-                seen = await self._ask(server, self.policy, min(server.init_seconds, LONGEST_SECONDS))
+                asked = reached(server, address=self._address)
+                seen = await self._ask(asked, self.policy, min(server.init_seconds, LONGEST_SECONDS))
                 seen = replace(seen, failure=self._mask(seen.failure)) if seen.failure else seen
             except Exception:
                 log.exception("%s could not be looked at", key)

@@ -17,7 +17,9 @@ from tarsy.http.namespaces import Namespaces
 from tarsy.http.server import HttpServer, HttpSettings
 from tarsy.http.services import Services
 from tarsy.http.table import all_routes
+from tarsy.observe.metric_table import STREAMS
 from tarsy.store.database import open_pool
+from tarsy.store.gauges import watch_pool
 from tarsy.store.intake import QUEUE_LIMIT
 from tarsy.store.reads import Reads
 from tarsy.stream.listener import Listener
@@ -54,7 +56,10 @@ async def http_server(
             "Postgres", lambda: open_pool(service.database_url, max_size=CONNECTIONS, application=application)
         )
         stack.push_async_callback(pool.close)
+        watch_pool(world.metrics, pool, "http")
         callers = await stack.enter_async_context(world.client.without_identity())
+        live = Hub(pool, Listener(service.listen_url or service.database_url, CHANNELS), Notifier(pool))
+        world.metrics.pull(STREAMS, lambda: {(): live.open_connections})
         services = Services(
             pool=pool,
             reads=Reads(pool),
@@ -64,14 +69,15 @@ async def http_server(
             namespaces=Namespaces(world.client),
             library_namespace=library_namespace,
             stopping=stopping,
-            live=Hub(pool, Listener(service.listen_url or service.database_url, CHANNELS), Notifier(pool)),
+            sign_in_file=settings.sign_in_file,
+            live=live,
         )
         intake = partial(
             add_intake,
             services=services,
-            counters=world.counters,
+            metrics=world.metrics,
             read_secret=world.secrets,
             queue_limit=queue_limit,
             namespaces=namespaces,
         )
-        yield HttpServer(settings, all_routes(), services, world.counters, beside=intake)
+        yield HttpServer(settings, all_routes(), services, world.metrics, beside=intake)

@@ -6,7 +6,7 @@ Errors that a person can do something about are one sentence on standard error a
 
 import typer
 
-from tarsy.cli.commands import configuration, intake, local, record, services
+from tarsy.cli.commands import configuration, intake, local, record, services, tools
 from tarsy.cli.plugin import add_people
 from tarsy.cli.plugin import run as run_app
 
@@ -18,6 +18,7 @@ app = typer.Typer(
 )
 app.command()(services.run)
 app.command()(services.worker)
+app.command()(tools.mcp_gateway)
 app.command()(local.dev)
 app.command()(local.demo)
 add_people(app)

@@ -19,6 +19,7 @@ from tarsy.cli.http import http_server
 from tarsy.cli.service import ServiceSettings, Shutdown, connected, pass_on, until_stopped
 from tarsy.cli.worker import WORKER_CHANNELS, new_worker
 from tarsy.controllers.active import ActiveController
+from tarsy.controllers.notification_wire import Sender
 from tarsy.controllers.probing import Probes
 from tarsy.controllers.server_checks import ServerChecks
 from tarsy.engine.ports import Toolboxes
@@ -30,18 +31,24 @@ from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
 from tarsy.kube.values import Values
 from tarsy.llm.probe import probe
+from tarsy.llm.reach import Reach
 from tarsy.masking import default_masker
 from tarsy.mcp.link import Policy
-from tarsy.observe.counters import Counters
+from tarsy.observe.metrics import Metrics
+from tarsy.observe.tracing import Tracing
 from tarsy.runtime.settings import WorkerSettings
+from tarsy.runtime.tokens import cluster_of
 from tarsy.runtime.turnstile import SharedModels, Turnstiles
+from tarsy.store.gauges import Gauges
 from tarsy.store.intake import QUEUE_LIMIT, Intake
+from tarsy.store.notices import Notices
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.retention import Retention
 from tarsy.store.runs import Runs
 from tarsy.store.slots import ProviderSlots
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL
+from tarsy.store.workloads import Workloads
 from tarsy.stream.deltas import Deltas
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
@@ -97,7 +104,8 @@ async def operate(settings: OperatorSettings) -> None:
                 world.models,
                 world.toolboxes,
                 shutdown,
-                world.counters,
+                world.metrics,
+                world.tracing,
             )
             group.create_task(product)
             if not settings.require_author:
@@ -135,7 +143,8 @@ async def run_product(
     models: SharedModels,
     toolboxes: Toolboxes,
     shutdown: Shutdown | None = None,
-    counters: Counters | None = None,
+    metrics: Metrics | None = None,
+    tracing: Tracing | None = None,
 ) -> None:
     """Runs the active controller and a worker, with the wake-ups between them, until it is cancelled.
 
@@ -147,21 +156,23 @@ async def run_product(
         models: where the engine finds its models.
         toolboxes: where it finds its tools.
         shutdown: is told how to drain.
-        counters: what is counted for people to see.
+        metrics: what is counted for people to see.
+        tracing: makes traces of the runs.
     """
-    notifier = Notifier(pool)
-    runs, reads = Runs(pool, notifier.notify), Reads(pool)
+    notifier, metrics = Notifier(pool), metrics or Metrics()
+    metrics.read_record(Gauges(pool).read)
+    runs, reads = Runs(pool, notifier.notify, metrics), Reads(pool)
     wake, changed = asyncio.Event(), asyncio.Event()
     channels = (*WORKER_CHANNELS, RUN_CHANNEL)
     listener = Listener(settings.listen_url or settings.database_url, channels)
     deltas = Deltas(pool, listener.hear)
     slots = ProviderSlots(pool, notifier.notify)
-    turnstiles = Turnstiles(slots, listener.subscribe)
+    turnstiles = Turnstiles(slots, listener.subscribe, metrics)
     instance = f"{socket.gethostname()}-{os.getpid()}"
     worker = None
     if settings.worker is not None:
         worker = new_worker(
-            settings.worker, pool, models, toolboxes, notifier.notify, wake, turnstiles, deltas, counters
+            settings.worker, pool, models, toolboxes, notifier.notify, wake, turnstiles, deltas, metrics, tracing
         )
     intake = Intake(pool, queue_limit=settings.queue_limit)
     purge = None
@@ -169,28 +180,37 @@ async def run_product(
         purge = partial(_purge, Retention(pool), intake, settings.retention_seconds, settings.namespaces)
     checks = None
     if settings.server_check_seconds is not None:
-        policy = Policy(Values(client, secrets), ssl.create_default_context(), allow_stdio=settings.stdio_tools)
+        policy = Policy(
+            Values(client, secrets),
+            ssl.create_default_context(),
+            settings.stdio_tools,
+            settings.destinations,
+            cluster=cluster_of(client),
+        )
         checks = ServerChecks(policy, default_masker().mask, interval=settings.server_check_seconds)
     controller = ActiveController(
         client,
         runs,
         reads,
-        Questions(pool, notifier.notify),
+        Questions(pool, notifier.notify, metrics),
         secrets,
         LeaderElection(client, settings.lease_namespace, "tarsy-controller", instance),
         Events(client, instance=instance),
         library_namespace=settings.library_namespace,
-        mask=default_masker().mask,
+        mask=metrics.watched(default_masker().mask, "alert_data"),
         namespaces=settings.namespaces,
         changed=changed,
         runbook_hosts=settings.runbook_hosts,
-        probes=Probes(partial(probe, lent_to=settings.workload_identity_for)),
+        probes=Probes(partial(probe, lent_to=settings.workload_identity_for, reach=Reach(settings.destinations))),
         checks=checks,
         purge=purge,
         publish_limits=slots.publish,
-        counters=counters,
+        metrics=metrics,
         require_author=settings.require_author,
         intake=intake,
+        operator_namespace=settings.lease_namespace,
+        running=Workloads(pool).running,
+        outbox=(Notices(pool), Sender(secrets, settings.destinations)),
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(notifier.run())

@@ -17,6 +17,7 @@ MENDABLE = {
     "tarsy.local.apiserver.errors": "LocalKubernetesError",
     "tarsy.local.model.script": "ScriptError",
     "tarsy.local.postgres.errors": "PostgresError",
+    "tarsy.observe.tracing": "TracingError",
     "tarsy.store.errors": "StoreError",
 }
 """Errors that become a sentence, by their modules."""

@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -21,12 +21,18 @@ from aiohttp import web
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.values import Values
+from tarsy.llm.reach import Reach
 from tarsy.llm.registry import ModelRegistry, build_client
 from tarsy.masking import Maskers, default_masker
 from tarsy.mcp.toolbox import McpToolboxes
-from tarsy.observe.counters import Counters
+from tarsy.observe.metrics import Metrics
+from tarsy.observe.metrics_server import serve_metrics
+from tarsy.observe.tracing import Tracing, tracing
+from tarsy.plan.destinations import Destinations
+from tarsy.runtime.tokens import ActingToolboxes, cluster_of
 from tarsy.store.database import open_pool
 from tarsy.store.errors import StoreUnavailable
+from tarsy.store.gauges import watch_pool
 from tarsy.store.migrate import migrate
 from tarsy.stream.listener import Listener
 
@@ -39,8 +45,10 @@ class ServiceSettings:
     """What every process is told.
 
     `listen_url` is for LISTEN, where `database_url` leads to a transaction pooler. `stdio_tools` lets MCPServers run
-    commands in this process's container: for one machine only. LLMProviders of the namespaces in
-    `workload_identity_for` may use the pods' own identity with Google. `health_port` 0 takes a free one.
+    commands in this process's container: for one machine only. `destinations` are where URLs of objects may lead.
+    LLMProviders of the namespaces in `workload_identity_for` may use the pods' own identity with Google. `health_port`
+    0 takes a free one. Traces are sent to the collector at `otlp_endpoint` (None: there are none);
+    metrics are served at `metrics_port` (None: nowhere; 0: a free one).
     """
 
     database_url: str
@@ -48,9 +56,13 @@ class ServiceSettings:
     kubeconfig: str | None = None
     context: str | None = None
     stdio_tools: bool = False
+    destinations: Destinations = field(default_factory=Destinations)
     workload_identity_for: tuple[str, ...] = ()
     health_host: str = "0.0.0.0"
     health_port: int = 8080
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = None
+    otlp_endpoint: str | None = None
 
 
 class Shutdown:
@@ -108,8 +120,9 @@ class World:
     client: KubeClient
     secrets: Secrets
     models: ModelRegistry
-    toolboxes: McpToolboxes
-    counters: Counters
+    toolboxes: ActingToolboxes
+    metrics: Metrics
+    tracing: Tracing | None
     ready: Callable[[], None]
 
 
@@ -125,25 +138,40 @@ async def connected(settings: ServiceSettings, shutdown: Shutdown, name: str) ->
     Raises:
         StoreError: the database cannot be used (wrong credentials, a newer schema).
         ApiError: there is no usable configuration of a cluster.
+        TracingError: traces were asked for and cannot be sent.
     """
-    started, counters = asyncio.Event(), Counters()
+    started, metrics = asyncio.Event(), Metrics()
     async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(_health(settings, started, shutdown, counters))
+        traces = await stack.enter_async_context(tracing(settings.otlp_endpoint, name.replace(" ", "-")))
+        await stack.enter_async_context(_health(settings, started, shutdown))
+        if settings.metrics_port is not None:
+            await stack.enter_async_context(serve_metrics(metrics, settings.metrics_host, settings.metrics_port))
         application = f"{name} {os.getpid()}"
         pool = await patiently(
             "Postgres", lambda: open_pool(settings.database_url, min_size=2, max_size=20, application=application)
         )
         stack.push_async_callback(pool.close)
+        watch_pool(metrics, pool, "runs")
         await patiently("Postgres", lambda: migrate(pool))
         client = await stack.enter_async_context(await KubeClient.load(settings.kubeconfig, settings.context))
         await patiently("the Kubernetes API", client.version)
         secrets = Secrets(client)
-        models = ModelRegistry(secrets, build=partial(build_client, lent_to=settings.workload_identity_for))
-        stack.push_async_callback(models.aclose)
-        toolboxes = McpToolboxes(
-            Values(client, secrets), mask=default_masker().mask, mask_of=Maskers().of, allow_stdio=settings.stdio_tools
+        models = ModelRegistry(
+            secrets,
+            build=partial(build_client, lent_to=settings.workload_identity_for),
+            reach=Reach(settings.destinations),
         )
-        yield World(pool, client, secrets, models, toolboxes, counters, started.set)
+        stack.push_async_callback(models.aclose)
+        maskers = Maskers()
+        tools = McpToolboxes(
+            Values(client, secrets),
+            mask=metrics.watched(default_masker().mask, "tool_results"),
+            mask_of=lambda setting: metrics.watched(maskers.of(setting), "tool_results"),
+            allow_stdio=settings.stdio_tools,
+            destinations=settings.destinations,
+            cluster=cluster_of(client),
+        )
+        yield World(pool, client, secrets, models, ActingToolboxes(tools, client), metrics, traces, started.set)
 
 
 async def pass_on(listener: Listener, channel: str, event: asyncio.Event) -> None:
@@ -171,9 +199,7 @@ async def patiently(what: str, attempt: Callable[[], Awaitable[T]]) -> T:
 
 
 @contextlib.asynccontextmanager
-async def _health(
-    settings: ServiceSettings, started: asyncio.Event, shutdown: Shutdown, counters: Counters
-) -> AsyncIterator[None]:
+async def _health(settings: ServiceSettings, started: asyncio.Event, shutdown: Shutdown) -> AsyncIterator[None]:
     async def alive(_: web.Request) -> web.Response:
         return web.Response(text="ok")
 
@@ -182,13 +208,9 @@ async def _health(
             return web.Response(text="stopping", status=503)
         return web.Response(text="ready") if started.is_set() else web.Response(text="starting", status=503)
 
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(text=counters.text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
-
     app = web.Application()
     app.router.add_get("/healthz", alive)
     app.router.add_get("/readyz", is_ready)
-    app.router.add_get("/metrics", metrics)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, settings.health_host, settings.health_port)

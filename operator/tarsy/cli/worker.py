@@ -11,7 +11,8 @@ import asyncpg
 
 from tarsy.cli.service import ServiceSettings, Shutdown, connected, pass_on, until_stopped
 from tarsy.engine.ports import Toolboxes
-from tarsy.observe.counters import Counters
+from tarsy.observe.metrics import Metrics
+from tarsy.observe.tracing import Tracing
 from tarsy.runtime.run import Runner
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.turnstile import SharedModels, Turnstiles
@@ -48,7 +49,7 @@ async def work(settings: WorkerProcessSettings) -> None:
             pool = world.pool
             notifier, wake = Notifier(pool), asyncio.Event()
             listener = Listener(settings.listen_url or settings.database_url, WORKER_CHANNELS)
-            turnstiles = Turnstiles(ProviderSlots(pool, notifier.notify), listener.subscribe)
+            turnstiles = Turnstiles(ProviderSlots(pool, notifier.notify), listener.subscribe, world.metrics)
             deltas = Deltas(pool, listener.hear)
             worker = new_worker(
                 settings.worker,
@@ -59,7 +60,8 @@ async def work(settings: WorkerProcessSettings) -> None:
                 wake,
                 turnstiles,
                 deltas,
-                world.counters,
+                world.metrics,
+                world.tracing,
             )
             async with asyncio.TaskGroup() as group:
                 group.create_task(notifier.run())
@@ -83,7 +85,8 @@ def new_worker(
     wake: asyncio.Event,
     turnstiles: Turnstiles,
     deltas: Deltas,
-    counters: Counters | None = None,
+    metrics: Metrics | None = None,
+    tracing: Tracing | None = None,
 ) -> Worker:
     """A worker on a migrated database; `wake` is set by whoever hears that something may be claimable."""
     runner = Runner(
@@ -95,6 +98,7 @@ def new_worker(
         grace_seconds=settings.finish_grace_seconds,
         turnstiles=turnstiles,
         deltas=deltas,
-        counters=counters,
+        metrics=metrics,
+        tracing=tracing,
     )
-    return Worker(Claims(pool, notify), runner, settings, wake)
+    return Worker(Claims(pool, notify, metrics=metrics), runner, settings, wake, metrics)

@@ -240,14 +240,14 @@ class KubeClient:
 
     async def create_token(self, namespace: str, service_account: str, *, seconds: int = 3600) -> str:
         """A token of a ServiceAccount (TokenRequest) that is valid for `seconds`."""
-        target = path("ServiceAccount", namespace, service_account, "token")
-        body = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"expirationSeconds": seconds},
-        }
-        answer = await self._request("POST", target, body=body)
+        answer = await self.request_token(namespace, service_account, {"expirationSeconds": seconds})
         return str(answer["status"]["token"])
+
+    async def request_token(self, namespace: str, service_account: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """What the API answers to a TokenRequest with this `spec`."""
+        target = path("ServiceAccount", namespace, service_account, "token")
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        return await self._request("POST", target, body=body)
 
     async def version(self) -> tuple[int, int]:
         """The API server's version, such as (1, 30)."""

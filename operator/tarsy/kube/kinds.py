@@ -15,6 +15,8 @@ _CORE = {
     "Event": ("v1", "events", True),
     "Deployment": ("apps/v1", "deployments", True),
     "ReplicaSet": ("apps/v1", "replicasets", True),
+    "Job": ("batch/v1", "jobs", True),
+    "NetworkPolicy": ("networking.k8s.io/v1", "networkpolicies", True),
     "Lease": ("coordination.k8s.io/v1", "leases", True),
     "CustomResourceDefinition": ("apiextensions.k8s.io/v1", "customresourcedefinitions", False),
     "SubjectAccessReview": ("authorization.k8s.io/v1", "subjectaccessreviews", False),

@@ -121,7 +121,17 @@ class Stack:
         kubeconfig = self.api.kubeconfig_for(f"system:serviceaccount:{SYSTEM}:{OPERATOR}", groups)
         # Who stops a stack wants it to end now; what was under way goes on at the next start.
         settings = {"TARSY_DATABASE_URL": self.database_url, **environment}
-        defaults = ["--kubeconfig", str(kubeconfig), "--stdio-tools", "--health-port", "0", "--drain-seconds", "0"]
+        defaults = [
+            "--kubeconfig",
+            str(kubeconfig),
+            "--stdio-tools",
+            "--url-host=localhost",
+            "--url-host=127.0.0.0/8",
+            "--health-port",
+            "0",
+            "--drain-seconds",
+            "0",
+        ]
         if self._operator is not None and self._operator.alive:
             return OperatorProcess([*defaults, *http_arguments(0, 0), *arguments], settings, self.operator_log)
         doors = http_arguments(self.http_port, self.record_port)

@@ -1,8 +1,8 @@
 """The way to one tool server: a child process or an HTTP endpoint, with what is needed to explain its failures.
 
 A child gets exactly what its object declares, plus PATH and an empty HOME, which is also where it runs and is removed
-after it (DESIGN section 7). HTTP goes to the declared URL directly, never through a proxy of this process'
-environment.
+after it (DESIGN section 7), and where it asked for one a kubeconfig (`tarsy.mcp.acting`). HTTP goes to the declared URL
+directly, never through a proxy of this process' environment.
 """
 
 import os
@@ -11,8 +11,8 @@ import shutil
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx2
@@ -20,25 +20,26 @@ from mcp.client import Transport
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer
 
+from tarsy.mcp.acting import NO_ACCOUNT, NO_TOKENS, BearerOf, ClusterOf, Given, Tokens, kubeconfig
 from tarsy.mcp.child import Command, Tail, child
 from tarsy.mcp.errors import OpenFailed
 from tarsy.mcp.sse import sse
 from tarsy.mcp.wire import LARGEST_ANSWER, Wire
-from tarsy.plan.model import HttpTransport, ServerPlan, StdioTransport, Value
+from tarsy.plan.destinations import Destinations
+from tarsy.plan.model import HttpTransport, ServerPlan, StdioTransport, Value, WorkloadTransport
 
-NO_STDIO = "stdio commands do not run in operator or worker pods; put the server behind streamable HTTP"
+NO_STDIO = (
+    "stdio commands do not run in operator or worker pods; give it a workload of its own (spec.run), or "
+    "put the server behind streamable HTTP"
+)
+NOT_REACHED = "it is a workload of the cluster, which is reached within a run"
+URL_REFUSED = "its URL is not allowed: "
 _SHORTEST_SECRET = 4
 _SCHEMES = {"basic", "bearer", "token"}
 _TELLING = re.compile(r"auth|cookie|credential|key|pass|secret|token", re.IGNORECASE)
 
 Resolve = Callable[[Value], Awaitable[str]]
-UrlAllowed = Callable[[str], str | None]
 Reach = Callable[[ServerPlan], MCPServer]
-
-
-def any_url(_url: str) -> str | None:
-    """The URL policy that allows everything."""
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +50,19 @@ class Policy:
         resolve: Gives a declared value, from its Secret or ConfigMap where it stands in one.
         tls: How HTTPS servers are verified.
         allow_stdio: False in a cluster.
-        url_allowed: Why a URL may not be used, or None.
+        destinations: Where URLs may lead.
         reach: Leads to every server instead of what its object says: to servers in this process.
+        cluster: Where the Kubernetes API is, for servers that get a kubeconfig.
+        tokens: Gives tokens of a run's ServiceAccounts; None outside of runs, for looks at servers.
     """
 
     resolve: Resolve
     tls: ssl.SSLContext
     allow_stdio: bool = False
-    url_allowed: UrlAllowed = any_url
+    destinations: Destinations = field(default_factory=Destinations)
     reach: Reach | None = None
+    cluster: ClusterOf | None = None
+    tokens: Tokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +99,15 @@ async def link(server: ServerPlan, policy: Policy, on_end: Callable[[], None]) -
         case StdioTransport():
             if not policy.allow_stdio:
                 raise OpenFailed(NO_STDIO)
-            async with _child(server.transport, policy, on_end) as made:
+            async with _child(server, server.transport, policy, on_end) as made:
                 yield made
         case HttpTransport():
-            if why := policy.url_allowed(server.transport.url):
-                raise OpenFailed(f"its URL is not allowed: {why}")
+            if why := policy.destinations.why_not(server.transport.url, server.ref.namespace):
+                raise OpenFailed(f"{URL_REFUSED}{why}")
             async with _endpoint(server, server.transport, policy, on_end) as made:
                 yield made
+        case WorkloadTransport():
+            raise OpenFailed(NOT_REACHED)
 
 
 @asynccontextmanager
@@ -109,9 +116,16 @@ async def _endpoint(
 ) -> AsyncIterator[Link]:
     token = await _token(transport, policy)
     headers, secrets = await _resolved((*transport.headers, *token), policy)
+    bearer = await _bearer(server, transport, policy, secrets.append)
+
+    def judged(url: str, address: str) -> str | None:
+        why = policy.destinations.why_not_at(url, address, server.ref.namespace)
+        return f"{URL_REFUSED}{why}" if why else None
+
     async with httpx2.AsyncClient(
         headers={"accept-encoding": "identity"} | headers,
-        transport=Wire(await _trusted(transport, policy)),
+        auth=bearer,
+        transport=Wire(await _trusted(transport, policy), judged),
         timeout=httpx2.Timeout(None, connect=min(10.0, server.init_seconds)),
         trust_env=False,
     ) as client:
@@ -131,6 +145,19 @@ async def _token(transport: HttpTransport, policy: Policy) -> tuple[Value, ...]:
     return (Value(name="Authorization", value=f"Bearer {token}"),)
 
 
+async def _bearer(server: ServerPlan, transport: HttpTransport, policy: Policy, given: Given) -> BearerOf | None:
+    """What signs requests as the agent's ServiceAccount, with a token in its hand; None where nothing does."""
+    if transport.token_audience is None:
+        return None
+    if policy.tokens is None:
+        raise OpenFailed(NO_TOKENS)
+    if server.account is None:
+        raise OpenFailed(NO_ACCOUNT)
+    bearer = BearerOf(policy.tokens, server.account, transport.token_audience, given)
+    await bearer.ready()
+    return bearer
+
+
 async def _trusted(transport: HttpTransport, policy: Policy) -> ssl.SSLContext:
     """The declared authorities and no others, else those of this process."""
     if transport.ca is None:
@@ -145,12 +172,20 @@ async def _trusted(transport: HttpTransport, policy: Policy) -> ssl.SSLContext:
 
 
 @asynccontextmanager
-async def _child(transport: StdioTransport, policy: Policy, on_end: Callable[[], None]) -> AsyncIterator[Link]:
+async def _child(
+    server: ServerPlan, transport: StdioTransport, policy: Policy, on_end: Callable[[], None]
+) -> AsyncIterator[Link]:
     declared, secrets = await _resolved(transport.env, policy)
-    with tempfile.TemporaryDirectory(prefix="tarsy-home-", ignore_cleanup_errors=True) as home:
-        command = _command(transport, home, {"PATH": os.environ.get("PATH", os.defpath), "HOME": home} | declared)
+    async with AsyncExitStack() as stack:
+        home = stack.enter_context(tempfile.TemporaryDirectory(prefix="tarsy-home-", ignore_cleanup_errors=True))
+        environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home} | declared
+        if transport.kubeconfig:
+            if policy.cluster is None:
+                raise OpenFailed(NO_TOKENS)
+            way = kubeconfig(Path(home), await policy.cluster(), policy.tokens, server.account, secrets.append)
+            environment["KUBECONFIG"] = str(await stack.enter_async_context(way))
         tail = Tail()
-        yield Link(child(command, tail, on_end), secrets, tail.last_words)
+        yield Link(child(_command(transport, home, environment), tail, on_end), secrets, tail.last_words)
 
 
 def _command(transport: StdioTransport, home: str, environment: dict[str, str]) -> Command:
@@ -160,7 +195,7 @@ def _command(transport: StdioTransport, home: str, environment: dict[str, str]) 
     return Command(str(Path(found).absolute()), transport.args, environment, home, LARGEST_ANSWER)
 
 
-async def _resolved(values: Sequence[Value], policy: Policy) -> tuple[dict[str, str], tuple[str, ...]]:
+async def _resolved(values: Sequence[Value], policy: Policy) -> tuple[dict[str, str], list[str]]:
     resolved: dict[str, str] = {}
     secrets: set[str] = set()
     for value in values:
@@ -168,7 +203,7 @@ async def _resolved(values: Sequence[Value], policy: Policy) -> tuple[dict[str, 
         if value.secret is not None or _TELLING.search(value.name):
             scheme, _, credential = text.partition(" ")
             secrets |= {text, credential if scheme.lower() in _SCHEMES else text}
-    return resolved, tuple(sorted((s for s in secrets if len(s) >= _SHORTEST_SECRET), key=len, reverse=True))
+    return resolved, sorted((s for s in secrets if len(s) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
 async def _text(value: Value, policy: Policy) -> str:

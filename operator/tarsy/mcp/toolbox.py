@@ -11,17 +11,21 @@ import random
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from tarsy.masking import InvalidPattern
+from tarsy.mcp.acting import ClusterOf, Tokens
 from tarsy.mcp.arguments import is_sendable, parse_arguments
 from tarsy.mcp.content import render
 from tarsy.mcp.errors import ConnectionLost, McpError
-from tarsy.mcp.link import Policy, Reach, Resolve, UrlAllowed, any_url
+from tarsy.mcp.link import Policy, Reach, Resolve
 from tarsy.mcp.offers import Offers, split
 from tarsy.mcp.schema import ArgumentSchema
 from tarsy.mcp.server import ToolServer
+from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import MaskingPlan, ServerPlan
 from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
 
@@ -209,10 +213,11 @@ class McpToolboxes:
     Args:
         resolve: Gives a declared environment variable or header its value, from its Secret where it stands in one.
         allow_stdio: Whether tool servers may run as child processes: on one machine, not in a cluster.
-        url_allowed: Why a URL may not be used, or None.
+        destinations: Where URLs may lead.
         mask: Takes secrets out of every answer of servers, where `mask_of` is not given.
         mask_of: The masker for the setting of a server; a server whose setting cannot be used is not opened.
         reach: Leads to every server instead of what its object says: to servers in this process.
+        cluster: Where the Kubernetes API is, for servers that get a kubeconfig.
     """
 
     def __init__(
@@ -222,12 +227,21 @@ class McpToolboxes:
         mask: Mask,
         mask_of: MaskOf | None = None,
         allow_stdio: bool = False,
-        url_allowed: UrlAllowed = any_url,
+        destinations: Destinations | None = None,
         reach: Reach | None = None,
+        cluster: ClusterOf | None = None,
     ) -> None:
         self._mask = mask
         self._mask_of = mask_of
-        self._policy = Policy(resolve, ssl.create_default_context(), allow_stdio, url_allowed, reach)
+        self._policy = Policy(
+            resolve, ssl.create_default_context(), allow_stdio, destinations or Destinations(), reach, cluster=cluster
+        )
+
+    def of(self, tokens: Tokens) -> "McpToolboxes":
+        """The same for one run, whose agents act as ServiceAccounts by these tokens."""
+        own = copy(self)
+        own._policy = replace(self._policy, tokens=tokens)
+        return own
 
     @asynccontextmanager
     async def open(self, servers: Sequence[ServerPlan]) -> AsyncIterator[McpToolbox]:

@@ -206,7 +206,7 @@ class Agents:
             provider=choice.used_by(how),
             max_iterations=1 if not tools else iterations[0] if iterations else builtin.MAX_ITERATIONS,
             instructions=(agent.spec.instructions if agent else None) or "",
-            servers=servers[0],
+            servers=acting_as(agent.spec.service_account_name if agent else None, servers[0]),
             native_tools=tuple(work.native_tools),
             fallback=change.plans,
             fallback_skipped=change.skipped,
@@ -285,10 +285,19 @@ def held_to(policy: ToolPolicy, plans: Iterable[ServerPlan]) -> tuple[ServerPlan
     return tuple(plan.model_copy(update={"policy": stricter(plan.policy, policy)}) for plan in plans)
 
 
+def acting_as(account: str | None, plans: Iterable[ServerPlan]) -> tuple[ServerPlan, ...]:
+    """The servers, those that want one with the account of the agent that they are for; None leaves them theirs."""
+    return tuple(
+        plan.model_copy(update={"account": account}) if account is not None and plan.wants_account else plan
+        for plan in plans
+    )
+
+
 def union_of(members: Iterable[AgentPlan]) -> tuple[ServerPlan, ...]:
     """The servers of several agents, each once, with all the tools that one of them may use of it.
 
-    Where one of them may change things, so may who gets the union, within a policy of its own (`held_to`).
+    Where one of them may change things, so may who gets the union, within a policy of its own (`held_to`). A server
+    that acts as somebody keeps acting so where all that use it agree on whom, else as nobody.
     """
     found: dict[str, ServerPlan] = {}
     for server in (server for member in members for server in member.servers):
@@ -298,5 +307,7 @@ def union_of(members: Iterable[AgentPlan]) -> tuple[ServerPlan, ...]:
             continue
         either = ToolPolicy.ALL if ToolPolicy.ALL in (before.policy, server.policy) else ToolPolicy.READ_ONLY
         selected = before.selected and server.selected and tuple(dict.fromkeys(before.selected + server.selected))
-        found[server.name] = before.model_copy(update={"selected": selected, "policy": either})
+        account = before.account if before.account == server.account else None
+        changes = {"selected": selected, "policy": either, "account": account}
+        found[server.name] = before.model_copy(update=changes)
     return tuple(found.values())

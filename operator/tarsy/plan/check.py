@@ -23,7 +23,8 @@ from tarsy.resources.v1alpha1.chain import Chain
 from tarsy.resources.v1alpha1.common import FallbackEntry, McpSelection, SecretKeyRef
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
-from tarsy.resources.v1alpha1.mcp_server import EnvVar, Header, MCPServer
+from tarsy.resources.v1alpha1.mcp_server import Header, MCPServer
+from tarsy.resources.v1alpha1.workload import EnvVar
 
 Nameable = type[Agent] | type[LLMProvider] | type[MCPServer]
 
@@ -63,6 +64,8 @@ def secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
         values: list[tuple[EnvVar | Header, At]] = []
         if stdio is not None:
             values += [(item, (at / "transport" / "stdio" / "env")[n]) for n, item in enumerate(stdio.env)]
+        if obj.spec.run is not None:
+            values += [(item, (at / "run" / "env")[n]) for n, item in enumerate(obj.spec.run.env)]
         if http is not None:
             values += [(item, (at / "transport" / "http" / "headers")[n]) for n, item in enumerate(http.headers)]
             at_http = at / "transport" / "http"

@@ -151,26 +151,40 @@ class ProviderPlan(_Frozen):
 
 
 class StdioTransport(_Frozen):
-    """A tool server run as a child process (never in an operator or worker pod)."""
+    """A tool server run as a child process (never in an operator or worker pod).
+
+    With `kubeconfig` it gets one, as the ServiceAccount of the agent that uses it.
+    """
 
     type: Literal["stdio"] = "stdio"
     command: str
     args: tuple[str, ...] = ()
     env: tuple[Value, ...] = ()
+    kubeconfig: bool = False
 
 
 class HttpTransport(_Frozen):
     """A tool server behind streamable HTTP, or (`sse`) behind the older HTTP with server-sent events.
 
-    `bearer_token` is sent with every request; `ca` are the authorities that its certificate is verified by, in PEM
-    form (None: the system's).
+    `bearer_token` is sent with every request, or a token for `token_audience` of the ServiceAccount of the agent that
+    uses it; `ca` are the authorities that its certificate is verified by, in PEM form (None: the system's).
     """
 
     type: Literal["http", "sse"] = "http"
     url: str
     headers: tuple[Value, ...] = ()
     bearer_token: Value | None = None
+    token_audience: str | None = None
     ca: Value | None = None
+
+
+class WorkloadTransport(_Frozen):
+    """A tool server that the operator runs in the cluster; `per_run`: one for each run (`tarsy.plan.workload`)."""
+
+    type: Literal["workload"] = "workload"
+    namespace: str
+    server: str
+    per_run: bool = False
 
 
 class CustomMask(_Frozen):
@@ -203,12 +217,14 @@ class ServerPlan(_Frozen):
 
     `selected` are the tools the agent, chain or alert chose (empty: all); the other lists are the server's own, with
     `*` for any characters. `policy` is the stricter of the server's and the agent's; plans older than that field had
-    none, and their runs end as they began. What the server says of its tools counts if `trust_annotations`.
+    none, and their runs end as they began. What the server says of its tools counts if `trust_annotations`. `account`
+    is the ServiceAccount of the run's namespace that a server which `wants_account` acts as (None: the agent names
+    none).
     """
 
     ref: ObjectRef
     name: str
-    transport: StdioTransport | HttpTransport = Field(discriminator="type")
+    transport: StdioTransport | HttpTransport | WorkloadTransport = Field(discriminator="type")
     instructions: str = ""
     selected: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
@@ -222,6 +238,14 @@ class ServerPlan(_Frozen):
     summarization: SummarizationPlan = SummarizationPlan()
     init_seconds: float = 30.0
     call_seconds: float | None = None
+    account: str | None = None
+
+    @property
+    def wants_account(self) -> bool:
+        """Whether it acts as the ServiceAccount of the agent that uses it."""
+        if isinstance(self.transport, StdioTransport):
+            return self.transport.kubeconfig
+        return isinstance(self.transport, HttpTransport) and self.transport.token_audience is not None
 
 
 class Limits(_Frozen):
@@ -339,6 +363,12 @@ class Plan(_Frozen):
             "chain_limit": None,
         }
         return self.model_copy(update=changes)
+
+    @property
+    def accounts(self) -> frozenset[str]:
+        """The ServiceAccounts that tool servers of this run act as, without the answers to questions about it."""
+        agents = (agent for stage in self.stages for agent in stage.agents)
+        return frozenset(s.account for agent in agents for s in agent.servers if s.account is not None)
 
     def dump(self) -> bytes:
         """Canonical JSON: the same plan always gives the same bytes."""

@@ -24,13 +24,15 @@ from tarsy.plan.model import (
     Thinking,
     Value,
     Vertex,
+    WorkloadTransport,
 )
 from tarsy.plan.policy import stricter
 from tarsy.plan.rates import bundled
 from tarsy.resources.v1alpha1.common import McpSelection, SecretKeyRef
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.masking import Masking
-from tarsy.resources.v1alpha1.mcp_server import CaSource, EnvVar, Header, MCPServer
+from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, MCPServer
+from tarsy.resources.v1alpha1.workload import EnvVar
 
 
 def provider_plan(provider: LLMProvider, ref: ObjectRef) -> ProviderPlan:
@@ -115,11 +117,16 @@ def masking_plan(masking: Masking) -> MaskingPlan:
     )
 
 
-def _transport(server: MCPServer) -> StdioTransport | HttpTransport:
+def _transport(server: MCPServer) -> StdioTransport | HttpTransport | WorkloadTransport:
     transport, namespace = server.spec.transport, server.metadata.namespace
+    if server.spec.run is not None:
+        per_run = server.spec.run.scope == "PerRun"
+        return WorkloadTransport(namespace=namespace, server=server.metadata.name, per_run=per_run)
     if transport.stdio is not None:
         stdio = transport.stdio
-        return StdioTransport(command=stdio.command, args=stdio.args, env=_values(stdio.env, namespace))
+        return StdioTransport(
+            command=stdio.command, args=stdio.args, env=_values(stdio.env, namespace), kubeconfig=stdio.kubeconfig
+        )
     if transport.http is not None:
         token = transport.http.bearer_token_secret_ref
         return HttpTransport(
@@ -127,6 +134,7 @@ def _transport(server: MCPServer) -> StdioTransport | HttpTransport:
             url=transport.http.url,
             headers=_values(transport.http.headers, namespace),
             bearer_token=Value(name="bearerTokenSecretRef", secret=_secret(token, namespace)) if token else None,
+            token_audience=transport.http.token_audience,
             ca=_ca(transport.http.tls.ca_from, namespace) if transport.http.tls else None,
         )
     raise ValueError(f"{server}: spec.transport: neither stdio nor http")  # its own rule forbids it

@@ -185,7 +185,10 @@ LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Z
 LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
 ALERT_LABEL = r"^[A-Za-z0-9_]([-A-Za-z0-9_.:/]*[A-Za-z0-9_])?$"
 JSON_POINTER = r"^(/([^~/]|~[01])*)+$"
+AUDIENCE = r"^[!-~]+$"
 USERNAME = r"^[!-9;-~]+$"
+IMAGE = r"^[a-z0-9][a-zA-Z0-9._/:@-]*$"
+QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$"
 SHA256 = r"^[0-9a-f]{64}$"
 
 HINTS = {
@@ -203,7 +206,10 @@ HINTS = {
     LABEL_VALUE: "must be a label's value",
     ALERT_LABEL: "must be the name of an alert's label: letters, digits, '_', and between them also '-', '.', ':', '/'",
     JSON_POINTER: "must be a JSON pointer (RFC 6901), such as /alert/name",
+    AUDIENCE: "must be printable ASCII without spaces",
     USERNAME: "must be printable ASCII without spaces and colons",
+    IMAGE: "must be the name of an image, such as registry.example.com/tools:1.0",
+    QUANTITY: "must be an amount as Kubernetes writes it, such as 500m or 128Mi",
     SHA256: "must be 64 hexadecimal digits in lower case",
 }
 

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import asyncpg
 
-from tarsy.observe.counters import REFUSED_TOOL_CALLS, Counters
 from tarsy.record.run import ExecutionOutcome, ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.timeline import Event
 from tarsy.runtime.control import RunControl
@@ -18,10 +17,7 @@ from tarsy.store.writer import RunWriter
 
 
 class BoundaryWriter(RunWriter):
-    """Tells the run's control of each model and tool call that begins and ends; see `RunWriter` for the rest.
-
-    Calls that are refused are counted, once they are on record.
-    """
+    """Tells the run's control of each model and tool call that begins and ends; see `RunWriter` for the rest."""
 
     def __init__(
         self,
@@ -32,11 +28,9 @@ class BoundaryWriter(RunWriter):
         *,
         remaining: Callable[[], float],
         notify: Notify,
-        counters: Counters | None = None,
     ) -> None:
         super().__init__(pool, investigation, attempt, remaining=remaining, notify=notify)
         self._control = control
-        self._counters = counters or Counters()
 
     async def model_call_started(self, call: ModelCallStart, events: Sequence[Event] = ()) -> None:
         """Boundary (a); not while the worker drains."""
@@ -52,8 +46,6 @@ class BoundaryWriter(RunWriter):
         """Boundary (c); not while the worker drains."""
         await self._control.begin(call.id, call.execution)
         await super().tool_call_started(call, events)
-        if call.refused is not None:
-            self._counters.add(REFUSED_TOOL_CALLS)
 
     async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
         """The result is on record: what the model is told of it may be made by another attempt."""

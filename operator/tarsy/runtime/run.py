@@ -24,13 +24,19 @@ from tarsy.engine.chat import Chat, answer
 from tarsy.engine.investigation import Investigation, investigate
 from tarsy.engine.ports import LeaseLost, Live, Models, Nobody, Toolboxes, World
 from tarsy.masking import InvalidPattern, Maskers
-from tarsy.observe.counters import Counters
+from tarsy.observe.metric_table import LEASES_LOST, LEFT
+from tarsy.observe.metrics import Metrics
+from tarsy.observe.tracing import RunTrace, Tracing
 from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.record.run import Failure, RunOutcome, State
-from tarsy.runtime.boundaries import BoundaryWriter
 from tarsy.runtime.control import RunControl
 from tarsy.runtime.live import Shown
+from tarsy.runtime.metered import MeteredWriter
+from tarsy.runtime.metering import RunMeter
+from tarsy.runtime.observed import ObservedRecorder, begin_trace, end_trace
+from tarsy.runtime.tokens import ActingToolboxes
 from tarsy.runtime.turnstile import RunModels, SharedModels, Turnstiles
+from tarsy.runtime.workloads import RunToolboxes
 from tarsy.store.claims import ClaimedRun
 from tarsy.store.errors import StoreError
 from tarsy.store.questions import Questions
@@ -48,7 +54,8 @@ class Runner:
         grace_seconds: how long after the deadline the end of a run is tried to be written while Postgres is away.
         turnstiles: keep the limits of providers; None: there are none.
         deltas: tells what models say while they say it; None: nobody is told.
-        counters: what is counted for people to see.
+        metrics: what is counted for people to see.
+        tracing: makes traces of the runs; None: there are none.
     """
 
     def __init__(
@@ -62,7 +69,8 @@ class Runner:
         grace_seconds: float = 300.0,
         turnstiles: Turnstiles | None = None,
         deltas: Deltas | None = None,
-        counters: Counters | None = None,
+        metrics: Metrics | None = None,
+        tracing: Tracing | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._pool = pool
@@ -74,30 +82,41 @@ class Runner:
         self._grace = grace_seconds
         self._turnstiles = turnstiles
         self._deltas = deltas
-        self._counters = counters
+        self._metrics = metrics or Metrics()
+        self._tracing = tracing
         self._clock = clock
         self._maskers = Maskers()
 
     async def run(self, claimed: ClaimedRun, control: RunControl) -> None:
         """Runs to an end and writes it, or leaves the run for another attempt; the worker hands back what it left."""
         deadline = self._clock() + max(0.0, claimed.seconds_left)
+        trace, ended = begin_trace(self._tracing, claimed), None
         try:
-            outcome = await self._outcome(claimed, control, deadline)
+            meter = RunMeter(self._metrics, claimed.plan, question=claimed.parent is not None)
+            outcome = await self._outcome(claimed, control, deadline, trace, meter)
             if outcome is not None:
                 control.hold(claimed.id, claimed.id)
                 await self._finish(claimed, outcome)
+                ended = outcome
+                meter.ended(outcome, claimed.plan.limits.investigation_seconds - (deadline - self._clock()))
         except LeaseLost as lost:
+            self._metrics.add(LEASES_LOST)
             log.warning("run of %s/%s given up: %s", claimed.namespace, claimed.name, lost)
         except StoreError as error:
+            self._metrics.add(LEFT)
             log.warning("run of %s/%s stopped, to be resumed: %s", claimed.namespace, claimed.name, error)
+        finally:
+            end_trace(trace, ended)
 
-    async def _outcome(self, claimed: ClaimedRun, control: RunControl, deadline: float) -> RunOutcome | None:
+    async def _outcome(
+        self, claimed: ClaimedRun, control: RunControl, deadline: float, trace: RunTrace | None, meter: RunMeter
+    ) -> RunOutcome | None:
         """How the run ended; None when that is not for this attempt to say."""
         if control.cancelled:
             return _cancelled(claimed)
         try:
             async with asyncio.timeout(deadline - self._clock()) as limit:
-                return await self._investigate(claimed, control, deadline)
+                return await self._investigate(claimed, control, deadline, trace, meter)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -109,25 +128,27 @@ class Runner:
             task.uncancel()
             return None if control.lost else _cancelled(claimed)
 
-    async def _investigate(self, claimed: ClaimedRun, control: RunControl, deadline: float) -> RunOutcome:
+    async def _investigate(
+        self, claimed: ClaimedRun, control: RunControl, deadline: float, trace: RunTrace | None, meter: RunMeter
+    ) -> RunOutcome:
         def remaining() -> float:
             return deadline - self._clock()
 
-        recorder = BoundaryWriter(
-            self._pool,
-            claimed.id,
-            claimed.attempt,
-            control,
-            remaining=remaining,
-            notify=self._notify,
-            counters=self._counters,
+        writer = MeteredWriter(
+            self._pool, claimed.id, claimed.attempt, control, meter, remaining=remaining, notify=self._notify
         )
         models: Models = self._models
         if self._turnstiles is not None:
             models = RunModels(self._models, self._turnstiles.of(claimed.id, claimed.attempt, remaining))
+        toolboxes = self._toolboxes
+        if isinstance(toolboxes, ActingToolboxes):
+            toolboxes = toolboxes.of_run(claimed.id, claimed.namespace)
+        toolboxes = RunToolboxes(toolboxes, claimed.id)
         masking = self._masking(claimed.plan)
         with self._live(claimed.id, masking) as live:
-            world = World(recorder, models, self._toolboxes, control, mask=self._maskers.of(masking), live=live)
+            recorder = ObservedRecorder(writer, claimed.plan, trace)
+            mask = self._metrics.watched(self._maskers.of(masking), "model_output")
+            world = World(recorder, models, toolboxes, control, mask=mask, live=live)
             return await self._in_world(claimed, world)
 
     async def _in_world(self, claimed: ClaimedRun, world: World) -> RunOutcome:

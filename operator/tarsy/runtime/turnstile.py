@@ -15,6 +15,8 @@ from weakref import WeakValueDictionary
 
 from tarsy.llm.limits import Ticket, Turnstile
 from tarsy.llm.protocol import LLMClient, WaitChunk
+from tarsy.observe.metric_table import LIMIT_WAIT
+from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import ProviderPlan
 from tarsy.store.errors import StoreError
 from tarsy.store.slots import Held, ProviderSlots, provider_key
@@ -71,9 +73,11 @@ class Turnstiles:
     Args:
         slots: the places.
         subscribe: to the wake-ups of who is next.
+        metrics: are told how long calls wait.
     """
 
-    def __init__(self, slots: ProviderSlots, subscribe: Subscribe) -> None:
+    def __init__(self, slots: ProviderSlots, subscribe: Subscribe, metrics: Metrics | None = None) -> None:
+        self._metrics = metrics
         self._slots = slots
         self._subscribe = subscribe
         self._unlimited: dict[str, float] = {}
@@ -118,6 +122,11 @@ class Turnstiles:
         """Gives a place back; neither waits nor raises."""
         self._over[ticket] = used
         self._some.set()
+
+    def waited(self, seconds: float) -> None:
+        """A call that had to wait has its turn, or waits no more."""
+        if self._metrics is not None:
+            self._metrics.observe(LIMIT_WAIT, seconds)
 
     def wakeups(self, ticket: UUID) -> AbstractContextManager[Wakeups]:
         """The wake-ups of a call that waits."""
@@ -174,14 +183,19 @@ class _Ticket:
 
     async def turn(self) -> None:
         """Waits for its turn: until it is woken, until something counts no more, or for a poll interval."""
-        with self._all.wakeups(self._id) as wakeups:
-            while (held := await self._take()) is not None:
-                seconds = None if held.seconds is None else max(held.seconds, SHORTEST_WAIT)
-                try:
-                    async with asyncio.timeout(seconds):
-                        await wakeups.wait()
-                except TimeoutError:
-                    continue
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            with self._all.wakeups(self._id) as wakeups:
+                while (held := await self._take()) is not None:
+                    seconds = None if held.seconds is None else max(held.seconds, SHORTEST_WAIT)
+                    try:
+                        async with asyncio.timeout(seconds):
+                            await wakeups.wait()
+                    except TimeoutError:
+                        continue
+        finally:
+            self._all.waited(clock() - began)
 
     def used(self, tokens: int) -> None:
         """What the call has used."""

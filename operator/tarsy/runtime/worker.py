@@ -12,8 +12,12 @@ import secrets
 import socket
 from uuid import UUID
 
+from tarsy.observe.logs import about
+from tarsy.observe.metric_table import CLAIMED, HELD, PLACES, WAIT, WORKERS_LOST
+from tarsy.observe.metrics import Metrics
 from tarsy.record.ids import worker_id
 from tarsy.runtime.control import LocalLease, RunControl
+from tarsy.runtime.metering import kind
 from tarsy.runtime.run import Runner
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.store.claims import ClaimedRun, Claims
@@ -27,10 +31,21 @@ class Worker:
 
     Args:
         wake: set by whoever hears that something may be claimable or that a desired state changed.
+        metrics: what is counted for people to see.
     """
 
-    def __init__(self, claims: Claims, runner: Runner, settings: WorkerSettings, wake: asyncio.Event) -> None:
+    def __init__(
+        self,
+        claims: Claims,
+        runner: Runner,
+        settings: WorkerSettings,
+        wake: asyncio.Event,
+        metrics: Metrics | None = None,
+    ) -> None:
         self._claims = claims
+        self._metrics = metrics or Metrics()
+        self._metrics.pull(PLACES, lambda: {(): settings.places})
+        self._metrics.pull(HELD, self._held)
         self._runner = runner
         self._settings = settings
         self._wake = wake
@@ -58,6 +73,7 @@ class Worker:
                     group.create_task(self._heartbeat(identity, lease))
                     group.create_task(self._claim(identity, lease, group))
             except* WorkerLost as lost:
+                self._metrics.add(WORKERS_LOST)
                 log.warning("worker %s lost its leases and starts anew: %s", identity, lost.exceptions[0])
             except* SchemaMismatch:
                 raise  # for good: nothing that this version does will change it
@@ -86,6 +102,11 @@ class Worker:
             log.warning("%d runs did not reach a boundary in time; what is under way will be repeated", len(self._runs))
         else:
             log.info("drained: %d runs were handed back", held)
+
+    def _held(self) -> dict[tuple[str, ...], float]:
+        """How many runs are held now, by kind."""
+        questions = sum(control.answers for _, control in self._runs.values())
+        return {(kind(False),): len(self._runs) - questions, (kind(True),): questions}
 
     def _note_idle(self) -> None:
         if self._draining and not self._runs:
@@ -171,9 +192,14 @@ class Worker:
                 self._note_idle()
                 self._wake.set()
 
-        log.info("run of %s/%s claimed (attempt %d)", claimed.namespace, claimed.name, claimed.attempt)
+        what, first = kind(claimed.parent is not None), claimed.attempt == 1
+        self._metrics.add(CLAIMED, kind=what, attempt="first" if first else "resumed")
+        if first:
+            self._metrics.observe(WAIT, claimed.waited_seconds, kind=what)
         control = RunControl(lease, claimed.desired_state, answers=claimed.parent is not None)
         self._runs[claimed.id] = (claimed.attempt, control)
-        control.task = group.create_task(run(), name=f"run {claimed.id}")
+        with about(investigation=str(claimed.parent or claimed.id), attempt=claimed.attempt):
+            log.info("run of %s/%s claimed (attempt %d)", claimed.namespace, claimed.name, claimed.attempt)
+            control.task = group.create_task(run(), name=f"run {claimed.id}")
         if self._draining:  # the claim was under way
             control.drain()

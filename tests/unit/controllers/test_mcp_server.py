@@ -147,6 +147,7 @@ def test_a_command_is_not_ready_in_a_cluster_and_the_remedy_is_said() -> None:
     ready = condition(status.conditions, "Ready")
     assert ready is not None and (ready.status, ready.reason) == ("False", "StdioNotInCluster")
     assert "spec.transport.type" in ready.message and "put the server behind streamable HTTP" in ready.message
+    assert "spec.run" in ready.message
 
 
 def test_coming_and_going_are_told_once_each() -> None:

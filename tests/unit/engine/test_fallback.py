@@ -142,7 +142,7 @@ async def test_a_stream_that_stands_still_changes_the_provider_after_two_in_a_ro
     models = Providers(second=[Answer(DONE)])
     models.of["first"] = Stalls([])
     scene = Scene(models)
-    outcome = await scene.run(one(with_fallback(to("second")), Limits(finding_repairs=0, stall_seconds=0.02)))
+    outcome = await scene.run(one(with_fallback(to("second")), Limits(finding_repairs=0, stall_seconds=0.2)))
     assert (outcome.final_analysis, models.asked_of("first")) == (DONE, 2)
     assert [e.metadata["reason"] for e in fallbacks(scene)] == [Code.STALL.value]
     assert "The di" in models.of["second"].requests[0].messages[-1].content  # it hears what was lost

@@ -140,7 +140,7 @@ def test_ids_of_calls_are_those_that_the_conversation_shows(text: str, filled: s
 def test_the_demo_ends_each_agents_work_with_a_finding_that_cites() -> None:
     script = demo_script()
     agents = ["kubernetes-agent", "log-analyst", "change-analyst", "synthesis-agent"]
-    assert sorted(script.agents) == sorted([*agents, "executive-summary"])
+    assert sorted(script.agents) == sorted([*agents, "executive-summary", "chat-agent"])
     for name in agents:
         block = re.search(r"```finding\n(.*)\n```\s*$", script.agents[name].entries[-1].text or "", re.DOTALL)
         assert block, name

@@ -14,6 +14,8 @@ INSTALLED = (
     "components/policies",
     "components/postgres",
     "components/tenant",
+    "components/tenant-agents",
+    "components/tenant-workloads",
     "components/workers",
 )
 CLUSTER_WIDE = (

@@ -37,7 +37,8 @@ def test_the_library_is_plain_files_that_need_no_kustomize() -> None:
 
 def test_every_object_carries_its_namespace_except_what_a_tenant_places() -> None:
     without = [obj for obj in installed() if "namespace" not in obj["metadata"] and obj["kind"] not in CLUSTER_WIDE]
-    assert without == objects("components/tenant")
+    tenants = ("components/tenant", "components/tenant-agents", "components/tenant-workloads")
+    assert without == [obj for folder in tenants for obj in objects(folder)]
 
 
 def test_no_secret_is_shipped() -> None:
@@ -52,7 +53,8 @@ def test_a_role_has_no_wildcard_and_names_what_it_may(role: dict[str, Any]) -> N
 
 
 def test_only_a_role_that_is_bound_in_single_namespaces_reads_secrets() -> None:
-    reading = {role["metadata"]["name"] for role in ROLES for rule in role["rules"] if "secrets" in rule["resources"]}
+    found = [(role["metadata"]["name"], rule) for role in ROLES for rule in role["rules"]]
+    reading = {name for name, rule in found if "secrets" in rule["resources"] and "get" in rule["verbs"]}
     assert reading == {"tarsy-secret-reader"}
     assert reading.isdisjoint(binding["roleRef"]["name"] for binding in installed("ClusterRoleBinding"))
     (role,) = (role for role in ROLES if role["metadata"]["name"] == "tarsy-secret-reader")
@@ -124,12 +126,29 @@ def test_the_program_understands_the_arguments_of_its_deployment(name: str) -> N
     assert {re.sub("=.*", "", argument) for argument in arguments} <= known
 
 
-@pytest.mark.parametrize("name", ["tarsy-operator", "tarsy-worker"])
-def test_a_pod_is_given_more_time_to_end_than_its_runs_to_reach_a_boundary(name: str) -> None:
+@pytest.mark.parametrize(("name", "pause"), [("tarsy-operator", 10), ("tarsy-worker", 0)])
+def test_a_pod_is_given_time_for_its_pause_for_its_runs_to_reach_a_boundary_and_to_close(name: str, pause: int) -> None:
     (workload,) = (obj for obj in WORKLOADS if obj["metadata"]["name"] == name)
     pod = workload["spec"]["template"]["spec"]
-    (drain,) = (arg for arg in pod["containers"][0]["args"] if arg.startswith("--drain-seconds="))
-    assert pod["terminationGracePeriodSeconds"] >= int(drain.partition("=")[2]) + 10
+    (container,) = pod["containers"]
+    (drain,) = (arg for arg in container["args"] if arg.startswith("--drain-seconds="))
+    assert pod["terminationGracePeriodSeconds"] == pause + int(drain.partition("=")[2]) + 15
+
+
+def test_whoever_is_called_by_the_api_server_serves_on_until_its_endpoint_is_gone_and_others_end_at_once() -> None:
+    paused = {}
+    for workload in WORKLOADS:
+        (container,) = workload["spec"]["template"]["spec"]["containers"]
+        if "lifecycle" in container:
+            paused[workload["metadata"]["name"]] = container["lifecycle"]["preStop"]["exec"]["command"]
+    called = {obj["spec"]["selector"]["app.kubernetes.io/name"] for obj in installed("Service")}
+    assert paused == {"tarsy-operator": ["sleep", "10"]}
+    assert set(paused) <= called and "tarsy-worker" not in called
+
+
+def test_the_image_says_who_runs_it_because_its_user_has_no_name() -> None:
+    """Else kopf watches nothing: `getpwuid(): uid not found: 65532`, seen in a pod."""
+    assert re.search(r"^ENV (?:.*\\\n)*? *LOGNAME=\w+", (ROOT / "Dockerfile").read_text("utf-8"), re.M)
 
 
 def test_where_workers_have_a_deployment_of_their_own_the_operator_runs_nothing() -> None:

@@ -58,12 +58,13 @@ def test_a_policy_is_for_pods_that_exist_and_each_rule_names_its_ports(policy: d
 @pytest.mark.parametrize("pod", PODS)
 def test_every_port_that_a_policy_names_is_one_of_the_pod(pod: str) -> None:
     (container,) = PODS[pod]["spec"]["template"]["spec"]["containers"]
-    assert opened(pod, "ingress") == {port["name"] for port in container["ports"]}
+    probed = {"health"} & {port["name"] for port in container["ports"]}  # from the node, which no policy holds back
+    assert opened(pod, "ingress") | probed == {port["name"] for port in container["ports"]}
 
 
 def test_the_operator_and_the_workers_go_out_to_dns_api_server_postgres_models_and_tools() -> None:
     for pod in ("tarsy-operator", "tarsy-worker"):
-        assert opened(pod, "egress") == {53, 443, 5432, 6443, 8080}
+        assert opened(pod, "egress") == {53, 443, 5432, 6443, 8080, "mcp"}
         (anywhere,) = (rule for rule in policies(pod, "egress") if "to" not in rule)
         assert {port["port"] for port in anywhere["ports"]} == {53, 443, 5432, 6443}
 
@@ -85,7 +86,7 @@ def test_the_database_is_reached_by_whoever_records_and_reaches_nobody() -> None
 
 def test_metrics_are_for_the_namespace_of_monitoring() -> None:
     for pod in ("tarsy-operator", "tarsy-worker"):
-        (rule,) = (rule for rule in policies(pod, "ingress") if rule["ports"][0]["port"] == "health")
+        (rule,) = (rule for rule in policies(pod, "ingress") if rule["ports"][0]["port"] == "metrics")
         (peer,) = rule["from"]
         assert peer == {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
 

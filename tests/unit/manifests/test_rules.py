@@ -25,9 +25,17 @@ FOREIGN_WRITES = {
     ("mutatingwebhookconfigurations", "update"),
     ("apiservices", "update"),
     ("subjectaccessreviews", "create"),
+    ("secrets", "create"),
+    ("secrets", "delete"),
+    ("serviceaccounts/token", "create"),
     ("tokenreviews", "create"),
 }
 """All that is written of other groups than this project's. The reviews are questions."""
+RUNNER = "tarsy-tool-runner"
+WORKLOADS = {("jobs", "create"), ("jobs", "delete")} | {
+    (name, verb) for name in ("deployments", "services", "networkpolicies") for verb in ("create", "patch", "delete")
+}
+"""What is written of them beside, by the operator in namespaces that let it run tool servers."""
 BY_NAME = {"leases", "mutatingwebhookconfigurations", "apiservices"}
 """Written only under the names that rules give; one that does not exist yet has no name to give."""
 
@@ -73,7 +81,7 @@ def test_a_rule_writes_nothing_of_others_but_what_is_listed(role: dict[str, Any]
     writes = {
         (name, verb) for name in rule["resources"] for verb in rule["verbs"] if verb not in ("get", "list", "watch")
     }
-    assert writes <= FOREIGN_WRITES
+    assert writes <= FOREIGN_WRITES | (WORKLOADS if role["metadata"]["name"] == RUNNER else set())
     for name, verb in writes:
         assert verb == "create" or name not in BY_NAME or rule["resourceNames"]
 
@@ -82,7 +90,31 @@ def test_a_rule_writes_nothing_of_others_but_what_is_listed(role: dict[str, Any]
 def test_a_rule_with_names_has_only_verbs_that_know_a_name(role: dict[str, Any], rule: dict[str, Any]) -> None:
     if "resourceNames" in rule:
         assert all(rule["resourceNames"])
-        assert {"create", "list", "watch"}.isdisjoint(rule["verbs"])
+        # Of a subresource that is created, the name is in the path.
+        nameless = {"list", "watch"} if all("/" in name for name in rule["resources"]) else {"create", "list", "watch"}
+        assert nameless.isdisjoint(rule["verbs"])
+
+
+def test_tokens_are_asked_for_of_named_accounts_and_secrets_written_by_the_operator_where_a_namespace_says_so() -> None:
+    found = {
+        (role["kind"], role["metadata"]["name"], name, verb): rule.get("resourceNames", [])
+        for role in ROLES
+        for rule in role["rules"]
+        for name in rule["resources"]
+        for verb in rule["verbs"]
+        if name == "serviceaccounts/token" or (name == "secrets" and verb != "get")
+    }
+    assert found == {
+        ("Role", "tarsy-agent-tokens", "serviceaccounts/token", "create"): ["tarsy-agent"],
+        ("ClusterRole", "tarsy-run-secrets", "secrets", "create"): [],
+        ("ClusterRole", "tarsy-run-secrets", "secrets", "delete"): [],
+        ("ClusterRole", RUNNER, "secrets", "create"): [],
+        ("ClusterRole", RUNNER, "secrets", "delete"): [],
+    }
+    for role in ("tarsy-run-secrets", RUNNER):
+        (binding,) = (b for b in installed("RoleBinding", "ClusterRoleBinding") if b["roleRef"]["name"] == role)
+        assert binding["kind"] == "RoleBinding"
+        assert [subject["name"] for subject in binding["subjects"]] == ["tarsy-operator"]
 
 
 @pytest.mark.parametrize("role", ROLES, ids=named)

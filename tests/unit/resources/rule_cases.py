@@ -15,14 +15,20 @@ from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
 from tarsy.resources.v1alpha1.common import AllowedNamespaces, LabelRequirement, LocalRunbook, Runbook
 from tarsy.resources.v1alpha1.investigation import InvestigationSpec
 from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
-from tarsy.resources.v1alpha1.mcp_server import CaSource, EnvVar, Header, Http, Transport
+from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, Http, MCPServerSpec, Transport
+from tarsy.resources.v1alpha1.notify import NotifyTarget
+from tarsy.resources.v1alpha1.workload import EnvVar
 
 REF = {"configMapKeyRef": {"name": "cm", "key": "k"}}
 SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}
 VERTEX = {"type": "vertexai", "model": "m", "vertexai": {"project": "p"}}
 KEYLESS = VERTEX | {"vertexai": {"project": "p", "credentials": "WorkloadIdentity"}}
 HTTP = {"url": "https://tools.example/mcp"}
+RUN_STDIO = {"transport": {"type": "stdio"}, "run": {"image": "tools", "command": ["x"]}}
+RUN_HTTP = {"transport": {"type": "http"}, "run": {"image": "tools", "port": 8080}}
 RECORD = {"digest": "0" * 64, "sizeBytes": 1}
+SLACK = {"channel": "#alerts", "tokenSecretRef": REF["configMapKeyRef"]}
+WEBHOOK = {"url": "https://hooks.example/in", "signingSecretRef": REF["configMapKeyRef"]}
 BASIC = {"username": "alertmanager", "passwordSecretRef": REF["configMapKeyRef"]}
 AUTHORS = ({"username": "alice", "groups": ["a"]}, {"username": "alice", "groups": ["a", "b"]})
 
@@ -114,6 +120,14 @@ CASES = [
     ),
     Case(AlertDataSource, "has(self.configMapKeyRef)", REF, {}, id="neither"),
     Case(AlertDataSource, "has(self.configMapKeyRef)", {"record": RECORD}, REF | {"record": RECORD}, id="both"),
+    Case(NotifyTarget, "has(self.slack)", {"name": "t", "slack": SLACK}, {"name": "t"}, id="neither"),
+    Case(
+        NotifyTarget,
+        "has(self.slack)",
+        {"name": "t", "webhook": WEBHOOK},
+        {"name": "t", "slack": SLACK, "webhook": WEBHOOK},
+        id="both",
+    ),
     Case(RouteAuth, "has(self.basic)", {"hmac": {"secretRef": REF["configMapKeyRef"]}}, {}, id="neither"),
     Case(
         RouteAuth,
@@ -242,8 +256,29 @@ CASES = [
         {"type": "http", "http": HTTP, "stdio": {"command": "x"}},
         id="both",
     ),
-    Case(Transport, "self.stdio", {"type": "http", "http": HTTP}, {"type": "http"}, id="neither"),
     Case(Transport, "self.stdio", {"type": "sse", "http": HTTP}, {"type": "sse", "stdio": {"command": "x"}}, id="sse"),
+    *(
+        Case(MCPServerSpec, "has(self.run) !=", good, bad, id=why)
+        for why, good, bad in (
+            ("neither", {"transport": {"type": "http", "http": HTTP}}, {"transport": {"type": "http"}}),
+            (
+                "no command",
+                {"transport": {"type": "stdio", "stdio": {"command": "x"}}},
+                {"transport": {"type": "stdio"}},
+            ),
+            ("url beside run", RUN_HTTP, RUN_HTTP | {"transport": {"type": "http", "http": HTTP}}),
+            ("command beside run", RUN_STDIO, RUN_STDIO | {"transport": {"type": "stdio", "stdio": {"command": "x"}}}),
+        )
+    ),
+    *(
+        Case(MCPServerSpec, "!has(self.run) ||", good, good | {"run": run}, id=why)
+        for why, good, run in (
+            ("stdio without command", RUN_STDIO, {"image": "tools"}),
+            ("stdio with port", RUN_STDIO, {"image": "tools", "command": ["x"], "port": 8080}),
+            ("http without port", RUN_HTTP, {"image": "tools"}),
+        )
+    ),
+    Case(MCPServerSpec, "!has(self.run) ||", RUN_HTTP, RUN_HTTP | {"transport": {"type": "sse"}}, id="sse"),
     Case(CaSource, "configMapKeyRef", REF, {}, id="neither"),
     Case(CaSource, "configMapKeyRef", SECRET, REF | SECRET, id="both"),
     Case(
@@ -256,7 +291,7 @@ CASES = [
     *(
         Case(
             Http,
-            "self.bearerTokenSecretRef",
+            "!has(self.bearerTokenSecretRef) || !has(self.headers)",
             HTTP | {"bearerTokenSecretRef": SECRET["secretKeyRef"], "headers": [{"name": "X-Tenant", "value": "a"}]},
             HTTP | {"bearerTokenSecretRef": SECRET["secretKeyRef"], "headers": [{"name": name, "value": "a"}]},
             id=name,
@@ -265,7 +300,7 @@ CASES = [
     ),
     Case(
         Http,
-        "self.bearerTokenSecretRef",
+        "!has(self.bearerTokenSecretRef) || !has(self.headers)",
         HTTP | {"headers": [{"name": "Authorization", "value": "a"}]},
         HTTP
         | {
@@ -273,6 +308,24 @@ CASES = [
             "headers": [{"name": "X-Tenant", "value": "a"}, {"name": "Authorization", "value": "a"}],
         },
         id="among others",
+    ),
+    Case(
+        Http,
+        "!has(self.tokenAudience) || !has(self.bearerTokenSecretRef)",
+        HTTP | {"tokenAudience": "tools"},
+        HTTP | {"tokenAudience": "tools", "bearerTokenSecretRef": SECRET["secretKeyRef"]},
+        id="two tokens",
+    ),
+    *(
+        Case(
+            Http,
+            "!has(self.tokenAudience) || !has(self.headers)",
+            HTTP | {"tokenAudience": "tools", "headers": [{"name": "X-Tenant", "value": "a"}]},
+            HTTP
+            | {"tokenAudience": "tools", "headers": [{"name": "X-Tenant", "value": "a"}, {"name": name, "value": "a"}]},
+            id=f"token and {name}",
+        )
+        for name in ("Authorization", "authorization")
     ),
     *(
         Case(

@@ -42,6 +42,10 @@ def reached(type="http", **http):
     return server(transport={"type": type, "http": {"url": "https://x", **http}})
 
 
+def command(**stdio):
+    return server(transport={"type": "stdio", "stdio": {"command": "x", **stdio}})
+
+
 def chain_with(**spec):
     return document("Chain", {"stages": [{"name": "s", "agents": [{"name": "a"}]}], **spec}, "c")
 
@@ -167,6 +171,10 @@ def selection(*names):
         (chain_with(fallback=[]), chain_with(fallback=[{"strategy": "react"}])),
         (chain_with(fallback=fallback(1, strategy="react")), chain_with(fallback=fallback(1, strategy="single-call"))),
         (agent(nativeTools={"googleSearch": False}), agent(nativeTools={"googleSearch": "no"})),
+        (agent(serviceAccountName="a" * 253), agent(serviceAccountName="a" * 254)),
+        (agent(serviceAccountName="tarsy-agent"), agent(serviceAccountName="tarsy_agent")),
+        (agent(serviceAccountName="a"), agent(serviceAccountName="")),
+        (command(kubeconfig=True), command(kubeconfig="yes")),
         (agent(nativeTools={"urlContext": True}), agent(nativeTools={"webSearch": True})),
         *(
             (vertex(**{field: at}), vertex(**{field: beyond}))
@@ -209,6 +217,9 @@ def selection(*names):
                     {"tls": {"caFrom": {"configMapKeyRef": {"name": "a" * 254, "key": "k"}}}},
                 ),
                 ({"url": "https://x"}, {"url": "https://x", "tls": {"insecureSkipVerify": True}}),
+                ({"tokenAudience": "a" * 256}, {"tokenAudience": "a" * 257}),
+                ({"tokenAudience": "https://tools.example/mcp"}, {"tokenAudience": "two words"}),
+                ({"tokenAudience": "a"}, {"tokenAudience": ""}),
             )
         ),
         (reached(type="sse"), reached(type="websocket")),

@@ -56,7 +56,7 @@ async def stopped_by(change: str) -> RunControl:
         control.lose()
     else:
         control.want(DesiredState(change))
-    await asyncio.wait([control.task], timeout=0.01)
+    await asyncio.wait([control.task], timeout=0.1)
     return control
 
 
@@ -110,7 +110,7 @@ class Run:
     async def stopped(self) -> bool:
         """Whether it was stopped, as far as it goes by itself."""
         assert self.control.task is not None
-        await asyncio.wait([self.control.task], timeout=0.01)
+        await asyncio.wait([self.control.task], timeout=0.1)
         return self.control.task.cancelled()
 
 

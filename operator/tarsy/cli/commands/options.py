@@ -1,10 +1,14 @@
 """Options and arguments that several commands have, said once: the same word means the same thing everywhere."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
+
+if TYPE_CHECKING:
+    from tarsy.plan.destinations import Destinations
 
 S = TypeVar("S")
 
@@ -45,6 +49,14 @@ DrainSeconds = Annotated[
     float, typer.Option(min=0, help="After SIGTERM, this long for runs to reach a boundary and be handed back.")
 ]
 StdioTools = Annotated[bool, typer.Option(help="Let MCPServers run commands here: on one machine only.")]
+UrlHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--url-host",
+        help="URLs of MCPServers and LLMProviders may lead to this name (or *.NAME), address or network. In a pod, "
+        "without it, only to public addresses and to Services of the object's own namespace.",
+    ),
+]
 LentTo = Annotated[
     list[str] | None,
     typer.Option(
@@ -52,8 +64,19 @@ LentTo = Annotated[
         help="LLMProviders of this namespace may use the pods' own Google identity (Vertex AI).",
     ),
 ]
-HealthPort = Annotated[int, typer.Option(help="Port of /healthz, /readyz and /metrics; 0: a free one on loopback.")]
+HealthPort = Annotated[int, typer.Option(help="Port of /healthz and /readyz; 0: a free one on loopback.")]
+MetricsPort = Annotated[
+    int | None, typer.Option(min=0, help="Port of /metrics, and of nothing else; 0: a free one; not given: none.")
+]
+MetricsHost = Annotated[str, typer.Option(help="Address of that port; nobody is asked there who they are.")]
 JsonLogs = Annotated[bool, typer.Option(help="One JSON object a line.")]
+OtlpEndpoint = Annotated[
+    str | None,
+    typer.Option(
+        envvar="OTEL_EXPORTER_OTLP_ENDPOINT",
+        help="Send traces to this OTLP/HTTP collector (http://collector:4318); not given: there are none.",
+    ),
+]
 LogLevel = Annotated[str, typer.Option(envvar="TARSY_LOG_LEVEL")]
 
 
@@ -63,3 +86,13 @@ def span(text: str, option: str, read: Callable[[str], S]) -> S:
         return read(text)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def destinations(opened: list[str] | None) -> "Destinations":
+    """Where URLs of objects may lead; a process that a kubelet started knows itself in a pod."""
+    from tarsy.plan.destinations import Destinations
+
+    try:
+        return Destinations.of(opened or (), in_pod="KUBERNETES_SERVICE_HOST" in os.environ)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--url-host") from None

@@ -17,8 +17,13 @@ from tarsy.cli.commands.options import (
     LentTo,
     ListenUrl,
     LogLevel,
+    MetricsHost,
+    MetricsPort,
     Namespaces,
+    OtlpEndpoint,
     StdioTools,
+    UrlHosts,
+    destinations,
     span,
 )
 from tarsy.cli.running import go
@@ -42,6 +47,7 @@ def run(
     lease_seconds: LeaseSeconds = 15,
     drain_seconds: DrainSeconds = 20,
     stdio_tools: StdioTools = False,
+    url_host: UrlHosts = None,
     runbook_host: Annotated[
         list[str] | None,
         typer.Option(help="Runbooks may be fetched from this host, whatever its address, for every namespace."),
@@ -87,10 +93,14 @@ def run(
     require_author: Annotated[
         bool, typer.Option(help="Refuse what admission stamped no author on; without, anybody may have created it.")
     ] = False,
+    sign_in_file: Annotated[Path | None, typer.Option(hidden=True, envvar="TARSY_SIGN_IN_FILE")] = None,
     queue_limit: Annotated[
         int, typer.Option(min=1, help="Where more investigations wait, alerts that come in are sent back for later.")
     ] = 1000,
     health_port: HealthPort = 8080,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = "127.0.0.1",
+    otlp_endpoint: OtlpEndpoint = None,
     json_logs: JsonLogs = False,
     log_level: LogLevel = "INFO",
 ) -> None:
@@ -110,12 +120,16 @@ def run(
         lease_namespace=lease_namespace,
         namespaces=tuple(namespace or ()),
         stdio_tools=stdio_tools,
+        destinations=destinations(url_host),
         runbook_hosts=tuple(runbook_host or ()),
         server_check_seconds=server_check_seconds,
         retention_seconds=span(retention, "--retention", seconds_or_forever),
         workload_identity_for=tuple(workload_identity_for or ()),
         health_host=_health_host(health_port),
         health_port=health_port,
+        metrics_host=metrics_host,
+        metrics_port=metrics_port,
+        otlp_endpoint=otlp_endpoint,
         worker=_worker(places, global_limit, lease_seconds, drain_seconds) if places else None,
         http=HttpSettings(
             host=http_host,
@@ -125,6 +139,7 @@ def run(
             record_tls=record_tls,
             audiences=tuple(token_audience or ()),
             namespace=lease_namespace,
+            sign_in_file=sign_in_file,
         ),
         admission_host=_health_host(admission_port or 0),
         admission_port=admission_port,
@@ -144,8 +159,12 @@ def worker(
     lease_seconds: LeaseSeconds = 15,
     drain_seconds: DrainSeconds = 20,
     stdio_tools: StdioTools = False,
+    url_host: UrlHosts = None,
     workload_identity_for: LentTo = None,
     health_port: HealthPort = 8080,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = "127.0.0.1",
+    otlp_endpoint: OtlpEndpoint = None,
     json_logs: JsonLogs = False,
     log_level: LogLevel = "INFO",
 ) -> None:
@@ -160,9 +179,13 @@ def worker(
         kubeconfig=kubeconfig,
         context=context,
         stdio_tools=stdio_tools,
+        destinations=destinations(url_host),
         workload_identity_for=tuple(workload_identity_for or ()),
         health_host=_health_host(health_port),
         health_port=health_port,
+        metrics_host=metrics_host,
+        metrics_port=metrics_port,
+        otlp_endpoint=otlp_endpoint,
         worker=_worker(places, global_limit, lease_seconds, drain_seconds),
     )
     go(work(settings), service=True)

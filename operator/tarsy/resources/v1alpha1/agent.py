@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource
-from tarsy.resources.schema import Model
+from tarsy.resources.schema import Model, ObjectName
 from tarsy.resources.v1alpha1.common import (
     MESSAGE_COLUMN,
     READY_COLUMNS,
@@ -43,6 +43,12 @@ class AgentSpec(Model):
     max_iterations: Iterations | None = Field(default=None, description="After so many iterations it must conclude.")
     native_tools: NativeTools | None = Field(
         default=None, description="Tools of the model's provider that it needs (true) or must not have (false)."
+    )
+    service_account_name: ObjectName | None = Field(
+        default=None,
+        description="The ServiceAccount that its tool servers act as where they ask for one (kubeconfig, "
+        "tokenAudience): the one of this name in the namespace of the investigation, by short-lived tokens that end "
+        "with the run.",
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Which other namespaces may use it; none when not set."

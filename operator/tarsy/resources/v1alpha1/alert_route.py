@@ -34,6 +34,7 @@ from tarsy.resources.v1alpha1.common import (
     NameRef,
     SecretKeyRef,
 )
+from tarsy.resources.v1alpha1.notify import Notify
 
 MatcherLabel = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=ALERT_LABEL)]
 Pointer = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=JSON_POINTER)]
@@ -156,6 +157,9 @@ class AlertRouteSpec(Model):
         default=None,
         description="When alerts come too fast: those beyond it are folded into one Alert and counted there. More than "
         "20 in 60 seconds when not set.",
+    )
+    notify: Notify = Field(
+        default=(), description="Who is told how the investigations of its Alerts end, beside those of the chain."
     )
 
 

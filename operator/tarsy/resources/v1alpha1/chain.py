@@ -30,6 +30,7 @@ from tarsy.resources.v1alpha1.common import (
     SummarizationSettings,
     Timeouts,
 )
+from tarsy.resources.v1alpha1.notify import Notify
 
 
 class StageAgent(Model):
@@ -137,6 +138,7 @@ class ChainSpec(Model):
         default="Allowed", description="Whether an alert may bring MCP servers and native tools of its own."
     )
     chat: ChatSettings | None = Field(default=None, description="Follow-up questions to its investigations.")
+    notify: Notify = Field(default=(), description="Who is told how its investigations end.")
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Which other namespaces may run it; none when not set."
     )

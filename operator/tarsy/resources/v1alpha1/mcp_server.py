@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource
 from tarsy.resources.schema import (
-    ENV_NAME,
+    AUDIENCE,
     HEADER_NAME,
     HEADER_VALUE,
     HttpUrl,
@@ -34,33 +34,16 @@ from tarsy.resources.v1alpha1.common import (
     ToolPolicy,
 )
 from tarsy.resources.v1alpha1.masking import Masking
+from tarsy.resources.v1alpha1.workload import VALUE_OR_SECRET, EnvVar, Run
 
 MAX_NAME = 40
 MAX_TOOLS = 128
-
-_VALUE_OR_SECRET = Rule(
-    "has(self.value) != has(self.valueFrom)",
-    "set exactly one of value and valueFrom.secretKeyRef",
-    lambda self: (self.value is None) != (self.value_from is None),
-)
-
-
-class EnvVar(Model):
-    """An environment variable."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (_VALUE_OR_SECRET,)
-
-    name: Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=ENV_NAME)] = Field(
-        description="Name of the variable."
-    )
-    value: Annotated[str, StringConstraints(max_length=8192)] | None = Field(default=None, description="Its value.")
-    value_from: SecretSource | None = Field(default=None, description="Where its value comes from.")
 
 
 class Header(Model):
     """An HTTP header."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (_VALUE_OR_SECRET,)
+    RULES: ClassVar[tuple[Rule, ...]] = (VALUE_OR_SECRET,)
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=HEADER_NAME)] = Field(
         description="Name of the header."
@@ -80,6 +63,11 @@ class Stdio(Model):
     )
     env: Annotated[tuple[EnvVar, ...], Unique("name")] = Field(
         default=(), max_length=64, description="Its environment; it gets nothing more than this and PATH."
+    )
+    kubeconfig: bool = Field(
+        default=False,
+        description="Whether it gets a kubeconfig (named by KUBECONFIG) as the ServiceAccount of the Agent that uses "
+        "it (spec.serviceAccountName of the Agent); an Agent without one cannot use it.",
     )
 
 
@@ -124,11 +112,32 @@ class Http(Model):
             ),
             field="bearerTokenSecretRef",
         ),
+        Rule(
+            "!has(self.tokenAudience) || !has(self.bearerTokenSecretRef)",
+            "set tokenAudience or bearerTokenSecretRef, not both",
+            lambda self: self.token_audience is None or self.bearer_token_secret_ref is None,
+            field="tokenAudience",
+        ),
+        Rule(
+            "!has(self.tokenAudience) || !has(self.headers) "
+            "|| !self.headers.exists(header, header.name.matches('(?i)^authorization$'))",
+            "set tokenAudience or the header Authorization, not both",
+            lambda self: (
+                self.token_audience is None or all(header.name.lower() != "authorization" for header in self.headers)
+            ),
+            field="tokenAudience",
+        ),
     )
 
     url: HttpUrl = Field(description="Where it is.")
     bearer_token_secret_ref: SecretKeyRef | None = Field(
         default=None, description="A token that is sent with every request, as Authorization: Bearer."
+    )
+    token_audience: Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=AUDIENCE)] | None = Field(
+        default=None,
+        description="The audience that this server checks: with every request it gets a token for it, as "
+        "Authorization: Bearer, of the ServiceAccount of the Agent that uses it (spec.serviceAccountName of the "
+        "Agent). Never one that the Kubernetes API takes.",
     )
     headers: Annotated[tuple[Header, ...], Unique("name")] = Field(
         default=(), max_length=32, description="Headers of every request."
@@ -143,18 +152,16 @@ class Transport(Model):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "has(self.stdio) == (self.type == 'stdio') && has(self.http) == (self.type != 'stdio')",
+            "(!has(self.stdio) || self.type == 'stdio') && (!has(self.http) || self.type != 'stdio')",
             "set stdio when type is stdio, http when type is http or sse, and not the other",
-            lambda self: (
-                (self.stdio is not None) == (self.type == "stdio") and (self.http is not None) == (self.type != "stdio")
-            ),
+            lambda self: (self.stdio is None or self.type == "stdio") and (self.http is None or self.type != "stdio"),
         ),
     )
 
     type: Literal["stdio", "http", "sse"] = Field(
         description="stdio: a command; http: streamable HTTP; sse: the older HTTP with server-sent events."
     )
-    stdio: Stdio | None = Field(default=None, description="The command, for type stdio.")
+    stdio: Stdio | None = Field(default=None, description="The command, for type stdio, on one machine.")
     http: Http | None = Field(default=None, description="The address, for types http and sse.")
 
 
@@ -203,10 +210,33 @@ class Summarization(Model):
 class MCPServerSpec(Model):
     """How the server is reached, and how its tools are used."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "has(self.transport) && has(self.run) != (has(self.transport.stdio) || has(self.transport.http))",
+            "set exactly one of run, transport.stdio (type stdio) and transport.http (types http and sse)",
+            lambda self: (self.run is None) != (self.transport.stdio is None and self.transport.http is None),
+            field="transport",
+        ),
+        Rule(
+            "!has(self.run) || (self.transport.type == 'stdio' && has(self.run.command) && !has(self.run.port)) "
+            "|| (self.transport.type == 'http' && has(self.run.port))",
+            "with transport.type stdio set run.command and not run.port, with http set run.port; sse cannot be run",
+            lambda self: (
+                self.run is None
+                or (self.transport.type == "stdio" and self.run.command is not None and self.run.port is None)
+                or (self.transport.type == "http" and self.run.port is not None)
+            ),
+            field="run",
+        ),
+    )
+
     description: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
         default=None, description="What the server is for."
     )
-    transport: Transport = Field(description="How the server is reached.")
+    transport: Transport = Field(description="How the server is reached; with run, what it speaks (type, no more).")
+    run: Run | None = Field(
+        default=None, description="A workload in this namespace that is the server: how stdio servers run in a cluster."
+    )
     instructions: Annotated[str, StringConstraints(max_length=32_768)] | None = Field(
         default=None, description="What agents are told about its tools."
     )
@@ -246,6 +276,9 @@ class MCPServerStatus(ConfigStatus):
     tools: tuple[ToolName, ...] = Field(default=(), max_length=MAX_TOOLS, description="Their names, the first ones.")
     tools_hash: Annotated[str, StringConstraints(max_length=64)] | None = Field(
         default=None, description="SHA-256 of its list of tools, as hex: another one means another list."
+    )
+    workload: Annotated[str, StringConstraints(max_length=63)] | None = Field(
+        default=None, description="The name of what runs for it, as spec.run says."
     )
     last_error: Annotated[str, clipped(1024), StringConstraints(max_length=1024)] | None = Field(
         default=None, description="Why it did not answer when it was looked at last; not set when it did."

@@ -1,0 +1,159 @@
+"""`tarsy mcp-gateway`: a tool server that only speaks stdio, behind streamable HTTP with a bearer token.
+
+Each HTTP session has a child process of its own, in a process group of its own, which ends with it: a child that died
+is a session that ended (404), and the client's next one has a new child. Sessions begin with `initialize`; the protocol
+without sessions (2026-07-28) is refused as an unknown method, on which clients fall back. The token is read from its
+file for each request, so that a rotated one counts at once, and is given to no child.
+"""
+
+import asyncio
+import hmac
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import mcp_types as types
+from mcp.server.transport_security import RequestBodyLimitMiddleware
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from tarsy.mcp.gateway_session import GatewaySession, Tool
+from tarsy.mcp.wire import LARGEST_ANSWER
+
+log = logging.getLogger(__name__)
+
+PATH = "/mcp"
+SESSION = "mcp-session-id"
+CLOSE_SECONDS = 15.0
+"""How long sessions may take to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one gateway takes.
+
+    Args:
+        sessions: so many at once.
+        message_bytes: of one message, in either direction.
+        idle_seconds: a session of which nothing is asked for so long ends.
+    """
+
+    sessions: int = 64
+    message_bytes: int = LARGEST_ANSWER
+    idle_seconds: float = 600.0
+
+
+class Gateway:
+    """An ASGI application; serve it inside `running`.
+
+    Args:
+        tool: what is started for each session.
+        token_file: holds the bearer token.
+        limits: what it takes.
+    """
+
+    def __init__(self, tool: Tool, token_file: Path, limits: Limits | None = None) -> None:
+        self._tool = tool
+        self._token_file = token_file
+        self._limits = limits or Limits()
+        self._sessions: dict[str, tuple[GatewaySession, asyncio.Task[None]]] = {}
+        self._application = RequestBodyLimitMiddleware(self._mcp, self._limits.message_bytes)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Ends all sessions on leaving, with the process groups of their children."""
+        try:
+            yield
+        finally:
+            await self.end_sessions()
+
+    async def end_sessions(self) -> None:
+        """Ends all sessions, and waits for it."""
+        tasks = [task for _, task in self._sessions.values()]
+        for session, _ in self._sessions.values():
+            session.end()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one HTTP request (ASGI)."""
+        if scope["type"] != "http":
+            return
+        if scope["path"] == "/healthz":
+            await PlainTextResponse("ok\n")(scope, receive, send)
+        elif scope["path"] != PATH:
+            await PlainTextResponse(f"only {PATH} and /healthz are here\n", 404)(scope, receive, send)
+        elif (refused := self._refused(Headers(scope=scope))) is not None:
+            await refused(scope, receive, send)
+        else:
+            await self._application(scope, receive, send)
+
+    def _refused(self, headers: Headers) -> PlainTextResponse | None:
+        """An answer to who does not bring the token."""
+        try:
+            token = self._token_file.read_text().strip()
+        except OSError as error:
+            log.error("the token could not be read: %s: %s", self._token_file, error.strerror)
+            return PlainTextResponse("the gateway has no token\n", 503)
+        scheme, _, brought = headers.get("authorization", "").partition(" ")
+        if token and scheme.lower() == "bearer" and hmac.compare_digest(brought.strip().encode(), token.encode()):
+            return None
+        return PlainTextResponse("a bearer token is needed\n", 401, {"WWW-Authenticate": "Bearer"})
+
+    async def _mcp(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        version = headers.get("mcp-protocol-version")
+        if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
+            text = f"protocol version {version} is not spoken here; begin a session with initialize"
+            await _error(404, types.METHOD_NOT_FOUND, text)(scope, receive, send)
+            return
+        name = headers.get(SESSION)
+        if name is None:
+            await self._open(scope, receive, send)
+            return
+        found = self._sessions.get(name)
+        if found is None or found[0].ended:
+            await _error(404, types.INVALID_REQUEST, "the session has ended; begin another")(scope, receive, send)
+            return
+        await found[0].answer(scope, receive, send)
+
+    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request without a session: with anything else than `initialize` its session ends at once."""
+        if len(self._sessions) >= self._limits.sessions:
+            text = f"there are {self._limits.sessions} sessions already; end one, or wait"
+            await _error(503, types.INTERNAL_ERROR, text)(scope, receive, send)
+            return
+        session = GatewaySession(self._tool, self._limits.idle_seconds)
+        task = asyncio.create_task(session.run(), name=f"session {session.id}")
+        self._sessions[session.id] = session, task
+        task.add_done_callback(lambda _: self._sessions.pop(session.id, None))
+        established = False
+        try:
+            await session.connected.wait()
+            established = await _answered(session, scope, receive, send)
+        finally:
+            if not established:
+                session.end()
+
+
+async def _answered(session: GatewaySession, scope: Scope, receive: Receive, send: Send) -> bool:
+    """Whether the session's first request was answered with a success."""
+    status = 500
+
+    async def watch(message: Message) -> None:
+        nonlocal status
+        if message["type"] == "http.response.start":
+            status = message["status"]
+        await send(message)
+
+    await session.answer(scope, receive, watch)
+    return status < 400
+
+
+def _error(status: int, code: int, text: str) -> JSONResponse:
+    error = {"code": code, "message": text}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status)

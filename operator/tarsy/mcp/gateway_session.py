@@ -1,0 +1,179 @@
+"""One session of the gateway: a tool server as a child process on one side, streamable HTTP on the other.
+
+Decision: messages pass as they are. The child and the client agree on version and capabilities with each other; the
+gateway reads only what it must answer itself: the calls that are open when the child ends (`Connection closed`, so that
+a client opens another session), and those that were cancelled, to which no answer will come. Its transport is the
+SDK's own, with JSON answers: a result of any size is one body, with no limit of an event stream.
+"""
+
+import contextlib
+import logging
+import math
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+import anyio
+import mcp_types as types
+from mcp.client._transport import ReadStream, WriteStream
+from mcp.server.streamable_http import StreamableHTTPServerTransport
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from starlette.types import Receive, Scope, Send
+
+from tarsy.mcp.child import Command, Tail, child
+
+log = logging.getLogger(__name__)
+
+ENDED = "Connection closed: the tool server has ended"
+_SHORTEST_SECRET = 4
+_ANSWER_SECONDS = 5.0
+"""How long the answers to what was open may take to be fetched."""
+
+_Reading = ReadStream[SessionMessage | Exception]
+_Writing = WriteStream[SessionMessage]
+_Unanswered = Callable[[], Awaitable[None]]
+_BROKEN = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What is started for each session.
+
+    Args:
+        path: the program, absolute.
+        args: its arguments.
+        environment: its environment, but for HOME, which is an empty folder of each session.
+        largest: bytes of the largest message, in either direction.
+    """
+
+    path: str
+    args: Sequence[str]
+    environment: Mapping[str, str]
+    largest: int
+
+    def redact(self, text: str) -> str:
+        """The text without the values of the environment."""
+        for value in sorted(self.environment.values(), key=len, reverse=True):
+            text = text.replace(value, "[redacted]") if len(value) >= _SHORTEST_SECRET else text
+        return text
+
+
+class GatewaySession:
+    """A session that is to be run by one task, and asked by any.
+
+    Args:
+        tool: what is started for it.
+        idle_seconds: without a request under way for so long it ends.
+    """
+
+    def __init__(self, tool: Tool, idle_seconds: float) -> None:
+        self.id = uuid4().hex
+        self._tool = tool
+        self._transport = StreamableHTTPServerTransport(
+            self.id, is_json_response_enabled=True, idle_timeout=idle_seconds if math.isfinite(idle_seconds) else None
+        )
+        self._open: dict[types.RequestId, _Unanswered | None] = {}
+        self._asking = 0
+        self._answered = anyio.Event()
+        self._over = False
+        self._scope = anyio.CancelScope()
+        self.connected = anyio.Event()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it takes no more requests."""
+        return self._over or self._transport.is_terminated
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one HTTP request."""
+        asks = scope["method"] == "POST"
+        self._asking += asks
+        try:
+            await self._transport.handle_request(scope, receive, send)
+        finally:
+            self._asking -= asks
+            if not self._asking:
+                self._answered.set()
+
+    def end(self) -> None:
+        """Has `run` end, with all that the child started."""
+        self._scope.cancel()
+
+    async def run(self) -> None:
+        """Runs the child until it ends, the client ends the session, or nobody asks any more."""
+        tail = Tail()
+        try:
+            async with self._transport.connect() as (from_client, to_client):
+                try:
+                    self.connected.set()
+                    with self._scope, self._transport.idle_scope or anyio.CancelScope():
+                        await self._live(tail, from_client, to_client)
+                except OSError as error:
+                    log.warning("the tool server could not be started: %s", error.strerror or type(error).__name__)
+                finally:
+                    self._over = True
+                    with anyio.CancelScope(shield=True):
+                        await self._answer_what_is_open(to_client)
+                        await self._transport.terminate()
+        finally:
+            self.connected.set()
+            said = self._tool.redact(tail.last_words())
+            log.info("session %s ended%s", self.id[:8], f"; the tool server said: {said}" if said else "")
+
+    async def _live(self, tail: Tail, from_client: _Reading, to_client: _Writing) -> None:
+        tool = self._tool
+        with tempfile.TemporaryDirectory(prefix="tarsy-home-", ignore_cleanup_errors=True) as home:
+            command = Command(tool.path, tool.args, {**tool.environment, "HOME": home}, home, tool.largest)
+            async with (
+                child(command, tail, _nothing) as (from_child, to_child),
+                anyio.create_task_group() as ways,
+            ):
+                ways.start_soon(self._inwards, from_client, to_child, ways.cancel_scope)
+                ways.start_soon(self._outwards, from_child, to_client, ways.cancel_scope)
+
+    async def _inwards(self, from_client: _Reading, to_child: _Writing, ways: anyio.CancelScope) -> None:
+        with contextlib.suppress(*_BROKEN):
+            async for item in from_client:
+                if isinstance(item, Exception):
+                    continue
+                cancelled = self._note(item)
+                await to_child.send(SessionMessage(item.message))
+                if cancelled is not None:
+                    await cancelled()
+        ways.cancel()
+
+    async def _outwards(self, from_child: _Reading, to_client: _Writing, ways: anyio.CancelScope) -> None:
+        with contextlib.suppress(*_BROKEN):
+            async for item in from_child:
+                if isinstance(item, Exception):
+                    continue
+                if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError) and item.message.id is not None:
+                    self._open.pop(item.message.id, None)
+                await to_client.send(SessionMessage(item.message))
+        ways.cancel()
+
+    def _note(self, item: SessionMessage) -> _Unanswered | None:
+        """Keeps in mind what is asked; gives what is to be done when a request is cancelled."""
+        match item.message:
+            case types.JSONRPCRequest(id=asked):
+                known = item.metadata if isinstance(item.metadata, ServerMessageMetadata) else None
+                self._open[asked] = known.on_request_unanswered if known else None
+            case types.JSONRPCNotification(method="notifications/cancelled", params={"requestId": asked}):
+                return self._open.pop(asked, None)
+            case _:
+                pass
+        return None
+
+    async def _answer_what_is_open(self, to_client: _Writing) -> None:
+        error = types.ErrorData(code=types.CONNECTION_CLOSED, message=ENDED)
+        with contextlib.suppress(*_BROKEN), anyio.move_on_after(_ANSWER_SECONDS):
+            for asked in self._open:
+                await to_client.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=asked, error=error)))
+            if self._open and self._asking:
+                self._answered = anyio.Event()
+                await self._answered.wait()
+
+
+def _nothing() -> None:
+    """The end of the child shows in its streams."""
