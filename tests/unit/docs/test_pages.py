@@ -57,7 +57,8 @@ def test_no_link_of_any_page_is_dead() -> None:
 def test_no_link_of_the_readmes_is_dead() -> None:
     readmes = ["README.md", "CONTRIBUTING.md", "manifests/README.md", "manifests/roles.md"]
     pages = {name: (CHECKOUT / name).read_text(encoding="utf-8") for name in readmes}
-    files = {str(path.relative_to(CHECKOUT)) for path in (*CHECKOUT.glob("*.md"), *CHECKOUT.glob("manifests/**/*.md"))}
+    folders = ("*.md", "docs/**/*.md", "manifests/**/*.md")
+    files = {str(path.relative_to(CHECKOUT)) for folder in folders for path in CHECKOUT.glob(folder)}
     assert dead(pages, files) == []
 
 
