@@ -20,7 +20,7 @@ from tarsy.controllers.probing import Probes
 from tarsy.controllers.publisher import Publisher
 from tarsy.controllers.queue import KeyedQueue
 from tarsy.controllers.refusal import refuse
-from tarsy.controllers.relist import relist
+from tarsy.controllers.relist import PASSIVE, learn, relist
 from tarsy.controllers.runbooks import Runbooks, token_reader
 from tarsy.controllers.server_checks import ServerChecks
 from tarsy.controllers.texts import no_text
@@ -56,7 +56,6 @@ SWEEP_GRACE_SECONDS = 60.0
 PURGE_SECONDS = 600.0
 WORKERS = 8
 _RUNS = (Investigation.KIND, ChatMessage.KIND)
-_PASSIVE = (Alert.KIND, Investigation.KIND, ChatMessage.KIND)
 
 
 class ActiveController:
@@ -129,7 +128,7 @@ class ActiveController:
         self._queue: KeyedQueue[Key] = KeyedQueue()
         self._waiting: dict[Key, None] = {}
         self._deleted: dict[Key, set[str]] = {}
-        self._missed = asyncio.Event()
+        self._missed, self._learned = asyncio.Event(), asyncio.Event()
         self._notifications = Notifications(self._cache, outbox[0], reads, outbox[1], events) if outbox else None
         note = self._notifications.note if self._notifications else None
         self._publisher = Publisher(
@@ -163,6 +162,7 @@ class ActiveController:
             group.create_task(Watch(self._client, self._on_event, namespaces=self._namespaces).run())
             group.create_task(self._election.run())
             group.create_task(self._become_active())
+            group.create_task(self._learn())
             group.create_task(self._while_active(self._relist_seconds, self._relist))
             group.create_task(self._relist_what_was_missed())
             group.create_task(self._while_active(SWEEP_SECONDS, self._sweep))
@@ -223,7 +223,7 @@ class ActiveController:
 
     def _spec_changed(self, key: Key) -> None:
         """Not for changes of a status: nobody depends on the status of another, but alerts on their Investigation's."""
-        if key.kind not in _PASSIVE:
+        if key.kind not in PASSIVE:
             self._wake_dependents(key)
         elif key.kind == Alert.KIND:
             for other in self._waiting:
@@ -256,7 +256,7 @@ class ActiveController:
     def _wake_dependents(self, changed: Key | None) -> None:
         """Configuration changed: whatever may have waited for it is looked at again."""
         for key in self._cache.all_keys():
-            if key.kind not in _PASSIVE and key != changed:
+            if key.kind not in PASSIVE and key != changed:
                 self._queue.add(key)
         for key in self._waiting:
             self._queue.add(key)
@@ -280,7 +280,19 @@ class ActiveController:
             self._changed.set()
             await self._election.passive.wait()
 
+    async def _learn(self) -> None:
+        """Once, before anything is decided: what the watch may not have told yet."""
+        while not self._learned.is_set():
+            await self._election.active.wait()
+            try:
+                await learn(self._client, self._cache, self._namespaces, seen=self._seen)
+                self._learned.set()
+            except ApiError as error:
+                log.warning("the configuration could not be listed, again in %g s: %s", RETRY_SECONDS, error)
+                await asyncio.sleep(RETRY_SECONDS)
+
     async def _work(self) -> None:
+        await self._learned.wait()
         while True:
             await self._election.active.wait()
             key = await self._queue.get()

@@ -4,15 +4,21 @@ What is only here is gone, but not what came while the list was being read: so t
 record before that. A run is stopped only after the API was asked for its object by name.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
 from tarsy.controllers.cache import Cache, Key, Version
-from tarsy.kube.client import KubeClient
-from tarsy.resources.v1alpha1 import KINDS, ChatMessage, Investigation
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, Investigation
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
+
+log = logging.getLogger(__name__)
+
+PASSIVE = (Alert.KIND, Investigation.KIND, ChatMessage.KIND)
+"""Kinds that nothing is planned from."""
 
 
 class Seen(Protocol):
@@ -25,6 +31,31 @@ class Gone(Protocol):
     """Takes note of an object that is there no more."""
 
     def __call__(self, key: Key, uid: str) -> None: ...
+
+
+async def learn(client: KubeClient, cache: Cache, namespaces: tuple[str, ...], *, seen: Seen) -> None:
+    """Lists what runs are planned from, which is to be known before the first is planned.
+
+    A Chain that nobody has told of yet is waited for; defaults of a namespace would be missed without a word, with its
+    budget and its masking. A kind that may not be listed, or is not there, is left to the watch, which says so.
+
+    Raises:
+        ApiError: the Kubernetes API failed or could not be reached.
+    """
+    for kind in (kind for kind in KINDS if kind not in PASSIVE):
+        for space in namespaces or (None,):
+            before = {key: version for key in cache.keys_of(kind) if (version := cache.version(key))}
+            try:
+                listed = await client.list(kind, space)
+            except ApiError as error:
+                if error.reason not in ("Forbidden", "NotFound"):
+                    raise
+                log.warning("%s could not be listed: %s", kind, error.message)
+                continue
+            for raw in listed:
+                known = before.get(Key(kind, raw["metadata"].get("namespace", ""), raw["metadata"]["name"]))
+                if known != Version.of({**raw, "kind": kind}):
+                    seen({**raw, "kind": kind}, known)
 
 
 async def relist(

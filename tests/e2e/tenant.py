@@ -164,7 +164,13 @@ class Tenant:
 
     async def asked(self, number: int = 1, seconds: float = 240.0) -> None:
         """Waits until the model was asked so many times."""
-        await self.model.journal.wait_for(lambda requests: len(requests) >= number, seconds)
+        try:
+            await self.model.journal.wait_for(lambda requests: len(requests) >= number, seconds)
+        except TimeoutError:
+            asked = len(self.model.journal.requests)
+            log = self.machine.log.read_text(errors="replace")[-6000:] if self.machine.log.exists() else ""
+            text = f"asked {asked} times within {seconds:g} s, not {number}; the operators' log ends:\n{log}"
+            raise AssertionError(text) from None
 
     async def record(self, identity: UUID) -> InvestigationRecord:
         """The record of an investigation."""

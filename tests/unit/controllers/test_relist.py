@@ -5,6 +5,7 @@ from typing import Any
 
 from tarsy.controllers.active import ActiveController
 from tarsy.controllers.cache import Key
+from tarsy.kube.client import ApiError
 from tarsy.kube.lease import LeaderElection
 from tarsy.record.run import State
 from unit.controllers.builders import OTHER_UID, UID, raw, record
@@ -53,6 +54,48 @@ class World:
 
 def inv(version: str = "10", **changes: Any) -> dict[str, Any]:
     return raw("Investigation", "inv", {"alertRef": {"name": "a"}}, resourceVersion=version, **changes)
+
+
+async def test_nothing_is_decided_before_the_configuration_is_known() -> None:
+    defaults = raw("InvestigationDefaults", "default", {"maxIterations": 3}, resourceVersion="5")
+    world = World(defaults, inv())
+    of = world.controller()
+    of._election.active.set()
+    decided, planned = [], asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        decided.append((key.kind, of._cache.find(Key("InvestigationDefaults", "team-a", "default")) is not None))
+        if key == INV:
+            planned.set()
+
+    of._reconcile = reconcile  # type: ignore[method-assign]
+    of._on_event("ADDED", inv())  # the watch has told of the run only
+    async with asyncio.timeout(60):
+        async with asyncio.TaskGroup() as group:
+            work = group.create_task(of._work())
+            await asyncio.sleep(0)
+            assert decided == []
+            await of._learn()
+            await planned.wait()
+            work.cancel()
+    assert ("Investigation", False) not in decided
+
+
+async def test_a_kind_that_may_not_be_listed_holds_nothing_up() -> None:
+    world = World(raw("Chain", "chain", {"stages": [{"name": "s", "agents": [{"name": "a"}]}]}, resourceVersion="5"))
+    there = world.list
+
+    async def refused(kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
+        if kind == "AlertRoute":
+            raise ApiError(403, "Forbidden", "no")
+        return await there(kind, namespace)
+
+    world.list = refused  # type: ignore[method-assign]
+    of = world.controller()
+    of._election.active.set()
+    async with asyncio.timeout(60):
+        await of._learn()
+    assert of._cache.find(Key("Chain", "team-a", "chain")) is not None
 
 
 async def test_object_that_came_while_the_list_was_read_is_not_gone() -> None:

@@ -107,4 +107,4 @@ def test_a_megabyte_in_single_characters_is_watched_in_linear_time() -> None:
     watched = Repetition()
     began = time.process_time()
     assert not any(watched.add(character) is not None for character in text)
-    assert time.process_time() - began < 3
+    assert time.process_time() - began < 30

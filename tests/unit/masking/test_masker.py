@@ -13,7 +13,7 @@ from tarsy.masking import CustomPattern, InvalidPattern, Masker, MaskingFailed, 
 from unit.masking.corpus import secrets, survivors
 
 ALL = build_masker(["all"])
-SECOND = 1.0
+LONG = 20.0  # of the processor, on a slow machine; what grows with the square takes minutes
 MEGABYTE = 1_000_000
 
 
@@ -154,7 +154,7 @@ def test_a_pattern_that_hangs_other_engines_does_not_hang_this_one(pattern: str)
     masker = build_masker([], custom=[CustomPattern("evil", pattern, "-")])
     begun = time.process_time()
     masker.mask("a" * 100_000 + "!")
-    assert time.process_time() - begun < SECOND
+    assert time.process_time() - begun < LONG
 
 
 def test_a_pattern_that_looks_ahead_to_the_end_at_every_match_is_stopped() -> None:
@@ -191,7 +191,7 @@ def test_a_pattern_that_looks_ahead_to_the_end_at_every_match_is_stopped() -> No
 def test_no_text_is_slow(text: str) -> None:
     begun = time.process_time()
     ALL.mask(text)
-    assert time.process_time() - begun < SECOND
+    assert time.process_time() - begun < LONG
 
 
 _WORDS = st.sampled_from(["password", "token", "api_key", "email", "name", "host", "db_password", "secretKey", "note"])

@@ -73,7 +73,7 @@ def test_the_time_grows_with_the_text_and_no_faster(unit: str) -> None:
         return time.process_time() - began
 
     seconds(1000)
-    assert seconds(200_000) < 2
+    assert seconds(200_000) < 20  # quadratic would be minutes
 
 
 def test_yaml_aliases_are_not_expanded() -> None:

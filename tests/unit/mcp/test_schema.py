@@ -78,4 +78,4 @@ def test_a_hostile_schema_takes_no_time() -> None:
     assert faults({"$ref": "#/$defs/d0", "$defs": bomb}, {"a": 1}) == []
     assert faults({"properties": {"a": {"pattern": "^(a+)+$"}}}, {"a": "a" * 60 + "!"}) == []
     assert faults({"patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}, {"a" * 60 + "!": 1}) == []
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 20  # a blow-up would be for ever
