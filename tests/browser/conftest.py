@@ -66,7 +66,6 @@ class Site:
 
     stack: Stack
     operator: OperatorProcess
-    link: Link
     browser: "Browser"
     faults: list[str] = field(default_factory=list)
 
@@ -100,6 +99,10 @@ class Site:
             [{"name": "tarsy-session", "value": await self.token("tarsy-system", "you"), "url": self.stack.http_url}]
         )
         await page.goto(f"{self.stack.http_url}/#{path}")
+
+    async def link(self) -> Link:
+        """A link that nobody has used."""
+        return await make_link(self.stack)
 
     async def token(self, namespace: str, account: str) -> str:
         """A token of a ServiceAccount."""
@@ -144,7 +147,7 @@ async def site() -> AsyncIterator[Site]:
         browser = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
         try:
             assert await is_open(stack.http_url), stack.operator_log.read_text(errors="replace")[-3000:]
-            yield Site(stack, operator, link, browser)
+            yield Site(stack, operator, browser)
         finally:
             await browser.close()
             keeper.cancel()

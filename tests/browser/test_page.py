@@ -20,11 +20,11 @@ GROWTH = """() => {
 
 
 async def test_a_newcomer_watches_a_whole_investigation_from_the_link_on(site: Site) -> None:
-    path = await site.alert()
+    path, link = await site.alert(), await site.link()
     async with site.page() as page:
-        await page.goto(site.link.to(path))
+        await page.goto(link.to(path))
         await page.get_by_role("heading", name="KubePodCrashLooping").wait_for()
-        assert site.link.code not in page.url
+        assert link.code not in page.url
         await page.get_by_text("kubernetes.get_logs").first.wait_for()
         await page.locator(".title-row .badge.state-running").wait_for()
         await page.evaluate(GROWTH)
@@ -39,8 +39,12 @@ async def test_a_newcomer_watches_a_whole_investigation_from_the_link_on(site: S
 
 
 async def test_a_link_signs_in_only_once(site: Site) -> None:
+    link = await site.link()
     async with site.page() as page:
-        await page.goto(site.link.to())
+        await page.goto(link.to())
+        await page.get_by_role("button", name="Sign out").wait_for()
+    async with site.page() as page:
+        await page.goto(link.to())
         await page.get_by_label("Kubernetes token").wait_for()
         await looked_at(page, "sign-in")
 
