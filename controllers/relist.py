@@ -44,18 +44,12 @@ async def learn(client: KubeClient, cache: Cache, namespaces: tuple[str, ...], *
     """
     for kind in (kind for kind in KINDS if kind not in PASSIVE):
         for space in namespaces or (None,):
-            before = {key: version for key in cache.keys_of(kind) if (version := cache.version(key))}
             try:
-                listed = await client.list(kind, space)
+                await _list(kind, (space,), client, cache, seen)
             except ApiError as error:
                 if error.reason not in ("Forbidden", "NotFound"):
                     raise
                 log.warning("%s could not be listed: %s", kind, error.message)
-                continue
-            for raw in listed:
-                known = before.get(Key(kind, raw["metadata"].get("namespace", ""), raw["metadata"]["name"]))
-                if known != Version.of({**raw, "kind": kind}):
-                    seen({**raw, "kind": kind}, known)
 
 
 async def relist(
@@ -78,15 +72,7 @@ async def relist(
     spaces: tuple[str | None, ...] = namespaces or (None,)
     living: set[str] = set()
     for kind in KINDS:
-        before = {key: version for key in cache.keys_of(kind) if (version := cache.version(key))}
-        listed = [{**raw, "kind": kind} for space in spaces for raw in await client.list(kind, space)]
-        there: set[str] = set()
-        for raw in listed:
-            meta = raw["metadata"]
-            there.add(meta["uid"])
-            known = before.get(Key(kind, meta.get("namespace", ""), meta["name"]))
-            if known != Version.of(raw):
-                seen(raw, known)
+        before, there = await _list(kind, spaces, client, cache, seen)
         for key, version in before.items():
             if version.uid not in there:
                 gone(key, version.uid)
@@ -95,6 +81,20 @@ async def relist(
     for identity in unfinished:
         if str(identity) not in living:
             await _stop_without_object(identity, client, reads, runs, namespaces)
+
+
+async def _list(
+    kind: str, spaces: tuple[str | None, ...], client: KubeClient, cache: Cache, seen: Seen
+) -> tuple[dict[Key, Version], set[str]]:
+    """Lists a kind and tells what differs from the cache: what was known before, and the uids of what is there."""
+    before = {key: version for key in cache.keys_of(kind) if (version := cache.version(key))}
+    listed = [{**raw, "kind": kind} for space in spaces for raw in await client.list(kind, space)]
+    for raw in listed:
+        meta = raw["metadata"]
+        known = before.get(Key(kind, meta.get("namespace", ""), meta["name"]))
+        if known != Version.of(raw):
+            seen(raw, known)
+    return before, {raw["metadata"]["uid"] for raw in listed}
 
 
 async def _stop_without_object(

@@ -17,6 +17,7 @@ from pathlib import Path
 from e2e.machine import LONG_LEASE, Machine
 from e2e.waiting import until
 from tarsy.local.apiserver.process import end_with_parent
+from tarsy.local.operator_process import ON_THIS_MACHINE
 from tarsy.local.record_api import http_arguments
 
 LEASE_SECONDS = 5.0
@@ -85,15 +86,7 @@ class Fleet:
 
     def start(self, *arguments: str, before: str = "") -> Member:
         """A `tarsy` process."""
-        fixed = [
-            "--kubeconfig",
-            str(self._machine.api.kubeconfig),
-            "--stdio-tools",
-            "--url-host=localhost",
-            "--url-host=127.0.0.0/8",
-            "--health-port",
-            "0",
-        ]
+        fixed = ["--kubeconfig", str(self._machine.api.kubeconfig), *ON_THIS_MACHINE]
         doors = http_arguments(0, 0) if arguments[0] == "run" else []
         drain = [] if "--drain-seconds" in arguments else ["--drain-seconds", "0"]
         order = {

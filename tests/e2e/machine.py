@@ -17,7 +17,7 @@ from apis import START_SECONDS, ApiKind, LocalApi, find_kubectl, new_api
 from tarsy.kube.client import KubeClient
 from tarsy.local.apiserver.process import free_port
 from tarsy.local.objects import install_crds, put
-from tarsy.local.operator_process import OperatorProcess
+from tarsy.local.operator_process import ON_THIS_MACHINE, OperatorProcess
 from tarsy.local.postgres import LocalPostgres
 from tarsy.local.record_api import http_arguments, install_record_api
 from tarsy.local.stack import LIBRARY, SYSTEM
@@ -60,11 +60,7 @@ class Machine:
         fixed = [
             "--kubeconfig",
             str(self.api.kubeconfig),
-            "--stdio-tools",
-            "--url-host=localhost",
-            "--url-host=127.0.0.0/8",
-            "--health-port",
-            "0",
+            *ON_THIS_MACHINE,
             "--drain-seconds",
             "0",
             *LONG_LEASE,

@@ -14,6 +14,8 @@ from tarsy.local.apiserver.process import Spawner, end
 
 RESTART_SECONDS = 0.2
 STOP_SECONDS = 10.0
+ON_THIS_MACHINE = ("--stdio-tools", "--url-host=localhost", "--url-host=127.0.0.0/8", "--health-port=0")
+"""What only a process beside its tools and models may do: run commands, and reach servers on loopback."""
 
 
 class OperatorProcess:

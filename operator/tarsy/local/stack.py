@@ -29,7 +29,7 @@ from tarsy.local.apiserver.server import ApiServer
 from tarsy.local.kubeapi.server import EmbeddedApi
 from tarsy.local.model import Script, ScriptedModel, demo_script
 from tarsy.local.objects import install_crds, manifest, put, put_all
-from tarsy.local.operator_process import OperatorProcess
+from tarsy.local.operator_process import ON_THIS_MACHINE, OperatorProcess
 from tarsy.local.postgres import LocalPostgres
 from tarsy.local.record_api import HOST, http_arguments, install_record_api
 from tarsy.resources.meta import API_VERSION
@@ -124,11 +124,7 @@ class Stack:
         defaults = [
             "--kubeconfig",
             str(kubeconfig),
-            "--stdio-tools",
-            "--url-host=localhost",
-            "--url-host=127.0.0.0/8",
-            "--health-port",
-            "0",
+            *ON_THIS_MACHINE,
             "--drain-seconds",
             "0",
         ]
