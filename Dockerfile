@@ -10,13 +10,20 @@ ARG BASE_IMAGE=python:3.13-slim-bookworm
 # The page is built by any node that is 20.19 or newer; nothing of it but what Vite makes goes into the image. A
 # configuration of npm (a registry of your own) goes in as the secret `npm`.
 ARG NODE_IMAGE=node:22-bookworm-slim
+# Where there is no such image: `make page` on the machine, and --build-arg PAGE=made takes that.
+ARG PAGE=built
 
-FROM ${NODE_IMAGE} AS page
+FROM ${NODE_IMAGE} AS page-built
 WORKDIR /src/operator/page
 COPY operator/page/package.json operator/page/package-lock.json operator/page/.npmrc ./
 RUN --mount=type=secret,id=npm,target=/root/.npmrc npm ci --omit=dev
 COPY operator/page ./
 RUN npm run build
+
+FROM scratch AS page-made
+COPY operator/tarsy/http/page /src/operator/tarsy/http/page
+
+FROM page-${PAGE} AS page
 
 FROM ${BASE_IMAGE} AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -28,6 +35,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     /opt/build/bin/pip --python /opt/tarsy/bin/python install --no-compile --require-hashes --only-binary :all: \
         -r requirements-run.lock
 COPY . .
+RUN rm -rf operator/tarsy/http/page
 COPY --from=page /src/operator/tarsy/http/page operator/tarsy/http/page
 # Hashed bytecode that is never checked: nothing is compiled at run time, where the file system is read-only.
 RUN /opt/build/bin/pip wheel --no-index --no-deps --no-build-isolation --wheel-dir /dist . && \

@@ -1,6 +1,6 @@
 # Every target makes what it needs; `make demo` and `make test` work on a fresh checkout.
 .DEFAULT_GOAL := help
-.PHONY: help setup kube-apiserver demo dev test test-real test-all test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind clean
+.PHONY: help setup kube-apiserver demo dev test test-real test-all test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind cluster clean
 BIN := .venv/bin
 # Only these plugins: what the product needs brings others, which cost each process seconds.
 PLUGINS := --disable-plugin-autoload $(addprefix -p ,xdist asyncio randomly timeout hypothesispytest)
@@ -161,6 +161,11 @@ lock: .venv/ready ## Resolve requirements.lock anew from pyproject.toml
 
 kind: .venv/ready ## Create a kind cluster and install TARSy there (needs Docker)
 	hack/kind.sh
+
+# As root on Debian 12; what it needs stands at the top of the script. `hack/cluster.sh down` ends it.
+cluster: kube-apiserver page ## Bring up a one-node cluster with the overlay ha and test it
+	hack/cluster.sh up
+	TARSY_CLUSTER=$${TARSY_CLUSTER_STATE:-/var/lib/tarsy-cluster}/pki/admin.kubeconfig $(PYTEST) -n 0 tests/cluster
 
 clean: ## Remove what these targets made in the checkout
 	find operator controllers tests -name __pycache__ -prune -exec rm -rf {} +

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the image and runs it the way the Deployment does: other user, read-only root file system, no capabilities.
 # For a plain Debian machine without a registry and without a running Docker, as root:
-#   apt-get install docker.io debootstrap
+#   apt-get install docker.io debootstrap; make page
 # A Docker engine of its own is started and stopped here, and a debootstrap root serves as the base image. With
 # BASE_IMAGE set and DOCKER_HOST pointing at an engine that can build, both are left out. A pip configuration is passed
 # as a build secret: PIP_CONFIG_FILE, else /etc/pip.conf.
@@ -60,6 +60,7 @@ contained() {
         --security-opt no-new-privileges --network host "$@"
 }
 
+[[ -f operator/tarsy/http/page/index.html ]] || fail "there is no page to put in: run make page"
 [[ -n ${DOCKER_HOST:-} ]] || start_engine
 [[ -n ${BASE_IMAGE:-} ]] || make_base
 
@@ -67,8 +68,8 @@ echo "== build"
 secret=()
 pip_config=${PIP_CONFIG_FILE:-/etc/pip.conf}
 [[ -r $pip_config ]] && secret=(--secret "id=pip,src=$pip_config")
-DOCKER_BUILDKIT=1 "$docker" build --network=host --progress=plain --build-arg "BASE_IMAGE=$BASE_IMAGE" "${secret[@]}" \
-    --tag "$image" . >"$work/build.log" 2>&1 || { tail -n 40 "$work/build.log" >&2; fail "the build failed"; }
+DOCKER_BUILDKIT=1 "$docker" build --network=host --progress=plain --build-arg "BASE_IMAGE=$BASE_IMAGE" \
+    --build-arg PAGE=made "${secret[@]}" --tag "$image" . >"$work/build.log" 2>&1 || { tail -n 40 "$work/build.log" >&2; fail "the build failed"; }
 "$docker" image inspect --format 'size {{.Size}} bytes, user {{.Config.User}}, entry point {{.Config.Entrypoint}}' "$image"
 
 echo "== the command line, the CRDs, the shipped manifests and the tool server are in it"
@@ -81,7 +82,10 @@ here = pathlib.Path(tarsy.__file__).parent
 assert (here / "manifests/library/chain.yaml").is_file(), "the library is missing"
 assert pathlib.Path(importlib.util.cache_from_source(str(here / "__init__.py"))).is_file(), "no compiled bytecode"
 assert importlib.util.find_spec("pip") is None or "/opt/tarsy" not in importlib.util.find_spec("pip").origin
+assert (here / "http/page/index.html").is_file(), "the page is missing"
 assert os.getuid() == 65532 and not os.access(here, os.W_OK)
+import getpass
+assert getpass.getuser() == "tarsy"  # kopf asks
 import tarsy.cli.operator, tarsy.local.sample_server.tools
 ' || fail "the image lacks something; see above"
 

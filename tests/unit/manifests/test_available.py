@@ -45,7 +45,7 @@ def test_a_pod_has_nothing_of_its_node(name: str) -> None:
 def test_probes_ask_ports_that_the_container_has(name: str) -> None:
     (container,) = pod(name)["containers"]
     ports = {port["name"] for port in container["ports"]}
-    probes = [container[probe] for probe in ("readinessProbe", "livenessProbe") if probe in container]
+    probes = [container[probe] for probe in ("startupProbe", "readinessProbe", "livenessProbe") if probe in container]
     asked = {p["port"] for probe in probes for kind, p in probe.items() if kind in ("httpGet", "tcpSocket")}
     assert asked <= ports
 
@@ -56,6 +56,15 @@ def test_a_pod_that_waits_is_unready_and_not_restarted(name: str) -> None:
     alive, ready = container["livenessProbe"], container["readinessProbe"]
     assert (alive["httpGet"]["path"], ready["httpGet"]["path"]) == ("/healthz", "/readyz")
     assert alive["periodSeconds"] * alive["failureThreshold"] >= 60, "a slow machine is no reason to lose its runs"
+
+
+@pytest.mark.parametrize("name", [*OURS, "kubernetes-tools"])
+def test_a_slow_start_is_waited_for(name: str) -> None:
+    (container,) = pod(name)["containers"]
+    starts, alive = container["startupProbe"], container["livenessProbe"]
+    assert starts["periodSeconds"] * starts["failureThreshold"] >= 300
+    asked = [probe.get("httpGet") or probe["tcpSocket"] for probe in (starts, alive)]
+    assert asked[0] == asked[1], "what waits for the start asks what is asked later"
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

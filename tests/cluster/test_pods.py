@@ -1,0 +1,119 @@
+"""Pods of the overlay `ha` on nodes: they come up, are rolled and evicted, and no investigation is lost."""
+
+import asyncio
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from cluster.conftest import CALLS, SYSTEM, Cluster, Complaint, wait_until
+from tarsy.local.model import ScriptedModel
+from tarsy.local.model.journal import Outcome
+from tarsy.resources.meta import API_VERSION
+
+pytestmark = pytest.mark.timeout(1500)
+
+
+def alert(name: str, namespace: str) -> dict[str, Any]:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Alert",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"alertType": "KubePodCrashLooping", "data": "checkout restarts"},
+    }
+
+
+async def begun(cluster: Cluster, namespace: str, model: ScriptedModel) -> None:
+    """An investigation whose first model call waits behind its gate."""
+    await asyncio.to_thread(cluster.apply, alert("checkout", namespace))
+    await model.journal.wait_for(lambda requests: len(requests) >= 1, 300)
+
+
+async def ends_well(cluster: Cluster, namespace: str, model: ScriptedModel) -> dict[str, Any]:
+    """The investigation once it is finished; each call of the model was answered once."""
+    for gate in ("first", "second"):
+        model.open_gate(gate)
+    found: list[dict[str, Any]] = []
+
+    def unfinished() -> Complaint:
+        found[:] = cluster.json("get", "inv", "-n", namespace)["items"]
+        conditions = [{c["type"]: c["status"] for c in inv["status"]["conditions"]} for inv in found]
+        return None if [c["Finished"] for c in conditions] == ["True"] else f"{[inv['status'] for inv in found]}"
+
+    await wait_until("the investigation is finished", unfinished)
+    (investigation,) = found
+    succeeded = {c["type"]: c["status"] for c in investigation["status"]["conditions"]}["Succeeded"]
+    assert succeeded == "True", investigation["status"]
+    answered = Counter((r.agent, r.turn) for r in model.journal.requests if r.outcome is Outcome.FINISHED)
+    assert set(answered) >= CALLS and set(answered.values()) == {1}
+    return investigation
+
+
+async def replaced(cluster: Cluster, name: str, before: set[str]) -> None:
+    def old() -> Complaint:
+        pods = cluster.pods(name)
+        return None if len(pods) == 2 and all(pods.values()) and before.isdisjoint(pods) else f"{pods}"
+
+    await wait_until(f"the pods of {name} are new ones", old)
+
+
+async def test_an_alert_is_investigated_by_pods(cluster: Cluster, namespace: str, model: ScriptedModel) -> None:
+    await begun(cluster, namespace, model)
+    investigation = await ends_well(cluster, namespace, model)
+    assert investigation["status"]["attempt"] == 1
+
+
+async def test_a_restart_of_all_pods_under_an_investigation_loses_nothing(
+    cluster: Cluster, namespace: str, model: ScriptedModel
+) -> None:
+    before = {name: set(cluster.pods(name)) for name in ("tarsy-operator", "tarsy-worker")}
+    await begun(cluster, namespace, model)
+    for name in before:
+        cluster.kubectl("rollout", "restart", f"deployment/{name}", "-n", SYSTEM)
+    for name, pods in before.items():
+        await replaced(cluster, name, pods)
+    investigation = await ends_well(cluster, namespace, model)
+    assert investigation["status"]["attempt"] >= 2
+
+
+async def test_an_eviction_takes_one_worker_at_a_time_and_loses_nothing(
+    cluster: Cluster, namespace: str, model: ScriptedModel
+) -> None:
+    def held_up() -> Complaint:
+        status = cluster.json("get", "pdb", "tarsy-worker", "-n", SYSTEM)["status"]
+        return None if status["disruptionsAllowed"] == 1 else f"{status}"
+
+    before = cluster.pods("tarsy-worker")
+    await begun(cluster, namespace, model)
+    await wait_until("the budget lets one go", held_up)
+    first, second = before
+    assert cluster.evict(first) == ""
+    assert "disruption budget" in cluster.evict(second)
+    await wait_until("the first is replaced", lambda: None if held_up() is None else "not yet")
+    assert cluster.evict(second) == ""
+    await replaced(cluster, "tarsy-worker", set(before))
+    await ends_well(cluster, namespace, model)
+
+
+async def test_the_webhook_answers_without_a_gap_while_operators_are_replaced(cluster: Cluster, namespace: str) -> None:
+    before = set(cluster.pods("tarsy-operator"))
+    cluster.kubectl("rollout", "restart", "deployment/tarsy-operator", "-n", SYSTEM)
+    replacing = asyncio.create_task(replaced(cluster, "tarsy-operator", before))
+    made, refused = 0, []
+    while not replacing.done():
+        cluster_says = await asyncio.to_thread(create, cluster, namespace, made)
+        refused += [cluster_says] if cluster_says else []
+        made += 1
+    await replacing
+    assert made and refused == []
+
+
+def create(cluster: Cluster, namespace: str, number: int) -> str:
+    """Has an alert admitted, but not kept; what the API server says against it."""
+    name = f"alert-{number}"
+    made = cluster.kubectl(
+        "create", "--validate=false", "--dry-run=server", "-o", "name", "-f", "-",
+        stdin=json.dumps(alert(name, namespace)), ok=False,
+    )  # fmt: skip
+    return "" if made.returncode == 0 else made.stderr
