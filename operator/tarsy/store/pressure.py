@@ -5,17 +5,16 @@ process that has too much to do itself shows too. When much is slow at once the 
 the count of all so far.
 """
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Literal
-
-import structlog
 
 SLOW_SECONDS = 2.0
 """A call that takes longer in Postgres is slow; and so is one that waits longer than half of it for a connection."""
 
 TELL_SECONDS = 10.0
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Pressure:
@@ -51,4 +50,4 @@ class Pressure:
         now = self._now()
         if now - self._told.get(event, -TELL_SECONDS) >= TELL_SECONDS:
             self._told[event] = now
-            _log.warning(event, what=what, seconds=round(seconds, 1), **more)
+            _log.warning(event, extra={"what": what, "seconds": round(seconds, 1), **more})

@@ -8,6 +8,7 @@ look-ups; who listens, what may be shown and how it is packed is decided here, o
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -17,7 +18,6 @@ from uuid import UUID
 
 import asyncpg
 import orjson
-import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from tarsy.store.database import call
@@ -35,7 +35,7 @@ _RUN = 36  # characters of a run's id, which a payload begins with
 _SECONDS = 5.0
 _ITEMS = TypeAdapter(list[tuple[UUID, int, str, bool]])
 _SEND = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS told (payload)"
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Words(Protocol):
@@ -247,7 +247,7 @@ class Deltas:
             async with asyncio.timeout(_SECONDS):
                 await call(self._pool, "tell what models say", send)
         except (StoreError, TimeoutError) as error:
-            _log.info("words of models were not told, their events will be", count=len(payloads), error=str(error))
+            _log.info("%d messages with words of models were not told, their events will be: %s", len(payloads), error)
 
 
 def pack(run: UUID, deltas: Iterable[Delta]) -> Iterator[str]:

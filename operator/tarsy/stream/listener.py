@@ -6,19 +6,19 @@ what was sent meanwhile is gone.
 """
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import asyncpg
-import structlog
 
 from tarsy.store.database import describe, reason
 
 _CONNECT_SECONDS = 10.0
 _FIRST_DELAY = 0.1
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Subscription:
@@ -122,7 +122,7 @@ class Listener:
                 await self._listen()
                 delay = _FIRST_DELAY
             except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-                _log.warning("not listening, readers poll", postgres=describe(self._dsn), error=reason(error))
+                _log.warning("not listening to %s, readers poll: %s", describe(self._dsn), reason(error))
                 delay = min(delay * 2, self._longest_delay)
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))
 

@@ -8,16 +8,16 @@ every reader of the channel. What cannot be sent is dropped with a log line: rea
 
 import asyncio
 import contextlib
+import logging
 
 import asyncpg
-import structlog
 
 from tarsy.store.database import call
 from tarsy.store.errors import StoreError
 from tarsy.store.wakeups import RUN_CHANNEL
 
 _SEND = "SELECT pg_notify(channel, payload) FROM unnest($1::text[], $2::text[]) AS wake (channel, payload)"
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Notifier:
@@ -77,4 +77,4 @@ class Notifier:
             async with asyncio.timeout(5):
                 await call(self._pool, "send wake-ups", send)
         except (StoreError, TimeoutError) as error:
-            _log.warning("wake-ups dropped, readers poll", count=len(batch), error=str(error))
+            _log.warning("%d wake-ups dropped, readers poll: %s", len(batch), error)

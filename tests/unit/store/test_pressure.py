@@ -1,7 +1,8 @@
 """What holds runs up is counted, and told, but not with every call."""
 
+import logging
+
 import pytest
-from structlog.testing import capture_logs
 
 from tarsy.store.pressure import SLOW_SECONDS, TELL_SECONDS, Pressure
 
@@ -28,28 +29,29 @@ def test_call_is_slow_from_two_seconds_on(seconds: float, counted: int) -> None:
     assert (pressure.waits, pressure.slow) == (0, counted)
 
 
-def test_log_gets_a_line_every_few_seconds_with_the_count_of_all() -> None:
+def test_log_gets_a_line_every_few_seconds_with_the_count_of_all(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     pressure = Pressure(clock)
-    with capture_logs() as logs:
-        for _ in range(100):
-            pressure.waited("write a step", 3.25, 20)
-        pressure.took("claim", 4.0)
-        clock.time = TELL_SECONDS
-        pressure.waited("write a step", 2.0, 20)
-    assert logs == [
+    for _ in range(100):
+        pressure.waited("write a step", 3.25, 20)
+    pressure.took("claim", 4.0)
+    clock.time = TELL_SECONDS
+    pressure.waited("write a step", 2.0, 20)
+    told = [{"event": record.message, **vars(record)} for record in caplog.records]
+    asked = ("event", "levelno", "what", "seconds", "count", "connections")
+    assert [{key: line[key] for key in asked if key in line} for line in told] == [
         {
             "event": "waited for a connection",
-            "log_level": "warning",
+            "levelno": logging.WARNING,
             "what": "write a step",
             "seconds": 3.2,
             "count": 1,
             "connections": 20,
         },
-        {"event": "slow call to Postgres", "log_level": "warning", "what": "claim", "seconds": 4.0, "count": 1},
+        {"event": "slow call to Postgres", "levelno": logging.WARNING, "what": "claim", "seconds": 4.0, "count": 1},
         {
             "event": "waited for a connection",
-            "log_level": "warning",
+            "levelno": logging.WARNING,
             "what": "write a step",
             "seconds": 2.0,
             "count": 101,
