@@ -61,7 +61,7 @@ async def run(quick: bool) -> Result:
             figures += await _start(stack, pool)
             figures += await _ask(pool, runs, asked)
             figures += await _claim(pool, min(asked, 20))
-            figures += await _purge(pool)
+            figures += await _purge(pool, max(1, events // objects))
         finally:
             await pool.close()
     how = (
@@ -210,8 +210,8 @@ async def _claim(pool: asyncpg.Pool, times: int) -> list[Figure]:
     return [*figures, *spread(f"a claim of {PLACES}", taken, "ms")]
 
 
-async def _purge(pool: asyncpg.Pool) -> list[Figure]:
-    """Deletes the older half, while something is read all the time."""
+async def _purge(pool: asyncpg.Pool, events: int) -> list[Figure]:
+    """Deletes the older half, while something is written all the time; each has so many `events`."""
     retention = Retention(pool)
     middle = await pool.fetchval(
         "SELECT extract(epoch FROM now() - percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM finished_at))"
@@ -227,7 +227,6 @@ async def _purge(pool: asyncpg.Pool) -> list[Figure]:
             waits.append((time.perf_counter() - began) * 1000)
             await asyncio.sleep(0.02)
 
-    before = await pool.fetchval("SELECT count(*) FROM timeline_event")
     writer = asyncio.create_task(beside())
     while True:
         began = time.perf_counter()
@@ -238,9 +237,8 @@ async def _purge(pool: asyncpg.Pool) -> list[Figure]:
         deleted += sum(batch.values())
     done.set()
     await writer
-    gone = before - await pool.fetchval("SELECT count(*) FROM timeline_event")
     return [
-        Figure("deleting old records", gone / (sum(taken) / 1000), "timeline events a second"),
+        Figure("deleting old records", deleted * events / (sum(taken) / 1000), "timeline events a second"),
         Figure("investigations deleted", float(deleted), ""),
         *spread("a transaction of deletion", taken, "ms"),
         Figure("a heartbeat meanwhile, p95", percentile(waits, 0.95), "ms"),
