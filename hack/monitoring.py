@@ -190,6 +190,18 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         ),
     ),
     (
+        "Notifications",
+        (
+            Panel(
+                "Told, and not told",
+                "short",
+                ((grown("tarsy_notifications_total", "kind, outcome"), "{{kind}} {{outcome}}"),),
+            ),
+            Panel("Notifications owed", "short", (("max(tarsy_notifications_owed)", "owed"),)),
+            Panel("The oldest notification owed", "s", (("max(tarsy_notifications_owed_oldest_seconds)", "age"),)),
+        ),
+    ),
+    (
         "Workers and controller",
         (
             Panel(

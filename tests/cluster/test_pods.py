@@ -13,6 +13,8 @@ from tarsy.local.model.journal import Outcome
 from tarsy.resources.meta import API_VERSION
 
 pytestmark = pytest.mark.timeout(1500)
+MANY = 6
+"""Investigations under way while pods come and go; two workers take them all at once."""
 
 
 def alert(name: str, namespace: str) -> dict[str, Any]:
@@ -20,34 +22,38 @@ def alert(name: str, namespace: str) -> dict[str, Any]:
         "apiVersion": API_VERSION,
         "kind": "Alert",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"alertType": "KubePodCrashLooping", "data": "checkout restarts"},
+        "spec": {"alertType": "KubePodCrashLooping", "data": f"{name} restarts"},
     }
 
 
-async def begun(cluster: Cluster, namespace: str, model: ScriptedModel) -> None:
-    """An investigation whose first model call waits behind its gate."""
-    await asyncio.to_thread(cluster.apply, alert("checkout", namespace))
-    await model.journal.wait_for(lambda requests: len(requests) >= 1, 300)
+async def begun(cluster: Cluster, namespace: str, model: ScriptedModel, count: int = 1) -> None:
+    """Investigations whose first model calls wait behind their gate."""
+    alerts = [alert(f"checkout-{number}", namespace) for number in range(count)]
+    await asyncio.to_thread(cluster.apply, *alerts)
+    await model.journal.wait_for(lambda requests: len(requests) >= count, 300)
 
 
-async def ends_well(cluster: Cluster, namespace: str, model: ScriptedModel) -> dict[str, Any]:
-    """The investigation once it is finished; each call of the model was answered once."""
+async def end_well(cluster: Cluster, namespace: str, model: ScriptedModel, count: int = 1) -> list[dict[str, Any]]:
+    """The investigations once all are finished; each call of the model was answered once for each."""
     for gate in ("first", "second"):
         model.open_gate(gate)
     found: list[dict[str, Any]] = []
 
     def unfinished() -> Complaint:
         found[:] = cluster.json("get", "inv", "-n", namespace)["items"]
-        conditions = [{c["type"]: c["status"] for c in inv["status"]["conditions"]} for inv in found]
-        return None if [c["Finished"] for c in conditions] == ["True"] else f"{[inv['status'] for inv in found]}"
+        finished = [condition(investigation, "Finished") for investigation in found]
+        return None if finished == ["True"] * count else f"{[investigation.get('status') for investigation in found]}"
 
-    await wait_until("the investigation is finished", unfinished)
-    (investigation,) = found
-    succeeded = {c["type"]: c["status"] for c in investigation["status"]["conditions"]}["Succeeded"]
-    assert succeeded == "True", investigation["status"]
+    await wait_until(f"{count} investigations are finished", unfinished)
+    assert {condition(investigation, "Succeeded") for investigation in found} == {"True"}, found
     answered = Counter((r.agent, r.turn) for r in model.journal.requests if r.outcome is Outcome.FINISHED)
-    assert set(answered) >= CALLS and set(answered.values()) == {1}
-    return investigation
+    assert set(answered) >= CALLS and set(answered.values()) == {count}
+    return found
+
+
+def condition(investigation: dict[str, Any], kind: str) -> str | None:
+    conditions = investigation.get("status", {}).get("conditions", ())
+    return next((one["status"] for one in conditions if one["type"] == kind), None)
 
 
 async def replaced(cluster: Cluster, name: str, before: set[str]) -> None:
@@ -60,21 +66,21 @@ async def replaced(cluster: Cluster, name: str, before: set[str]) -> None:
 
 async def test_an_alert_is_investigated_by_pods(cluster: Cluster, namespace: str, model: ScriptedModel) -> None:
     await begun(cluster, namespace, model)
-    investigation = await ends_well(cluster, namespace, model)
+    (investigation,) = await end_well(cluster, namespace, model)
     assert investigation["status"]["attempt"] == 1
 
 
-async def test_a_restart_of_all_pods_under_an_investigation_loses_nothing(
+async def test_a_restart_of_all_pods_under_investigations_loses_nothing(
     cluster: Cluster, namespace: str, model: ScriptedModel
 ) -> None:
     before = {name: set(cluster.pods(name)) for name in ("tarsy-operator", "tarsy-worker")}
-    await begun(cluster, namespace, model)
+    await begun(cluster, namespace, model, MANY)
     for name in before:
         cluster.kubectl("rollout", "restart", f"deployment/{name}", "-n", SYSTEM)
     for name, pods in before.items():
         await replaced(cluster, name, pods)
-    investigation = await ends_well(cluster, namespace, model)
-    assert investigation["status"]["attempt"] >= 2
+    investigations = await end_well(cluster, namespace, model, MANY)
+    assert all(investigation["status"]["attempt"] >= 2 for investigation in investigations)
 
 
 async def test_an_eviction_takes_one_worker_at_a_time_and_loses_nothing(
@@ -85,7 +91,7 @@ async def test_an_eviction_takes_one_worker_at_a_time_and_loses_nothing(
         return None if status["disruptionsAllowed"] == 1 else f"{status}"
 
     before = cluster.pods("tarsy-worker")
-    await begun(cluster, namespace, model)
+    await begun(cluster, namespace, model, MANY)
     await wait_until("the budget lets one go", held_up)
     first, second = before
     assert cluster.evict(first) == ""
@@ -93,7 +99,7 @@ async def test_an_eviction_takes_one_worker_at_a_time_and_loses_nothing(
     await wait_until("the first is replaced", lambda: None if held_up() is None else "not yet")
     assert cluster.evict(second) == ""
     await replaced(cluster, "tarsy-worker", set(before))
-    await ends_well(cluster, namespace, model)
+    await end_well(cluster, namespace, model, MANY)
 
 
 async def test_the_webhook_answers_without_a_gap_while_operators_are_replaced(cluster: Cluster, namespace: str) -> None:
