@@ -28,6 +28,7 @@ from tests.bench import (
     live,
     masking,
     mcp_sessions,
+    page,
     providers,
     rows_and_bytes,
     scale,
@@ -54,6 +55,7 @@ ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
     "scale": scale.run,
     "live": live.run,
     "lists": lists.run,
+    "page": page.run,
 }
 """Those that need no operator, and are run before there is one."""
 

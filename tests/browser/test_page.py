@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
-from browser.conftest import GATE, Site
+from browser.conftest import GATE, SECONDS, Site
 from browser.looking import looked_at
+from e2e.waiting import until
 from tarsy.local.objects import put
+from tarsy.local.stack import LIBRARY
+from tarsy.resources.meta import API_VERSION
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -188,6 +191,70 @@ async def test_an_alert_is_submitted_and_its_investigation_opens(site: Site) -> 
         await page.get_by_text("The pods of checkout in shop crash.").wait_for()
 
 
+async def test_an_alert_brings_the_single_tools_that_were_picked(site: Site) -> None:
+    site.model.open_gate(GATE)
+    await _lab(site)
+    async with site.page() as page:
+        await site.signed_in(page, "/submit")
+        await page.locator("form").get_by_label("Namespace").select_option("lab")
+        await page.get_by_label("Alert type").fill("KubePodCrashLooping")
+        await page.get_by_label("Alert", exact=True).fill("The pods of checkout in shop crash.")
+        await page.get_by_role("checkbox", name="kubernetes").check()
+        await page.get_by_text("single tools").click()
+        await page.get_by_role("group", name="Tools of kubernetes").get_by_label("get_resource").uncheck()
+        await page.get_by_text("3 of 4 tools").wait_for()
+        await page.get_by_label("Read pages by URL").select_option("off")
+        await page.get_by_role("button", name="Submit").scroll_into_view_if_needed()
+        await looked_at(page, "submit-tools")
+        await page.get_by_role("button", name="Submit").click()
+        await page.locator(".title-row .badge").wait_for()
+    (alert,) = await site.stack.client.list("Alert", "lab")
+    picked = [{"name": "kubernetes", "tools": ["get_logs", "list_events", "list_resources"]}]
+    assert (alert["spec"]["mcpServers"], alert["spec"]["nativeTools"]) == (picked, {"urlContext": False})
+
+
+async def test_a_list_is_of_the_time_that_was_picked_and_the_address_holds_it(site: Site) -> None:
+    site.model.open_gate(GATE)
+    name = (await site.alert()).rpartition("/")[2]
+    async with site.page(timezone_id="America/New_York") as page:
+        await site.signed_in(page)
+        row = page.get_by_role("row").filter(has_text=name)
+        await row.wait_for()
+        await page.get_by_label("Accepted").select_option("between …")
+        await page.get_by_label("Until").fill("2020-01-01T12:00")
+        await page.get_by_text("Nothing is as asked for.").wait_for()
+        assert "until=2020-01-01T17%3A00%3A00Z" in page.url
+        await page.get_by_label("Since").fill("2019-07-01T12:00")
+        await page.wait_for_url("**/*since=2019-07-01T16%3A00%3A00Z*")
+        await page.reload()
+        assert await page.get_by_label("Until").input_value() == "2020-01-01T12:00"
+        await looked_at(page, "list-between")
+        await page.get_by_label("Until").fill("")
+        await row.wait_for()
+        assert "until" not in page.url and "since" in page.url
+
+
+async def test_whom_a_proxy_signed_in_reads_and_is_told_why_they_do_not_write(site: Site) -> None:
+    """The server's half, over TLS, is in integration/http/test_page_proxy.py."""
+    path = await site.alert()
+    session = {"username": "ann", "groups": ["on-call"], "byProxy": True, "hasToken": False}
+    async with site.page() as page:
+        await page.route("**/api/v1/session", lambda route: route.fulfill(json=session))
+        await site.signed_in(page, path)
+        await page.get_by_text("read only").wait_for()
+        await page.locator(".who", has_text="ann").wait_for()
+        for name in ("Cancel", "Conclude", "Sign out"):
+            assert await page.get_by_role("button", name=name, exact=True).count() == 0
+        site.model.open_gate(GATE)
+        await page.get_by_role("note").filter(has_text="forwards no Kubernetes token").wait_for()
+        assert await page.get_by_label("Ask a question").count() == 0
+        await looked_at(page, "investigation-read-only")
+        await page.get_by_role("link", name="Submit").click()
+        await page.get_by_role("note").filter(has_text="Write with kubectl").wait_for()
+        assert await page.locator("form").count() == 0
+        await looked_at(page, "submit-read-only")
+
+
 async def test_what_there_is_and_what_was_used_is_shown(site: Site) -> None:
     site.model.open_gate(GATE)
     path = await site.alert()
@@ -200,6 +267,22 @@ async def test_what_there_is_and_what_was_used_is_shown(site: Site) -> None:
         await page.get_by_role("link", name="Usage").click()
         await page.get_by_role("rowheader", name="scripted-demo").wait_for()
         await looked_at(page, "usage")
+
+
+async def _lab(site: Site) -> None:
+    """A namespace with a tool server whose tools are known, and a model that has tools of its own."""
+    client = site.stack.client
+    await put(client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab"}})
+    spec = (await client.get("MCPServer", LIBRARY, "kubernetes"))["spec"]
+    model = {"type": "google", "model": "gemini-3-pro", "apiKeySecretRef": {"name": "key", "key": "key"}}
+    for kind, name, wanted in (("MCPServer", "kubernetes", spec), ("LLMProvider", "gemini", model)):
+        meta = {"name": name, "namespace": "lab"}
+        await put(client, {"apiVersion": API_VERSION, "kind": kind, "metadata": meta, "spec": wanted})
+
+    async def known() -> bool:
+        return bool((await client.get("MCPServer", "lab", "kubernetes")).get("status", {}).get("tools"))
+
+    await until("the tools of the server are known", known, SECONDS)
 
 
 async def _viewer(site: Site, namespace: str) -> None:

@@ -38,7 +38,13 @@ export function App() {
   }, []);
 
   useEffect(() => {
-    onSignedOut(() => setWho((now) => (now.kind === "known" ? { kind: "nobody", why: "Your session has ended." } : now)));
+    onSignedOut(() =>
+      setWho((now) => {
+        if (now.kind !== "known") return now;
+        if (now.session.byProxy) location.reload(); // the proxy asks who it is, and knows the way
+        return { kind: "nobody", why: "Your session has ended." };
+      }),
+    );
     if (code === null) {
       void ask();
       return;
@@ -136,9 +142,13 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
           <button type="button" className="quiet icon" onClick={turn} aria-label={dark ? "Light colours" : "Dark colours"}>
             {dark ? "☀" : "☾"}
           </button>
-          <button type="button" className="quiet" onClick={() => void leave()} title={who.session.username}>
-            Sign out
-          </button>
+          {who.session.byProxy ? (
+            <span className="hint who" title="A proxy signed you in">{who.session.username}</span>
+          ) : (
+            <button type="button" className="quiet" onClick={() => void leave()} title={who.session.username}>
+              Sign out
+            </button>
+          )}
         </div>
       </header>
       <main id="main" tabIndex={-1}>

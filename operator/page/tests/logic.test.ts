@@ -60,6 +60,12 @@ describe("a list that changes", () => {
     expect([names(found), found.waiting]).toEqual([["2", "1"], 1]);
   });
 
+  it("counts nothing that was accepted outside of the time that was asked for", () => {
+    const fresh = new Map(["1", "3", "5"].map((uid) => [uid, item(uid)]));
+    const query = { since: "2026-11-22T12:00:03Z", until: "2026-11-22T12:00:05Z" };
+    expect(merged([], fresh, { query, first: true, limit: 50 }).waiting).toBe(1);
+  });
+
   it("never goes back to an older revision", () => {
     const found = merged([item("1", { revision: 9, state: "completed" })], new Map([["1", item("1")]]), { query: {}, first: true, limit: 50 });
     expect(found.shown[0]?.state).toBe("completed");

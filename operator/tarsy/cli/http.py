@@ -69,6 +69,7 @@ async def http_server(
             namespaces=Namespaces(world.client),
             library_namespace=library_namespace,
             stopping=stopping,
+            origins=settings.origins,
             sign_in_file=settings.sign_in_file,
             live=live,
         )

@@ -3,7 +3,9 @@
 Decision: the direct door knows a caller by bearer token, which the Kubernetes API itself checks (TokenReview); nothing
 is checked here, so whatever a cluster authenticates by token comes in. Answers are remembered for seconds by a digest
 of the token; the token itself is kept nowhere. A browser that signed in (`page_session.py`) sends it as a cookie; that
-counts only without an Authorization header, and for more than reading only where our own page asks.
+counts only without an Authorization header, and for more than reading only where our own page asks. So it is with
+people whom a proxy names (`page_proxy.py`): their browser sends the proxy's cookie by itself, too. A token that their
+proxy forwards must be theirs; one that the cluster does not know is as none, since the proxy's own word stands.
 """
 
 import asyncio
@@ -11,14 +13,17 @@ import base64
 import binascii
 import contextlib
 import hashlib
+import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 
 from tarsy.http.errors import Forbidden, HttpError, Unauthorized, Unavailable
 from tarsy.http.identity import Caller
+from tarsy.http.page_proxy import PageProxy
 from tarsy.http.remembered import Remembered
 from tarsy.http.route import DIRECT_PREFIX
 from tarsy.kube.client import ApiError, KubeClient
@@ -32,7 +37,10 @@ WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
 """The subprotocol by which browsers send a token, as kube-apiserver reads it."""
 COOKIE = "tarsy-session"
 """The cookie by which a browser that signed in sends its token."""
+PROXY_SECONDS = 900.0
+"""So long a connection that stays open is of whom the proxy named; then it comes again, past the proxy."""
 _READING = frozenset({"GET", "HEAD"})
+_NAMED: Final = web.RequestKey("named", float)
 
 
 class Door(Protocol):
@@ -64,6 +72,7 @@ class DirectDoor:
         client: as the operator, which may create TokenReviews.
         audiences: what tokens must be for; none: the Kubernetes API itself.
         origins: web sites, besides the one of the request itself, whose pages may act by a cookie.
+        proxy: who may say who asks; None: nobody.
         seconds: how long a good token is believed.
     """
 
@@ -77,10 +86,12 @@ class DirectDoor:
         audiences: Sequence[str] = (),
         *,
         origins: Sequence[str] = (),
+        proxy: PageProxy | None = None,
         seconds: float = TOKEN_SECONDS,
     ) -> None:
         self._client = client
         self._origins = tuple(origins)
+        self._proxy = proxy
         self._audiences = tuple(audiences)
         self._reviews = asyncio.Semaphore(REVIEWS_AT_ONCE)
         self._callers: Remembered[bytes, Caller | None] = Remembered(
@@ -88,32 +99,60 @@ class DirectDoor:
         )
 
     async def caller(self, request: web.Request) -> Caller:
-        """Who the token is of.
+        """Who the token is of, or whom the proxy names.
 
         Raises:
             Unauthorized: there is none, or it is no good; the sentence does not say which.
-            Forbidden: it is a cookie's, and a page of another site asks.
+            Forbidden: it is a cookie's, or a proxy's, and a page of another site asks.
             Unavailable: the Kubernetes API could not say.
         """
+        person = self._proxy.person(request) if self._proxy is not None else None
+        if person is not None:
+            return await self._proxied(request, person)
         token = bearer_token(request) or self._of_cookie(request)
         if not token:
             raise Unauthorized
-        digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
-        try:
-            known = await self._callers.get(digest, lambda: self._review(token))
-        except ApiError:
-            raise Unavailable("the Kubernetes API could not say who asks; try again") from None
+        known = await self._holder(token)
         if known is None:
             raise Unauthorized
-        return Caller(known.username, known.uid, known.groups, known.extra, token)
+        return replace(known, token=token)
+
+    async def _proxied(self, request: web.Request, person: Caller) -> Caller:
+        self._require_page(request)
+        if time.monotonic() - request.setdefault(_NAMED, time.monotonic()) > PROXY_SECONDS:
+            raise Unauthorized("the proxy said long ago who this is; come again")
+        token = bearer_token(request)
+        known = await self._holder(token) if token else None
+        if known is None:
+            return person
+        if known.username != person.username:
+            raise Unauthorized(
+                "the proxy names one person and forwards the token of another: let it name people as the cluster does, "
+                "or forward no token"
+            )
+        return replace(known, token=token, by_proxy=True)
+
+    async def _holder(self, token: str) -> Caller | None:
+        """Who a token is of; None: it is no good. Raises Unavailable: the Kubernetes API could not say."""
+        digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+        try:
+            return await self._callers.get(digest, lambda: self._review(token))
+        except ApiError:
+            raise Unavailable("the Kubernetes API could not say who asks; try again") from None
 
     def _of_cookie(self, request: web.Request) -> str:
         if hdrs.AUTHORIZATION in request.headers or not (token := _sendable(request.cookies.get(COOKIE, ""))):
             return ""
-        if (request.method not in _READING or _is_websocket(request)) and hdrs.ORIGIN not in request.headers:
-            raise Forbidden("a cookie is for the page alone: send the token in an Authorization header")
-        require_own_page(request, self._origins)
+        self._require_page(request)
         return token
+
+    def _require_page(self, request: web.Request) -> None:
+        """Refuses what no page of ours asks, of what a browser says by itself who asks. Raises Forbidden."""
+        if (request.method not in _READING or _is_websocket(request)) and hdrs.ORIGIN not in request.headers:
+            raise Forbidden(
+                "a cookie, and a proxy's word, are for the page alone: send a token in an Authorization header"
+            )
+        require_own_page(request, self._origins)
 
     def error(self, error: HttpError) -> web.Response:
         """`{"error": {"reason", "message"}}`."""

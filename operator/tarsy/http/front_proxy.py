@@ -43,10 +43,7 @@ class FrontProxy:
 
     def is_named(self, peer: Mapping[str, Any] | None) -> bool:
         """Whether a verified certificate (as `ssl` describes it) is that of the front proxy."""
-        if not peer:
-            return False
-        names = [value for part in peer.get("subject", ()) for key, value in part if key == "commonName"]
-        return not self.names or any(name in self.names for name in names)
+        return is_named(peer, self.names)
 
     def caller(self, headers: MultiMapping[str]) -> Caller:
         """Who the front proxy says asks.
@@ -64,6 +61,14 @@ class FrontProxy:
                 if name.startswith(prefix) and len(name) > len(prefix):
                     extra[unquote(name.removeprefix(prefix))] = tuple(headers.getall(name))
         return Caller(username, _first(headers, self.uid_headers), groups, extra)
+
+
+def is_named(peer: Mapping[str, Any] | None, names: Sequence[str]) -> bool:
+    """Whether a verified certificate (as `ssl` describes it) has one of the common names; none: any certificate has."""
+    if not peer:
+        return False
+    its = [value for part in peer.get("subject", ()) for key, value in part if key == "commonName"]
+    return not names or any(name in names for name in its)
 
 
 async def read_front_proxy(client: KubeClient) -> FrontProxy:

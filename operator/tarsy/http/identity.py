@@ -13,7 +13,8 @@ RECORD_GROUP: Final = "record.tarsy.dev"
 class Caller:
     """Who asks, as TokenReview or the front proxy says.
 
-    `token` is there at the direct door only: writes to the Kubernetes API are made with it.
+    `token` is there at the direct door only: writes to the Kubernetes API are made with it. `by_proxy`: an
+    authenticating proxy signed them in, whether or not it forwards a token of theirs.
     """
 
     username: str
@@ -21,6 +22,7 @@ class Caller:
     groups: tuple[str, ...] = ()
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     token: str | None = field(default=None, repr=False)
+    by_proxy: bool = False
 
     @property
     def subject(self) -> Subject:

@@ -11,13 +11,14 @@ import hmac
 import ipaddress
 import json
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
 from aiohttp import web
 from pydantic import Field, StringConstraints
 
 from tarsy.http.doors import COOKIE, require_own_page
 from tarsy.http.errors import Conflict, Forbidden, NotFound
+from tarsy.http.identity import Caller
 from tarsy.http.route import PRODUCT_GROUP, Ask, Body, Permission, Query, Route, View
 from tarsy.http.routes.parameters import MAX_LIMIT
 
@@ -33,6 +34,15 @@ class SessionView(View):
 
     username: str
     groups: tuple[str, ...]
+    by_proxy: bool = Field(description="A proxy signed them in, so it alone can sign them out.")
+    has_token: bool = Field(description="What they write can be written as them; a proxy may forward no token.")
+
+    @classmethod
+    def of(cls, caller: Caller) -> Self:
+        """A caller."""
+        return cls(
+            username=caller.username, groups=caller.groups, by_proxy=caller.by_proxy, has_token=caller.token is not None
+        )
 
 
 class SignedOut(View):
@@ -63,14 +73,14 @@ class NamespaceList(View):
 
 async def sign_in(ask: Ask) -> web.StreamResponse:
     """Makes the caller's token a cookie."""
-    return _with_cookie(
-        ask, ask.caller.token or "", SessionView(username=ask.caller.username, groups=ask.caller.groups)
-    )
+    if ask.caller.by_proxy:
+        raise Conflict("a proxy has signed you in already")
+    return _with_cookie(ask, ask.caller.token or "", SessionView.of(ask.caller))
 
 
 async def get_session(ask: Ask) -> SessionView:
     """Who asks."""
-    return SessionView(username=ask.caller.username, groups=ask.caller.groups)
+    return SessionView.of(ask.caller)
 
 
 async def sign_out(ask: Ask) -> web.StreamResponse:

@@ -105,8 +105,13 @@ class Ask:
         """The Kubernetes API with the caller's own token, so that admission and audit see the person.
 
         Raises:
-            Forbidden: the door gave no token: nothing is written through the aggregated API.
+            Forbidden: there is no token: at the aggregated API there never is, and a proxy may forward none.
         """
+        if self.caller.token is None and self.caller.by_proxy:
+            raise Forbidden(
+                "you are signed in by a proxy that forwards no token of yours, so you can read here and not write: "
+                "write with kubectl, or let the proxy forward your token of this cluster"
+            )
         if self.caller.token is None:
             raise Forbidden("nothing is written through this API: write to the Kubernetes API itself")
         return self.services.callers.bearing(self.caller.token)

@@ -21,6 +21,14 @@ from tarsy.http.doors import DirectDoor
 from tarsy.http.front_proxy import FrontProxy, NoFrontProxy, read_front_proxy
 from tarsy.http.health import add_health
 from tarsy.http.page_files import add_page, read_page
+from tarsy.http.page_proxy import (
+    OPTION,
+    PageProxy,
+    PageProxySettings,
+    believe,
+    demand_own_authority,
+    read_page_proxy,
+)
 from tarsy.http.registration import Registration
 from tarsy.http.route import Route
 from tarsy.http.services import Services
@@ -49,6 +57,8 @@ class HttpSettings:
         audiences: what the direct door's tokens must be for; none: the Kubernetes API itself.
         namespace: of the operator's own objects.
         sign_in_file: where a one-time code to sign in with may be; of `tarsy dev` only.
+        origins: web sites, besides the one of a request itself, whose pages may act for whoever has signed in.
+        page_proxy: who may say who asks at the direct door; None: nobody.
     """
 
     host: str = "0.0.0.0"
@@ -59,6 +69,8 @@ class HttpSettings:
     audiences: tuple[str, ...] = ()
     namespace: str = "tarsy-system"
     sign_in_file: Path | None = None
+    origins: tuple[str, ...] = ()
+    page_proxy: PageProxySettings | None = None
 
 
 class HttpServer:
@@ -108,7 +120,7 @@ class HttpServer:
 
         Raises:
             OSError: a port is taken.
-            CertificateError: the certificate of the direct door cannot be used.
+            CertificateError: the certificate of the direct door, or the authority of its proxy, cannot be used.
         """
         async with asyncio.TaskGroup() as group:
             if self._services.live is not None:
@@ -118,7 +130,8 @@ class HttpServer:
                 group.create_task(self._aggregated())
 
     async def _direct(self) -> None:
-        door = DirectDoor(self._services.kube, self._settings.audiences, origins=self._services.origins)
+        proxy = await self._page_proxy()
+        door = DirectDoor(self._services.kube, self._settings.audiences, origins=self._services.origins, proxy=proxy)
         self.direct = app = build_application(self._routes, door, self._services, self._metrics)
         add_health(app, self._services.pool, self._takes_requests)
         add_page(app, await asyncio.to_thread(read_page))
@@ -128,6 +141,8 @@ class HttpServer:
         if self._settings.tls is not None:
             own = await asyncio.to_thread(read_certificate, self._settings.tls)
             context = await asyncio.to_thread(server_context, own)
+            if proxy is not None:
+                believe(context, proxy)
         async with self._open(app, self.port, context) as port:
             self.port = port
             self.direct_open.set()
@@ -136,6 +151,19 @@ class HttpServer:
                 await asyncio.sleep(self._look_seconds)
                 if self._settings.tls is not None and context is not None:
                     own = await self._renewed(self._settings.tls, own, context)
+
+    async def _page_proxy(self) -> PageProxy | None:
+        settings = self._settings.page_proxy
+        if settings is None:
+            return None
+        if self._settings.tls is None:
+            raise CertificateError(f"{OPTION} needs --http-tls: a proxy is known by its certificate, which needs TLS")
+        proxy = await asyncio.to_thread(read_page_proxy, settings)
+        try:
+            await demand_own_authority(proxy, self._services.kube)
+        except ApiError as error:
+            log.warning("whether %s is the cluster's own authority could not be seen: %s", OPTION, error.message)
+        return proxy
 
     async def _renewed(
         self, folder: Path, shown: ServingCertificate | None, context: ssl.SSLContext

@@ -56,6 +56,7 @@ async def test_each_kind_is_listed_in_a_few_fields_and_no_secret(
         ["a", "b"],
     )
     assert (model["type"], model["model"], model["ready"], model["hasRates"]) == ("openai", "m-1", None, True)
+    assert not model["hasNativeTools"]
     assert SECRET not in str([answer.body for answer in answers])
 
 
@@ -120,6 +121,24 @@ async def test_alert_types_are_those_that_the_engine_would_find(
     assert (await viewer.get("/alert-types", namespace=[namespace, library])).status == 400
 
 
+async def test_what_an_alert_may_bring_is_of_its_namespace_and_of_the_library_that_lets_it(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    library = site.services.library_namespace
+    await _server(site, namespace, "own")
+    spec = {"transport": {"type": "http", "http": {"url": "https://tools.example/mcp"}}}
+    await site.put("MCPServer", library, "shared", {**spec, "allowedNamespaces": {"from": "All"}})
+    await site.put("MCPServer", library, "closed", spec)
+    asked = {"namespace": namespace, "withLibrary": "true"}
+    names = [(one["namespace"], one["name"]) for one in (await administrator.get("/mcpservers", **asked)).body["items"]]
+    assert (namespace, "own") in names and (library, "shared") in names and (library, "closed") not in names
+    assert [one["name"] for one in (await administrator.get("/mcpservers", namespace=namespace)).body["items"]] == [
+        "own"
+    ]
+    viewer = await site.visitor(namespace, "viewer", here=_list("mcpservers"))
+    assert [one["name"] for one in (await viewer.get("/mcpservers", **asked)).body["items"]] == ["own"]
+
+
 async def test_warnings_tell_what_does_not_hold_of_the_kinds_that_may_be_listed(
     site: Site, administrator: Visitor, namespace: str
 ) -> None:
@@ -128,7 +147,7 @@ async def test_warnings_tell_what_does_not_hold_of_the_kinds_that_may_be_listed(
     broken = [condition("Ready", "False", "Missing", "There is no Agent investigator.")]
     await site.put("Chain", namespace, "broken", CHAIN, conditions=broken)
     body = (await administrator.get("/warnings", namespace=namespace)).body
-    assert body["kinds"] == ["Agent", "Chain", "LLMProvider", "MCPServer"]
+    assert body["kinds"] == ["Agent", "AlertRoute", "Chain", "LLMProvider", "MCPServer"]
     assert [(one["kind"], one["name"], one["type"], one["reason"], one["message"]) for one in body["items"]] == [
         ("Chain", "broken", "Ready", "Missing", "There is no Agent investigator."),
         ("MCPServer", "tools", "Available", "NoAnswer", "It is silent."),

@@ -39,7 +39,8 @@ def own(http: TestClient[Any, Any]) -> dict[str, str]:
 
 async def test_a_token_becomes_a_cookie_that_scripts_and_other_sites_do_not_get() -> None:
     async with client() as http, http.post("/api/v1/session", headers=TOKEN) as answer:
-        assert await answer.json() == {"username": "ann", "groups": ["on-call"]}
+        said = {"username": "ann", "groups": ["on-call"], "byProxy": False, "hasToken": True}
+        assert await answer.json() == said
         cookie = answer.cookies[COOKIE]
         assert cookie.value == "t" and cookie["httponly"] and cookie["samesite"] == "Strict" and cookie["path"] == "/"
         assert not cookie["secure"]

@@ -2,7 +2,8 @@
  * A page of a list with what has changed since it was read.
  *
  * Decision: what is on the page is replaced in place. What is new stands on top only where nothing is filtered and the
- * newest come first; the server alone knows what a filter or another order would make of it, so else it is counted.
+ * newest come first; the server alone knows what a filter or another order would make of it, so else it is counted; but for what was accepted
+ * outside of the time that was asked for, which belongs nowhere here.
  */
 import type { Item } from "../api/types";
 import { FILTERS, type ListQuery } from "./route";
@@ -15,7 +16,9 @@ export function merged(page: readonly Item[], changes: ReadonlyMap<string, Item>
     const changed = changes.get(item.uid);
     return changed && changed.revision > item.revision ? changed : item;
   });
-  const fresh = [...changes.values()].filter((item) => !known.has(item.uid));
+  const { since, until } = asked.query;
+  const inTime = (item: Item) => !(since && Date.parse(item.acceptedAt) < Date.parse(since)) && !(until && Date.parse(item.acceptedAt) >= Date.parse(until));
+  const fresh = [...changes.values()].filter((item) => !known.has(item.uid) && inTime(item));
   const plain = asked.first && (asked.query.sort ?? "newest") === "newest" && !FILTERS.some((name) => asked.query[name]);
   if (plain) {
     const oldest = page.length >= asked.limit ? page.at(-1)?.acceptedAt : undefined;

@@ -2,13 +2,18 @@
  * Text of models. Decision: raw HTML is never rendered (react-markdown leaves it as text), images are not loaded, and
  * links leave the page without telling where they come from: a model's text may be what an attacker wrote into a log.
  */
-import { memo } from "react";
+import { memo, useDeferredValue } from "react";
 import ReactMarkdown from "react-markdown";
 import remarkGfm from "remark-gfm";
 
 const PLUGINS = [remarkGfm];
 
-export const Markdown = memo(function Markdown({ text }: { text: string }) {
+/** Words that stream are parsed behind the frames, not in them: the page scrolls and answers keys meanwhile. */
+export function Markdown({ text }: { text: string }) {
+  return <Parsed text={useDeferredValue(text)} />;
+}
+
+const Parsed = memo(function Parsed({ text }: { text: string }) {
   return (
     <div className="markdown">
       <ReactMarkdown

@@ -75,6 +75,14 @@ export function Empty({ children }: { children: ReactNode }) {
   return <p className="empty">{children}</p>;
 }
 
+/** Said where a proxy signed somebody in and forwards no token: nothing can be written as them. */
+export const READ_ONLY =
+  "You are signed in by a proxy that forwards no Kubernetes token of yours, so you can read here and not write. Write with kubectl.";
+
+export function ReadOnly() {
+  return <p className="hint" role="note">{READ_ONLY}</p>;
+}
+
 export function Section({ title, side, children }: { title: string; side?: ReactNode; children: ReactNode }) {
   return (
     <section className="card">

@@ -4,15 +4,16 @@ import { pathOf, post, Refused } from "../api/client";
 import type { Asked, ChatMessages } from "../api/types";
 import { withoutBlock } from "../logic/markdown";
 import { isFinished, type Ev, type Timeline } from "../logic/timeline";
-import { useGet } from "../parts/context";
+import { useGet, useWorld } from "../parts/context";
 import { EventRow } from "../parts/EventRow";
 import { Markdown } from "../parts/Markdown";
-import { Badge, Problem, Section } from "../parts/parts";
+import { Badge, Problem, ReadOnly, Section } from "../parts/parts";
 
 type Props = { namespace: string; name: string; timeline: Timeline };
 type Turn = { uid: string; name: string; place: number; question: string | null; state: string; failure: string | null; events: Ev[] };
 
 export function Chat({ namespace, name, timeline }: Props) {
+  const writes = useWorld().session.hasToken;
   const known = useGet<ChatMessages>(`${pathOf(namespace, name)}/chatmessages`, { limit: 200 });
   const turns = useMemo(() => turnsOf(timeline, known.value), [timeline, known.value]);
   const [text, setText] = useState("");
@@ -57,28 +58,32 @@ export function Chat({ namespace, name, timeline }: Props) {
     <Section title="Questions">
       <div className="chat" aria-live="polite">
         {turns.map((turn) => (
-          <TurnView key={turn.uid} turn={turn} onStop={() => void stop(turn)} />
+          <TurnView key={turn.uid} turn={turn} onStop={writes ? () => void stop(turn) : null} />
         ))}
       </div>
       {error && <Problem error={error} />}
-      <form className="ask" onSubmit={(event) => void ask(event)}>
-        <textarea
-          aria-label="Ask a question"
-          placeholder="Ask about this investigation"
-          rows={2}
-          value={text}
-          onChange={(event) => setText(event.target.value)}
-          onKeyDown={(event) => {
-            if (event.key === "Enter" && !event.shiftKey && text.trim() && !busy && !waiting) void ask(event);
-          }}
-        />
-        <button type="submit" className="primary" disabled={busy || waiting || !text.trim()}>{waiting ? "Answering …" : "Ask"}</button>
-      </form>
+      {writes ? (
+        <form className="ask" onSubmit={(event) => void ask(event)}>
+          <textarea
+            aria-label="Ask a question"
+            placeholder="Ask about this investigation"
+            rows={2}
+            value={text}
+            onChange={(event) => setText(event.target.value)}
+            onKeyDown={(event) => {
+              if (event.key === "Enter" && !event.shiftKey && text.trim() && !busy && !waiting) void ask(event);
+            }}
+          />
+          <button type="submit" className="primary" disabled={busy || waiting || !text.trim()}>{waiting ? "Answering …" : "Ask"}</button>
+        </form>
+      ) : (
+        <ReadOnly />
+      )}
     </Section>
   );
 }
 
-function TurnView({ turn, onStop }: { turn: Turn; onStop: () => void }) {
+function TurnView({ turn, onStop }: { turn: Turn; onStop: (() => void) | null }) {
   const answer = turn.events.filter((ev) => ev.type === "final_analysis").at(-1);
   const steps = turn.events.filter((ev) => ev !== answer && ev.type !== "user_question");
   const running = !isFinished(turn.state);
@@ -97,7 +102,7 @@ function TurnView({ turn, onStop }: { turn: Turn; onStop: () => void }) {
       {turn.failure && <p className="bad">{turn.failure}</p>}
       {running && (
         <p className="turn-foot">
-          <Badge state={turn.state} /> <button type="button" className="link" onClick={onStop}>stop answering</button>
+          <Badge state={turn.state} /> {onStop && <button type="button" className="link" onClick={onStop}>stop answering</button>}
         </p>
       )}
       {!running && !answer && !turn.failure && <Badge state={turn.state} />}

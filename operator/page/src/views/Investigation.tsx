@@ -10,7 +10,7 @@ import { ChainDiagram } from "../parts/ChainDiagram";
 import { go, useGet, useNow, useTitle, useWorld } from "../parts/context";
 import { FindingCard } from "../parts/FindingCard";
 import { Markdown } from "../parts/Markdown";
-import { Badge, Copy, Empty, Figures, Problem, Section } from "../parts/parts";
+import { Badge, Copy, Empty, Figures, Problem, READ_ONLY, Section } from "../parts/parts";
 import { Chat } from "./Chat";
 import { useFollowing } from "./following";
 import { TimelineList } from "./TimelineList";
@@ -65,7 +65,8 @@ export function InvestigationPage({ namespace, name, event }: Props) {
         <span className="where">{namespace}/{name}</span>
         <span className="spring" />
         <div className="actions">
-          {!finished && <Wish namespace={namespace} name={name} desired={run?.desiredState ?? item.desiredState} />}
+          {!finished && !world.session.hasToken && <span className="hint" title={READ_ONLY}>read only</span>}
+          {!finished && world.session.hasToken && <Wish namespace={namespace} name={name} desired={run?.desiredState ?? item.desiredState} />}
           <Copy label="Copy as Markdown" text={() => investigationAsMarkdown(item, timeline, finding)} />
           <a className="button quiet" href={traceLink(namespace, name)}>Trace</a>
         </div>

@@ -4,6 +4,7 @@ import type { ItemList, Item, ServerMessage } from "../api/types";
 import { isFinished } from "../logic/timeline";
 import { ago, between, cost, moment, tokens, words } from "../logic/format";
 import { merged } from "../logic/items";
+import { FIRST, fromField, LAST, toField } from "../logic/moments";
 import { FILTERS, investigationLink, listLink, SORTS, type ListQuery } from "../logic/route";
 import { go, scope, useGet, useKeys, useNow, useTitle, useWorld } from "../parts/context";
 import { Badge, Empty, Problem } from "../parts/parts";
@@ -87,7 +88,7 @@ export function List({ query }: { query: ListQuery }) {
         <Filter label="Alert type" value={query.alertType} onChange={(alertType) => set({ alertType })} />
         <Filter label="Chain" value={query.chain} onChange={(chain) => set({ chain })} />
         <Filter label="Author" value={query.author} onChange={(author) => set({ author })} />
-        <Since value={query.since} onChange={(since) => set({ since })} />
+        <Span since={query.since} until={query.until} onChange={set} />
         <select aria-label="Sort" value={query.sort ?? "newest"} onChange={(event) => set({ sort: event.target.value })}>
           {SORTS.map((sort) => (
             <option key={sort} value={sort}>{sort === "finished" ? "last finished" : sort === "cost" || sort === "tokens" ? `most ${sort}` : `${sort} first`}</option>
@@ -224,21 +225,63 @@ function Filter({ label, value, onChange }: { label: string; value: string | und
 
 const SPANS: [string, number][] = [["last hour", 3600], ["last 24 hours", 86_400], ["last 7 days", 604_800], ["last 30 days", 2_592_000]];
 
-function Since({ value, onChange }: { value: string | undefined; onChange: (since: string) => void }) {
+type SpanProps = { since: string | undefined; until: string | undefined; onChange: (changed: ListQuery) => void };
+
+/** When it was accepted: one of the usual spans, or two moments, which the address holds as well. */
+function Span({ since, until, onChange }: SpanProps) {
+  const [picking, setPicking] = useState(false);
+  const own = picking || Boolean(since || until);
   return (
-    <select
-      aria-label="Accepted"
-      value={value ? "as-linked" : ""}
-      onChange={(event) => {
-        const seconds = Number(event.target.value);
-        onChange(seconds ? new Date(Math.floor(Date.now() / 1000 - seconds) * 1000).toISOString() : "");
-      }}
-    >
-      <option value="">any time</option>
-      {value && <option value="as-linked">since {moment(value)}</option>}
-      {SPANS.map(([name, seconds]) => (
-        <option key={seconds} value={seconds}>{name}</option>
-      ))}
-    </select>
+    <>
+      <select
+        aria-label="Accepted"
+        value={own ? "own" : ""}
+        onChange={(event) => {
+          const asked = event.target.value;
+          setPicking(asked === "own");
+          if (asked === "own") return;
+          const seconds = Number(asked);
+          const start = seconds ? new Date(Math.floor(Date.now() / 1000 - seconds) * 1000).toISOString().replace(".000Z", "Z") : "";
+          onChange({ since: start, until: "" });
+        }}
+      >
+        <option value="">any time</option>
+        {SPANS.map(([name, seconds]) => (
+          <option key={seconds} value={seconds}>{name}</option>
+        ))}
+        <option value="own">between …</option>
+      </select>
+      {own && (
+        <span className="between">
+          <When label="Since" value={since} onChange={(moment) => onChange({ since: moment })} />
+          <When label="Until" value={until} onChange={(moment) => onChange({ until: moment })} />
+        </span>
+      )}
+    </>
+  );
+}
+
+/** Taken as soon as it is a whole moment; the field is the browser's own until then. */
+function When({ label, value, onChange }: { label: string; value: string | undefined; onChange: (moment: string) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  const shown = toField(value);
+  useEffect(() => {
+    if (input.current && document.activeElement !== input.current) input.current.value = shown;
+  }, [shown]);
+  return (
+    <label className="when">
+      {label}
+      <input
+        ref={input}
+        type="datetime-local"
+        min={FIRST}
+        max={LAST}
+        defaultValue={shown}
+        onChange={(event) => {
+          const { value: written, validity } = event.target;
+          if (validity.valid && written !== shown) onChange(fromField(written));
+        }}
+      />
+    </label>
   );
 }

@@ -1,10 +1,12 @@
 /** Hands in an alert, as `kubectl apply` would, and leads to its investigation. */
 import { useEffect, useState, type FormEvent } from "react";
 import { get, post, Refused } from "../api/client";
-import type { Alert, AlertTypes, McpServers, SubmittedAlert } from "../api/types";
+import type { Alert, AlertTypes, Chains, McpServers, Providers, SubmittedAlert } from "../api/types";
 import { investigationLink } from "../logic/route";
+import { anyNative, brought, offered, takesTools, type Chosen, type Wishes } from "../logic/tools";
 import { go, useGet, useTitle, useWorld } from "../parts/context";
-import { Field, Problem } from "../parts/parts";
+import { Field, Problem, ReadOnly } from "../parts/parts";
+import { NativeTools, ToolServers } from "../parts/Tools";
 
 const SEVERITIES = ["Critical", "Warning", "Info"];
 const PATIENCE = 120;
@@ -17,11 +19,21 @@ export default function Submit() {
   const [data, setData] = useState("");
   const [runbook, setRunbook] = useState("");
   const [severity, setSeverity] = useState("");
-  const [servers, setServers] = useState<ReadonlySet<string>>(new Set());
+  const [chosen, setChosen] = useState<Chosen>(new Map());
+  const [wishes, setWishes] = useState<Wishes>({});
   const [error, setError] = useState<Refused | null>(null);
   const [made, setMade] = useState<SubmittedAlert | null>(null);
   const types = useGet<AlertTypes>(namespace ? "/alert-types" : null, { namespace });
-  const tools = useGet<McpServers>(namespace ? "/mcpservers" : null, { namespace });
+  const listed = { namespace, withLibrary: true, limit: 200 };
+  const tools = useGet<McpServers>(namespace ? "/mcpservers" : null, listed);
+  const chains = useGet<Chains>(namespace ? "/chains" : null, listed);
+  const chain = types.value?.items.find((one) => one.alertType === alertType.trim())?.chains[0];
+  // A chain's models are of its own namespace, or of this one, whose defaults say which.
+  const own = useGet<Providers>(namespace ? "/llmproviders" : null, { namespace, limit: 200 });
+  const ofChain = useGet<Providers>(chain && chain.namespace !== namespace ? "/llmproviders" : null, { namespace: chain?.namespace, limit: 200 });
+  const taken = takesTools(chains.value?.items ?? [], chain);
+  const servers = offered(tools.value?.items ?? [], namespace);
+  const native = anyNative([...(own.value?.items ?? []), ...(ofChain.value?.items ?? [])]);
 
   const send = async (event: FormEvent) => {
     event.preventDefault();
@@ -31,7 +43,7 @@ export default function Submit() {
       data,
       ...(runbook.trim() ? { runbook: /^https?:\/\/\S+$/.test(runbook.trim()) ? { url: runbook.trim() } : { inline: runbook } } : {}),
       ...(severity ? { severity } : {}),
-      ...(servers.size > 0 ? { mcpServers: [...servers].map((name) => ({ name })) } : {}),
+      ...(taken ? brought(chosen, native ? wishes : {}) : {}),
     };
     try {
       setMade(await post<SubmittedAlert>(`/namespaces/${namespace}/alerts`, alert));
@@ -40,17 +52,24 @@ export default function Submit() {
     }
   };
   if (made) return <Waiting made={made} onAnother={() => setMade(null)} />;
-  const toggle = (name: string) => {
-    const after = new Set(servers);
-    if (!after.delete(name)) after.add(name);
-    setServers(after);
+  if (!world.session.hasToken) {
+    return (
+      <div className="view">
+        <h1>Submit an alert</h1>
+        <ReadOnly />
+      </div>
+    );
+  }
+  const choose = (name: string) => {
+    setNamespace(name);
+    setChosen(new Map()); // a server of the same name is another one there
   };
   return (
     <div className="view">
       <h1>Submit an alert</h1>
       <form className="form card" onSubmit={(event) => void send(event)}>
         <Field label="Namespace">
-          <select value={namespace} onChange={(event) => setNamespace(event.target.value)} required>
+          <select value={namespace} onChange={(event) => choose(event.target.value)} required>
             {world.namespaces.items.map((name) => (
               <option key={name}>{name}</option>
             ))}
@@ -76,17 +95,9 @@ export default function Submit() {
             ))}
           </select>
         </Field>
-        {(tools.value?.items.length ?? 0) > 0 && (
-          <fieldset>
-            <legend>Tool servers instead of the chain's own</legend>
-            {tools.value?.items.map((server) => (
-              <label key={server.uid} className="check">
-                <input type="checkbox" checked={servers.has(server.name)} onChange={() => toggle(server.name)} />
-                {server.name} <span className="hint">{server.toolCount ?? "?"} tools{server.available === false ? ", away" : ""}</span>
-              </label>
-            ))}
-          </fieldset>
-        )}
+        {taken && servers.length > 0 && <ToolServers servers={servers} chosen={chosen} onChange={setChosen} />}
+        {taken && native && <NativeTools wishes={wishes} onChange={setWishes} />}
+        {!taken && <p className="hint">Its chain takes no tools from alerts: it has those of its own.</p>}
         {error && <Problem error={error} />}
         <button type="submit" className="primary">Submit</button>
       </form>

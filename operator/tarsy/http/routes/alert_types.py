@@ -9,10 +9,9 @@ from collections import defaultdict
 from pydantic import Field
 
 from tarsy.http.route import Ask, Route
-from tarsy.http.routes.objects import listing, may_list, named, objects, page
+from tarsy.http.routes.objects import listing, named, objects, of_library, page
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.configuration import AlertTypeList, AlertTypeView, ChainRef, ready
-from tarsy.plan.scope import admits
 from tarsy.resources.schema import LabelName
 from tarsy.resources.v1alpha1 import Chain
 
@@ -28,11 +27,10 @@ class AlertTypesQuery(ListQuery):
 async def list_alert_types(ask: Ask) -> AlertTypeList:
     """Alert types by name, each with the chains that claim it."""
     query = ask.query(AlertTypesQuery)
-    home, library = query.namespace, ask.services.library_namespace
+    home = query.namespace
     chains = await objects(ask, Chain, (home,) if home else ())
-    if home and home != library and await may_list(ask, Chain, (library,)):
-        labels = await _labels(ask, home)
-        chains += [chain for chain in await objects(ask, Chain, (library,)) if admits(chain, home, labels)]
+    if home:
+        chains += await of_library(ask, Chain, home)
     claims: defaultdict[str, list[ChainRef]] = defaultdict(list)
     for chain in sorted(chains, key=lambda one: (one.metadata.namespace != home, *named(one))):
         for alert_type in chain.spec.alert_types:
@@ -41,11 +39,6 @@ async def list_alert_types(ask: Ask) -> AlertTypeList:
     shown, token = page(f"alert-types/{home}", query, list(claims.items()), lambda claim: (claim[0],), 1)
     items = tuple(AlertTypeView(alert_type=name, chains=tuple(refs)) for name, refs in shown)
     return AlertTypeList(items=items, next=token)
-
-
-async def _labels(ask: Ask, namespace: str) -> dict[str, str]:
-    found = await ask.services.kube.find("Namespace", None, namespace) or {"metadata": {}}
-    return {"kubernetes.io/metadata.name": namespace, **(found["metadata"].get("labels") or {})}
 
 
 ROUTES = (

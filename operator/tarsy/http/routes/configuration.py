@@ -6,10 +6,10 @@ Decision: three routes of one making. What differs is the kind and its view.
 from collections.abc import Callable
 from typing import TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from tarsy.http.route import Ask, Handler, Route
-from tarsy.http.routes.objects import listing, named, objects, page
+from tarsy.http.routes.objects import listing, named, objects, of_library, page
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.configuration import (
     ChainList,
@@ -19,17 +19,28 @@ from tarsy.http.views.configuration import (
     McpServerList,
     McpServerView,
 )
-from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1 import Chain, LLMProvider, MCPServer
 
-R = TypeVar("R", bound=AnyResource)
+S = TypeVar("S", Chain, MCPServer, LLMProvider)
 
 
-def _listing(kind: type[R], view: Callable[[R], BaseModel], answer: type[BaseModel]) -> Handler:
+class ConfigurationQuery(ListQuery):
+    """Where from."""
+
+    with_library: bool = Field(
+        default=False,
+        description="Also those of the library that the namespace may name, where one may list the library's.",
+    )
+
+
+def _listing(kind: type[S], view: Callable[[S], BaseModel], answer: type[BaseModel]) -> Handler:
     async def list_objects(ask: Ask) -> BaseModel:
-        query = ask.query(ListQuery)
-        question = f"{kind.PLURAL}/{query.namespace}"
-        found, token = page(question, query, await objects(ask, kind, query.namespace), named, 2)
+        query = ask.query(ConfigurationQuery)
+        question = f"{kind.PLURAL}/{query.namespace}/{query.with_library}"
+        everything = {named(one): one for one in await objects(ask, kind, query.namespace)}
+        for home in query.namespace if query.with_library else ():
+            everything |= {named(one): one for one in await of_library(ask, kind, home)}
+        found, token = page(question, query, list(everything.values()), named, 2)
         return answer.model_validate({"items": tuple(map(view, found)), "continue": token})
 
     return list_objects
@@ -43,7 +54,7 @@ ROUTES = (
         summary="Chains, with the alert types they are for",
         handler=_listing(Chain, ChainView.of, ChainList),
         permission=listing(Chain),
-        query=ListQuery,
+        query=ConfigurationQuery,
         response=ChainList,
     ),
     Route(
@@ -53,7 +64,7 @@ ROUTES = (
         summary="Servers of tools, with their tools",
         handler=_listing(MCPServer, McpServerView.of, McpServerList),
         permission=listing(MCPServer),
-        query=ListQuery,
+        query=ConfigurationQuery,
         response=McpServerList,
     ),
     Route(
@@ -63,7 +74,7 @@ ROUTES = (
         summary="Models of providers",
         handler=_listing(LLMProvider, LlmProviderView.of, LlmProviderList),
         permission=listing(LLMProvider),
-        query=ListQuery,
+        query=ConfigurationQuery,
         response=LlmProviderList,
     ),
 )

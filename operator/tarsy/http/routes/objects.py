@@ -10,10 +10,13 @@ from typing import Any, TypeVar
 from tarsy.http.route import PRODUCT_GROUP, Ask, Permission
 from tarsy.http.routes import paging
 from tarsy.http.routes.parameters import ListQuery
+from tarsy.plan.scope import admits
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.parse import InvalidResource, parse_as
+from tarsy.resources.v1alpha1 import Agent, Chain, LLMProvider, MCPServer
 
 R = TypeVar("R", bound=AnyResource)
+S = TypeVar("S", Agent, Chain, LLMProvider, MCPServer)
 T = TypeVar("T")
 
 
@@ -47,6 +50,16 @@ async def objects(ask: Ask, kind: type[R], namespaces: Sequence[str]) -> list[R]
         except InvalidResource:
             continue
     return found
+
+
+async def of_library(ask: Ask, kind: type[S], home: str) -> list[S]:
+    """The objects of the library that what is in `home` may name; none where the caller may not list the library's."""
+    library = ask.services.library_namespace
+    if home == library or not await may_list(ask, kind, (library,)):
+        return []
+    found = await ask.services.kube.find("Namespace", None, home) or {"metadata": {}}
+    labels = {"kubernetes.io/metadata.name": home, **(found["metadata"].get("labels") or {})}
+    return [one for one in await objects(ask, kind, (library,)) if admits(one, home, labels)]
 
 
 def page(

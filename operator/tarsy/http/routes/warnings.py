@@ -13,11 +13,16 @@ from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.configuration import WarningList, WarningView
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.parse import InvalidResource, parse
-from tarsy.resources.v1alpha1 import Agent, Chain, LLMProvider, MCPServer
+from tarsy.resources.v1alpha1 import Agent, AlertRoute, Chain, LLMProvider, MCPServer
 from tarsy.resources.v1alpha1.common import ConditionType
 
-_KINDS: tuple[type[AnyResource], ...] = (Agent, Chain, LLMProvider, MCPServer)
-_WANTED = (ConditionType.READY, ConditionType.AVAILABLE, ConditionType.VERIFIED)
+_KINDS: tuple[type[AnyResource], ...] = (Agent, AlertRoute, Chain, LLMProvider, MCPServer)
+_WANTED = (
+    ConditionType.READY,
+    ConditionType.AVAILABLE,
+    ConditionType.VERIFIED,
+    ConditionType.NOTIFICATIONS_READY,
+)
 
 
 async def list_warnings(ask: Ask) -> WarningList:

@@ -10,6 +10,8 @@ from pydantic import Field
 
 from tarsy.http.route import View
 from tarsy.http.views.common import ConditionView
+from tarsy.plan import builtin
+from tarsy.plan.model import Backend
 from tarsy.resources.meta import AnyResource, condition
 from tarsy.resources.v1alpha1 import Chain, LLMProvider, MCPServer
 from tarsy.resources.v1alpha1.common import ConditionType
@@ -95,6 +97,7 @@ class LlmProviderView(ConfiguredView):
     model: str
     context_window: int | None
     native_tools: tuple[str, ...] = Field(description="Native tools that are on where nothing else says otherwise.")
+    has_native_tools: bool = Field(description="Whether models of its type have native tools at all.")
     has_rates: bool = Field(description="Whether the object says what it costs.")
 
     @classmethod
@@ -109,6 +112,7 @@ class LlmProviderView(ConfiguredView):
             native_tools=tuple(name for name, on in spec.native_tools.to_dict().items() if on)
             if spec.native_tools
             else (),
+            has_native_tools=Backend.GOOGLE_NATIVE in builtin.PROVIDER_BACKENDS[spec.type],
             has_rates=spec.rates is not None,
         )
 

@@ -1,0 +1,203 @@
+"""The page in a browser: how soon a long list and a long timeline can be used, what it weighs, how smoothly words come.
+
+The operator is the real one, on the embedded Kubernetes API; the browser, in a context of its own each time so that
+nothing is cached, shares the machine with it. The investigations of the list are in the record, which is what a list is
+made of, and have no objects.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import aiohttp
+from tests.bench.bed import Bed, Tenant
+from tests.bench.big_record import fill
+from tests.bench.figures import Figure, Result, percentile, spread
+
+from tarsy.cli.page import is_open, make_link
+from tarsy.http.doors import COOKIE
+from tarsy.http.page_files import is_built
+from tarsy.local.stack import SYSTEM, running_stack
+from tarsy.store.database import open_pool
+from tarsy.store.migrate import migrate
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Page
+
+CHROMIUM = Path("/usr/bin/chromium")
+SPACE = "page"
+AGENTS = tuple(f"agent-{number}" for number in range(1, 6))
+FRAME_MS = 1000 / 60
+DROPPED = 1.5 * FRAME_MS
+PATIENCE_MS = 120_000
+WORD_MS = 20
+ROWS = 50
+_LIST = f"document.querySelectorAll('table.list tbody tr').length >= {ROWS}"
+_TIMELINE = "document.querySelectorAll('.timeline .event').length > 3 && document.body.innerText.includes('%d events')"
+_FRAMES = """() => {
+  window.frames_ = [];
+  const note = (at) => { window.frames_.push(at); window.noting = requestAnimationFrame(note); };
+  window.noting = requestAnimationFrame(note);
+}"""
+_GAPS = """() => {
+  cancelAnimationFrame(window.noting);
+  return window.frames_.slice(1).map((at, place) => at - window.frames_[place]);
+}"""
+_WEIGHT = """() => {
+  const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
+  const sum = (some) => some.reduce((bytes, one) => bytes + one.encodedBodySize, 0);
+  const api = all.filter((one) => one.name.includes('/api/'));
+  return [sum(all.filter((one) => !api.includes(one))), sum(api)];
+}"""
+
+
+async def run(quick: bool) -> Result:
+    """Fills a record, opens list and timeline again and again, then watches five agents at once."""
+    if why := _why_not():
+        return Result(f"Not run: {why}.", [])
+    from playwright.async_api import async_playwright
+
+    items, events, loads, words = (200, 300, 2, 400) if quick else (10_000, 5_000, 10, 1_000)
+    spoken = {name: [{"tokens": words, "per_token_ms": WORD_MS}] for name in AGENTS}
+    script = {"agents": {**spoken, "synthesis-agent": [{"tokens": 20}]}}
+    async with running_stack(api="embedded") as stack, async_playwright() as playwright:
+        await stack.install()
+        pool = await open_pool(stack.database_url, min_size=1, max_size=4, application="tarsy bench")
+        try:
+            await migrate(pool)
+            async with aiohttp.ClientSession() as http, _tenant(Bed(stack, pool, http), script) as tenant:
+                uid = (await stack.client.get("Namespace", None, SPACE))["metadata"]["uid"]
+                await fill(pool, SPACE, uid, [(uuid4(), "long")], events)
+                await fill(pool, SPACE, uid, [(uuid4(), f"old-{number:05}") for number in range(items)], 1)
+                browser = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+                try:
+                    look = Look(tenant, browser)
+                    search = "Search"
+                    figures = await look.opened(f"list of {items:,}", "/investigations", _LIST, search, loads, "< 3 s")
+                    there, search = _TIMELINE % events, "Search in the timeline"
+                    path = f"/investigations/{SPACE}/long"
+                    figures += await look.opened(f"timeline of {events:,}", path, there, search, loads, "< 2 s")
+                    figures += await look.weighed()
+                    figures += await look.streamed(words * WORD_MS / 1000)
+                finally:
+                    await browser.close()
+        finally:
+            await pool.close()
+    how = (
+        f"Chromium, each time without a cache, {loads} times: from the navigation to {ROWS} rows, or the timeline, on "
+        f"the screen, and to a key that its search box has taken. {len(AGENTS)} agents side by side say {words} words "
+        f"each, one each {WORD_MS} ms; a frame is late that comes more than {DROPPED:.0f} ms after the one before."
+    )
+    return Result(how, figures)
+
+
+def _why_not() -> str:
+    if not CHROMIUM.exists():
+        return f"there is no {CHROMIUM}; apt-get install chromium"
+    return "" if is_built() else "the page is not built; make page"
+
+
+@contextlib.asynccontextmanager
+async def _tenant(bed: Bed, script: dict[str, Any]) -> AsyncIterator[Tenant]:
+    """A namespace whose chain is one stage of five agents, and somebody who may see it."""
+    await make_link(bed.stack)
+    async with bed.tenant(SPACE, script) as tenant:
+        for name in AGENTS:
+            await tenant.put("Agent", name, {"mcpServers": []})
+        await tenant.chain(AGENTS)
+        if not await is_open(bed.stack.http_url):
+            raise RuntimeError("the HTTP API does not answer")
+        yield tenant
+
+
+class Look:
+    """A browser before the page."""
+
+    def __init__(self, tenant: Tenant, browser: "Browser") -> None:
+        self._tenant = tenant
+        self._stack = tenant.bed.stack
+        self._browser = browser
+
+    @contextlib.asynccontextmanager
+    async def _page(self, path: str) -> AsyncIterator["Page"]:
+        """A view, navigated to in a new context by somebody who is signed in."""
+        context = await self._browser.new_context(viewport={"width": 1360, "height": 850})
+        try:
+            token = await self._stack.client.create_token(SYSTEM, "you")
+            await context.add_cookies([{"name": COOKIE, "value": token, "url": self._stack.http_url}])
+            page = await context.new_page()
+            page.set_default_timeout(PATIENCE_MS)
+            await page.goto(f"{self._stack.http_url}/#{path}", wait_until="commit")
+            yield page
+        finally:
+            await context.close()
+
+    async def opened(self, name: str, path: str, there: str, search: str, times: int, aim: str) -> list[Figure]:
+        """How soon a view is there, and answers a key."""
+        shown, usable = [], []
+        for number in range(times + 1):
+            async with self._page(path) as page:
+                at = await _seconds(page, there)
+                await page.get_by_label(search, exact=True).press("z")
+                taken = await _seconds(page, "document.activeElement.value === 'z'")
+                if number:  # the first one warms up the server
+                    shown.append(at)
+                    usable.append(taken)
+        return [*spread(f"{name}: on the screen", shown, "s"), *spread(f"{name}: answers a key", usable, "s", aim)]
+
+    async def weighed(self) -> list[Figure]:
+        """What the first page loads, as it comes."""
+        async with self._page("/investigations") as page:
+            await _seconds(page, _LIST)
+            files, answers = await page.evaluate(_WEIGHT)
+        return [
+            Figure("first page: program and style, compressed", files / 1024, "KiB", "< 350 KiB"),
+            Figure("first page: answers of the API", answers / 1024, "KiB"),
+        ]
+
+    async def streamed(self, seconds: float) -> list[Figure]:
+        """Frames of a page on which five agents speak, and of the same page when they have ended."""
+        await self._tenant.create("watched")
+        name = await self._started("watched")
+        async with self._page(f"/investigations/{SPACE}/{name}") as page:
+            await page.get_by_label("live").nth(len(AGENTS) - 1).wait_for()
+            await page.evaluate(_FRAMES)
+            await asyncio.sleep(0.6 * seconds)  # what is measured takes time
+            speaking = await page.get_by_label("live").count()
+            gaps = await page.evaluate(_GAPS)
+            await self._tenant.settled("watched", 1)
+            await page.locator(".title-row .badge.state-completed").wait_for()
+            await page.evaluate(_FRAMES)
+            await asyncio.sleep(min(5.0, seconds))
+            idle = await page.evaluate(_GAPS)
+        return [
+            Figure("agents that spoke until the end of the count", speaking, "agents"),
+            Figure("frames while they spoke", len(gaps), "frames", detail=[round(gap, 1) for gap in gaps]),
+            Figure("frames that came late", _late(gaps), "%"),
+            Figure("a frame, p99", percentile(gaps, 0.99), "ms"),
+            Figure("a frame, the longest", max(gaps), "ms"),
+            Figure("late where nothing happens", _late(idle), "%"),
+        ]
+
+    async def _started(self, prefix: str) -> str:
+        """The name of the investigation of an alert, as soon as it is on record."""
+        query = "SELECT name FROM investigation WHERE namespace = $1 AND name LIKE $2 || '%' AND state = 'running'"
+        async with asyncio.timeout(PATIENCE_MS / 1000):
+            while True:
+                if name := await self._tenant.bed.pool.fetchval(query, SPACE, prefix):
+                    return str(name)
+                await asyncio.sleep(0.05)
+
+
+async def _seconds(page: "Page", there: str) -> float:
+    """Seconds from the navigation to the first frame in which something is so; Playwright's own wait evaluates text."""
+    look = f"const look = () => {there} ? resolve(performance.now() / 1000) : requestAnimationFrame(look); look();"
+    async with asyncio.timeout(PATIENCE_MS / 1000):
+        return float(await page.evaluate(f"() => new Promise((resolve) => {{ {look} }})"))
+
+
+def _late(gaps: list[float]) -> float:
+    return 100 * sum(gap > DROPPED for gap in gaps) / max(1, len(gaps))
