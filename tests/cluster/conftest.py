@@ -36,6 +36,12 @@ agents:
       calls: [{name: kubernetes.list_events, arguments: {namespace: tarsy-system}}]
     - text: Pods come and go.
       gate: second
+  tenant-agent:
+    - text: I look at both.
+      calls:
+        - {name: as-agent.list_resources, arguments: {kind: Pod, namespace: NAMESPACE}}
+        - {name: as-agent.list_resources, arguments: {kind: Pod, namespace: tarsy-system}}
+    - text: One I may not see.
   log-analyst: [{text: The logs say so too.}]
   change-analyst: [{text: They were told to.}]
   synthesis-agent: [{text: Somebody restarts them.}]
@@ -151,9 +157,9 @@ async def _forwarded(port: int) -> AsyncIterator[int]:
 
 
 @pytest.fixture
-async def model(cluster: Cluster) -> AsyncIterator[ScriptedModel]:
+async def model(cluster: Cluster, namespace: str) -> AsyncIterator[ScriptedModel]:
     """The library's model, whose gates are closed; see SCRIPT."""
-    async with ScriptedModel(parse_script(SCRIPT)) as model:
+    async with ScriptedModel(parse_script(SCRIPT.replace("NAMESPACE", namespace))) as model:
         local = int(model.base_url.removesuffix("/v1").rpartition(":")[2])
         async with _forwarded(local) as port:
             where = {"name": "model", "namespace": LIBRARY}

@@ -136,7 +136,7 @@ async def kubeconfig(
     """
     path, secret = folder / "kubeconfig", folder / "token"
     if tokens is None:
-        _write(path, _configuration(cluster, "default", None))
+        _write(path, configuration(cluster, "default", None))
         yield path
         return
     if account is None:
@@ -144,7 +144,7 @@ async def kubeconfig(
     token = await tokens.for_cluster(account)
     given(token.text)
     _write(secret, token.text)
-    _write(path, _configuration(cluster, tokens.namespace, secret))
+    _write(path, configuration(cluster, tokens.namespace, secret))
     keeping = asyncio.create_task(_keep(secret, token, tokens, account, given), name="token")
     try:
         yield path
@@ -170,7 +170,14 @@ async def _keep(secret: Path, token: Token, tokens: Tokens, account: str, given:
             pause = RETRY_SECONDS
 
 
-def _configuration(cluster: Cluster, namespace: str, token_file: Path | None) -> str:
+def configuration(cluster: Cluster, namespace: str, token_file: Path | None) -> str:
+    """A kubeconfig, which holds no token.
+
+    Args:
+        cluster: Where the API is.
+        namespace: What commands are about that name none.
+        token_file: Holds the token, at each moment; None for a kubeconfig that is nobody's.
+    """
     place: dict[str, object] = {"server": cluster.server}
     if cluster.insecure:
         place["insecure-skip-tls-verify"] = True

@@ -107,7 +107,7 @@ async def link(server: ServerPlan, policy: Policy, on_end: Callable[[], None]) -
             async with _endpoint(server, server.transport, policy, on_end) as made:
                 yield made
         case WorkloadTransport():
-            raise OpenFailed(NOT_REACHED)
+            raise OpenFailed(server.transport.missing or NOT_REACHED)
 
 
 @asynccontextmanager

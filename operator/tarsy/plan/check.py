@@ -45,7 +45,10 @@ def references(obj: AnyResource) -> set[tuple[str, str, str]]:
 
 
 def secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
-    """The Secret keys that `obj` names, each with its field; a Secret is only ever in the object's own namespace."""
+    """The Secret keys that `obj` names for its use, each with its field.
+
+    A Secret is only ever in the object's own namespace.
+    """
     at = At.of(obj)
     found: list[tuple[SecretKeyRef, At]] = []
     if isinstance(obj, LLMProvider) and obj.spec.api_key_secret_ref is not None:
@@ -76,7 +79,26 @@ def secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
         for item, field in values:
             if item.value_from is not None:
                 found.append((item.value_from.secret_key_ref, field / "valueFrom" / "secretKeyRef"))
-    return [(SecretKey(namespace=at.namespace, name=ref.name, key=ref.key), field) for ref, field in found]
+    return [_key(at, ref, field) for ref, field in found]
+
+
+def notify_secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
+    """The Secret keys that `obj` names for those it tells; no run needs them, so they make nothing not Ready."""
+    if not isinstance(obj, Chain | AlertRoute):
+        return []
+    at = At.of(obj)
+    found: list[tuple[SecretKey, At]] = []
+    for index, target in enumerate(obj.spec.notify):
+        field = (at / "notify")[index]
+        if target.slack is not None:
+            found.append(_key(at, target.slack.token_secret_ref, field / "slack" / "tokenSecretRef"))
+        if target.webhook is not None:
+            found.append(_key(at, target.webhook.signing_secret_ref, field / "webhook" / "signingSecretRef"))
+    return found
+
+
+def _key(at: At, ref: SecretKeyRef, field: At) -> tuple[SecretKey, At]:
+    return SecretKey(namespace=at.namespace, name=ref.name, key=ref.key), field
 
 
 def config_maps(obj: AnyResource) -> list[tuple[ConfigMapKey, At]]:

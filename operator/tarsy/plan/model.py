@@ -179,12 +179,18 @@ class HttpTransport(_Frozen):
 
 
 class WorkloadTransport(_Frozen):
-    """A tool server that the operator runs in the cluster; `per_run`: one for each run (`tarsy.plan.workload`)."""
+    """A tool server that the operator runs in the cluster; `per_run`: one for each run (`tarsy.plan.workload`).
+
+    With `kubeconfig` a run has one for each ServiceAccount that its agents use it as, which acts as that. `missing`
+    says within a run why it has none; no plan holds it.
+    """
 
     type: Literal["workload"] = "workload"
     namespace: str
     server: str
     per_run: bool = False
+    kubeconfig: bool = False
+    missing: str = Field(default="", exclude=True)
 
 
 class CustomMask(_Frozen):
@@ -243,7 +249,7 @@ class ServerPlan(_Frozen):
     @property
     def wants_account(self) -> bool:
         """Whether it acts as the ServiceAccount of the agent that uses it."""
-        if isinstance(self.transport, StdioTransport):
+        if isinstance(self.transport, StdioTransport | WorkloadTransport):
             return self.transport.kubeconfig
         return isinstance(self.transport, HttpTransport) and self.transport.token_audience is not None
 

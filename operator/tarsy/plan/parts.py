@@ -120,8 +120,12 @@ def masking_plan(masking: Masking) -> MaskingPlan:
 def _transport(server: MCPServer) -> StdioTransport | HttpTransport | WorkloadTransport:
     transport, namespace = server.spec.transport, server.metadata.namespace
     if server.spec.run is not None:
-        per_run = server.spec.run.scope == "PerRun"
-        return WorkloadTransport(namespace=namespace, server=server.metadata.name, per_run=per_run)
+        return WorkloadTransport(
+            namespace=namespace,
+            server=server.metadata.name,
+            per_run=server.spec.run.scope == "PerRun",
+            kubeconfig=server.spec.run.kubeconfig,
+        )
     if transport.stdio is not None:
         stdio = transport.stdio
         return StdioTransport(

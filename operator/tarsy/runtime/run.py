@@ -140,16 +140,18 @@ class Runner:
         models: Models = self._models
         if self._turnstiles is not None:
             models = RunModels(self._models, self._turnstiles.of(claimed.id, claimed.attempt, remaining))
-        toolboxes = self._toolboxes
-        if isinstance(toolboxes, ActingToolboxes):
-            toolboxes = toolboxes.of_run(claimed.id, claimed.namespace)
-        toolboxes = RunToolboxes(toolboxes, claimed.id)
+        toolboxes = self._of_run(claimed)
         masking = self._masking(claimed.plan)
         with self._live(claimed.id, masking) as live:
             recorder = ObservedRecorder(writer, claimed.plan, trace)
             mask = self._metrics.watched(self._maskers.of(masking), "model_output")
             world = World(recorder, models, toolboxes, control, mask=mask, live=live)
             return await self._in_world(claimed, world)
+
+    def _of_run(self, claimed: ClaimedRun) -> RunToolboxes:
+        if isinstance(self._toolboxes, ActingToolboxes):
+            return self._toolboxes.of_run(claimed.id, claimed.namespace)
+        return RunToolboxes(self._toolboxes, claimed.id)
 
     async def _in_world(self, claimed: ClaimedRun, world: World) -> RunOutcome:
         try:

@@ -1,9 +1,10 @@
 """The tokens that the agents of one run act by: asked for when they are needed, renewed before they end, never kept.
 
-Decision: this is the one place where a token meets an audience. What the Kubernetes API takes is given to this
-project's own children (`for_cluster`) and to nobody else: `for_server` refuses every audience that the API server names
-as its own, and a token that came out for another audience than was asked for. A run that is resumed asks for new
-tokens, bound to the same Secret; nothing of them is in the record.
+Decision: this is the one place where a worker's token meets an audience. What the Kubernetes API takes is given to this
+project's own children (`for_cluster`) and, by the active controller, to workloads in the run's namespace and in the
+library's (`check_workload` finds out whether it does); to nobody else: `for_server` refuses every audience that the API
+server names as its own, and a token that came out for another audience than was asked for. A run that is resumed asks
+for new tokens, bound to the same Secret; nothing of them is in the record.
 """
 
 import asyncio
@@ -17,11 +18,14 @@ from uuid import UUID
 from tarsy.engine.ports import Toolbox
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.tokens import Issued, TokenProblem, issue, secret_name
-from tarsy.mcp.acting import Cluster, ClusterOf, Token
+from tarsy.mcp.acting import NO_ACCOUNT, Cluster, ClusterOf, Token
 from tarsy.mcp.errors import OpenFailed
 from tarsy.mcp.toolbox import McpToolboxes
-from tarsy.plan.model import ServerPlan
+from tarsy.plan.model import ServerPlan, WorkloadTransport
+from tarsy.plan.workload import why_not_lent
+from tarsy.runtime.workloads import RunToolboxes
 
+LIBRARY = "tarsy-library"
 FRESH = 0.75
 """After this part of its life a token is asked for anew (the kubelet does at 0.8)."""
 
@@ -43,13 +47,21 @@ class RunTokens:
         client: the Kubernetes API.
         run: uid of the Investigation or ChatMessage.
         namespace: the run's, and of the ServiceAccounts.
+        library: the library's namespace.
         clock: monotonic seconds.
     """
 
     def __init__(
-        self, client: KubeClient, run: UUID, namespace: str, *, clock: Callable[[], float] = time.monotonic
+        self,
+        client: KubeClient,
+        run: UUID,
+        namespace: str,
+        library: str = LIBRARY,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
+        self._library = library
         self._secret = secret_name(str(run))
         self._namespace = namespace
         self._clock = clock
@@ -91,6 +103,20 @@ class RunTokens:
                 raise OpenFailed(f"the Kubernetes API gave no token for the audience {audience} alone")
             return self._token(held)
 
+    async def check_workload(self, workload: WorkloadTransport, account: str | None) -> None:
+        """Nothing, where the controller can give a workload of the run a token of the account.
+
+        It asks the Kubernetes API for the same; what it gets here goes nowhere.
+
+        Raises:
+            OpenFailed: the controller will make no such workload; the sentence says why.
+        """
+        if account is None:
+            raise OpenFailed(NO_ACCOUNT)
+        if why := why_not_lent(workload.server, workload.namespace, self._namespace, self._library):
+            raise OpenFailed(why)
+        await self.for_cluster(account)
+
     def _token(self, held: _Held) -> Token:
         return Token(held.issued.text, max(0.0, held.left(self._clock(), FRESH)))
 
@@ -119,24 +145,27 @@ class ActingToolboxes:
     Args:
         toolboxes: opens them.
         client: the Kubernetes API.
+        library: the library's namespace.
     """
 
-    def __init__(self, toolboxes: McpToolboxes, client: KubeClient) -> None:
+    def __init__(self, toolboxes: McpToolboxes, client: KubeClient, library: str = LIBRARY) -> None:
         self._toolboxes = toolboxes
         self._client = client
+        self._library = library
 
     def open(self, servers: Sequence[ServerPlan]) -> AbstractAsyncContextManager[Toolbox]:
         """Opens servers that belong to no run; those that act as somebody are nobody's then."""
         return self._toolboxes.open(servers)
 
-    def of_run(self, run: UUID, namespace: str) -> McpToolboxes:
+    def of_run(self, run: UUID, namespace: str) -> RunToolboxes:
         """What opens the servers of one run's agents.
 
         Args:
             run: uid of the Investigation or ChatMessage.
             namespace: its namespace.
         """
-        return self._toolboxes.of(RunTokens(self._client, run, namespace))
+        tokens = RunTokens(self._client, run, namespace, self._library)
+        return RunToolboxes(self._toolboxes.of(tokens), run, check=tokens.check_workload)
 
 
 def cluster_of(client: KubeClient) -> ClusterOf:

@@ -18,11 +18,12 @@ from tarsy.store.queries import load
 
 @dataclass(frozen=True, slots=True)
 class RunningServers:
-    """A run under way, and the tool servers it has for itself: namespace and name of each."""
+    """A run under way, and the tool servers it has for itself: namespace and name of each, and whom it acts as."""
 
     run: UUID
+    namespace: str
     seconds_left: float
-    servers: frozenset[tuple[str, str]]
+    servers: frozenset[tuple[str, str, str | None]]
 
 
 class Workloads:
@@ -41,17 +42,21 @@ class Workloads:
 
         rows = await call(self._pool, "read which tool servers runs have for themselves", fetch)
         return [
-            RunningServers(row["id"], row["seconds_left"], frozenset(_own(json.loads(row["plan"])))) for row in rows
+            RunningServers(
+                row["id"], row["namespace"], row["seconds_left"], frozenset(_own(json.loads(row["plan"])["stages"]))
+            )
+            for row in rows
         ]
 
 
-def _own(part: Any) -> Iterator[tuple[str, str]]:
-    """The servers anywhere in a plan that are one for each run."""
-    if isinstance(part, dict):
-        if part.get("type") == "workload" and part.get("per_run") is True:
-            yield part["namespace"], part["server"]
-        for value in part.values():
-            yield from _own(value)
-    elif isinstance(part, list):
-        for value in part:
-            yield from _own(value)
+def _own(stages: Any) -> Iterator[tuple[str, str, str | None]]:
+    """The servers of a plan's stages that are one for each run; none for agents that lack the account it is to act as.
+
+    What only answers questions about a run is not its own: each answer is a run itself.
+    """
+    for server in (server for stage in stages for agent in stage["agents"] for server in agent["servers"]):
+        transport, account = server["transport"], server.get("account")
+        if transport["type"] != "workload" or not transport["per_run"]:
+            continue
+        if account is not None or not transport.get("kubeconfig"):
+            yield transport["namespace"], transport["server"], account

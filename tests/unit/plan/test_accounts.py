@@ -9,6 +9,14 @@ COMMAND = {"type": "stdio", "stdio": {"command": "x", "kubeconfig": True}}
 ADDRESS = {"type": "http", "http": {"url": "http://127.0.0.1:1/mcp", "tokenAudience": "tools"}}
 
 
+RUN = {"image": "tools:1", "command": ["x"], "scope": "PerRun"}
+
+
+def workload(name: str, **run: Any) -> Any:
+    """A server without an address of its own, which the builder gives others."""
+    return server(name, transport={"type": "stdio"}, run={**RUN, **run})
+
+
 def uses(*names: str) -> list[dict[str, str]]:
     return [{"name": name} for name in names]
 
@@ -26,6 +34,16 @@ def accounts(plan: Plan) -> dict[str, dict[str, str | None]]:
 def test_servers_that_ask_for_an_account_act_as_that_of_the_agent_and_others_as_nobodys() -> None:
     plan = made(agent(serviceAccountName="viewer", mcpServers=uses("command", "address", "plain")))
     assert accounts(plan) == {"triage": {"command": "viewer", "address": "viewer", "plain": None}}
+    assert plan.accounts == {"viewer"}
+
+
+def test_workloads_that_ask_for_a_kubeconfig_act_as_the_agent_and_others_as_themselves() -> None:
+    own = workload("own", serviceAccountName="reader")
+    shared = workload("shared", scope="Shared")
+    one = agent(serviceAccountName="viewer", mcpServers=uses("acting", "own", "shared"))
+    stages = [stage(agents=uses("triage"))]
+    plan = plan_of([provider(), chain(stages=stages), workload("acting", kubeconfig=True), own, shared, one])
+    assert accounts(plan) == {"triage": {"acting": "viewer", "own": None, "shared": None}}
     assert plan.accounts == {"viewer"}
 
 

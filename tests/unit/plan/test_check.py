@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.check import check, config_maps, references, secrets
+from tarsy.plan.check import check, config_maps, notify_secrets, references, secrets
 from tarsy.plan.model import ConfigMapKey, SecretKey
 from tarsy.resources.meta import AnyResource
 from unit.plan.builders import LIBRARY, TEAM, agent, chain, defaults, provider, selected, server, stage
@@ -155,6 +155,17 @@ def test_secrets_are_named_with_their_fields_in_the_objects_own_namespace() -> N
         (token, "spec.transport.http.tls.caFrom.secretKeyRef"),
     ]
     assert found(provider()) == found(server()) == found(agent()) == []
+
+
+def test_secrets_of_those_who_are_told_are_named_apart_from_those_that_runs_need() -> None:
+    slack = {"channel": "C1", "tokenSecretRef": {"name": "slack", "key": "token"}}
+    hook = {"url": "https://hooks.example/in", "signingSecretRef": {"name": "hook", "key": "key"}}
+    told = chain(notify=[{"name": "people", "slack": slack}, {"name": "programs", "webhook": hook}])
+    assert [(key.namespace, key.name, key.key, at.path) for key, at in notify_secrets(told)] == [
+        (told.metadata.namespace, "slack", "token", "spec.notify[0].slack.tokenSecretRef"),
+        (told.metadata.namespace, "hook", "key", "spec.notify[1].webhook.signingSecretRef"),
+    ]
+    assert secrets(told) == [] and notify_secrets(chain()) == [] and notify_secrets(agent()) == []
 
 
 def test_config_maps_are_named_with_their_fields() -> None:

@@ -17,7 +17,7 @@ from tarsy.resources.v1alpha1.investigation import InvestigationSpec
 from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
 from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, Http, MCPServerSpec, Transport
 from tarsy.resources.v1alpha1.notify import NotifyTarget
-from tarsy.resources.v1alpha1.workload import EnvVar
+from tarsy.resources.v1alpha1.workload import EnvVar, Run
 
 REF = {"configMapKeyRef": {"name": "cm", "key": "k"}}
 SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}
@@ -26,6 +26,7 @@ KEYLESS = VERTEX | {"vertexai": {"project": "p", "credentials": "WorkloadIdentit
 HTTP = {"url": "https://tools.example/mcp"}
 RUN_STDIO = {"transport": {"type": "stdio"}, "run": {"image": "tools", "command": ["x"]}}
 RUN_HTTP = {"transport": {"type": "http"}, "run": {"image": "tools", "port": 8080}}
+RUN_ACTING = {"image": "tools", "scope": "PerRun", "kubeconfig": True}
 RECORD = {"digest": "0" * 64, "sizeBytes": 1}
 SLACK = {"channel": "#alerts", "tokenSecretRef": REF["configMapKeyRef"]}
 WEBHOOK = {"url": "https://hooks.example/in", "signingSecretRef": REF["configMapKeyRef"]}
@@ -326,6 +327,18 @@ CASES = [
             id=f"token and {name}",
         )
         for name in ("Authorization", "authorization")
+    ),
+    *(
+        Case(Run, "self.kubeconfig", good, bad, id=id_)
+        for good, bad, id_ in (
+            (RUN_ACTING, RUN_ACTING | {"serviceAccountName": "own"}, "two accounts"),
+            (
+                RUN_ACTING | {"kubeconfig": False, "serviceAccountName": "own"},
+                RUN_ACTING | {"scope": "Shared"},
+                "shared",
+            ),
+            ({"image": "tools"}, {"image": "tools", "kubeconfig": True}, "shared by default"),
+        )
     ),
     *(
         Case(

@@ -50,6 +50,7 @@ VARIABLE = {"name": "A", "value": "b"}
         (http(serviceAccountName="a" * 253), http(serviceAccountName="a" * 254)),
         (http(serviceAccountName="reader"), http(serviceAccountName="Reader")),
         (http(scope="PerRun"), http(scope="Everywhere")),
+        (http(scope="PerRun", kubeconfig=True), http(scope="PerRun", kubeconfig="yes")),
         *(
             (amounts(of, **{name: good}), amounts(of, **{name: bad}))
             for of in ("requests", "limits")

@@ -7,7 +7,9 @@ from uuid import UUID
 import pytest
 
 from tarsy.kube.client import ApiError, KubeClient
+from tarsy.mcp.acting import NO_ACCOUNT
 from tarsy.mcp.errors import OpenFailed
+from tarsy.plan.model import WorkloadTransport
 from tarsy.runtime.tokens import RunTokens
 
 OWN = ["https://kubernetes.default.svc", "other"]
@@ -114,3 +116,34 @@ async def test_without_knowing_its_own_audiences_no_server_gets_a_token(api: Api
 
 async def test_token_is_in_no_representation(tokens: RunTokens) -> None:
     assert "token-1" not in repr(await tokens.for_cluster("agent"))
+
+
+def workload(namespace: str) -> WorkloadTransport:
+    return WorkloadTransport(namespace=namespace, server="kube", per_run=True, kubeconfig=True)
+
+
+@pytest.mark.parametrize("namespace", ["payments", "tarsy-library"])
+async def test_workload_of_the_run_or_the_library_acts_where_the_api_gives_a_token(
+    api: Api, tokens: RunTokens, namespace: str
+) -> None:
+    await tokens.check_workload(workload(namespace), "agent")
+    ((where, account, spec),) = api.asked
+    assert (where, account) == ("payments", "agent") and "audiences" not in spec
+
+
+async def test_workload_of_another_namespace_gets_nothing_and_nothing_is_asked(api: Api, tokens: RunTokens) -> None:
+    with pytest.raises(OpenFailed, match="MCPServer elsewhere/kube would run in namespace elsewhere"):
+        await tokens.check_workload(workload("elsewhere"), "agent")
+    assert not api.asked
+
+
+async def test_workload_for_an_agent_without_an_account_is_missing(api: Api, tokens: RunTokens) -> None:
+    with pytest.raises(OpenFailed, match="that agent has none") as missing:
+        await tokens.check_workload(workload("payments"), None)
+    assert missing.value.sentence == NO_ACCOUNT and not api.asked
+
+
+async def test_workload_is_missing_for_the_reason_that_the_api_gives(api: Api, tokens: RunTokens) -> None:
+    api.error = ApiError(403, "Forbidden", "no")
+    with pytest.raises(OpenFailed, match="component `tenant-agents` in namespace payments"):
+        await tokens.check_workload(workload("payments"), "agent")

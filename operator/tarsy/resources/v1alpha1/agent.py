@@ -46,9 +46,10 @@ class AgentSpec(Model):
     )
     service_account_name: ObjectName | None = Field(
         default=None,
-        description="The ServiceAccount that its tool servers act as where they ask for one (kubeconfig, "
-        "tokenAudience): the one of this name in the namespace of the investigation, by short-lived tokens that end "
-        "with the run.",
+        description="The ServiceAccount that its tool servers act as where they ask for one (kubeconfig of a "
+        "command or, with scope PerRun, of run; tokenAudience of a URL): the one of this name in the namespace of the "
+        "investigation, by short-lived tokens that end with the run. Servers that do not ask, all of scope Shared "
+        "among them, act as themselves.",
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Which other namespaces may use it; none when not set."

@@ -67,7 +67,7 @@ class Stdio(Model):
     kubeconfig: bool = Field(
         default=False,
         description="Whether it gets a kubeconfig (named by KUBECONFIG) as the ServiceAccount of the Agent that uses "
-        "it (spec.serviceAccountName of the Agent); an Agent without one cannot use it.",
+        "it (spec.serviceAccountName of the Agent); an Agent without one cannot use it. In a cluster: run.kubeconfig.",
     )
 
 

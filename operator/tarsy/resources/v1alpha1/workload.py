@@ -52,6 +52,17 @@ class ComputeResources(Model):
 class Run(Model):
     """A workload in the namespace of the object that is the server: made, reached and removed by the operator."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "!has(self.kubeconfig) || !self.kubeconfig || (has(self.scope) && self.scope == 'PerRun' "
+            "&& !has(self.serviceAccountName))",
+            "kubeconfig needs scope: PerRun and no serviceAccountName: it acts as the ServiceAccount of the agent that "
+            "uses it; set the scope, and leave one of the two out",
+            lambda self: not self.kubeconfig or (self.scope == "PerRun" and self.service_account_name is None),
+            field="kubeconfig",
+        ),
+    )
+
     image: Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=IMAGE)] = Field(
         description="The image; with transport.type stdio one that holds `tarsy mcp-gateway` too."
     )
@@ -68,12 +79,20 @@ class Run(Model):
     resources: ComputeResources = Field(default=ComputeResources(), description="What its container gets of a node.")
     service_account_name: ObjectName | None = Field(
         default=None,
-        description="The ServiceAccount that it is, of the same namespace; without one it has no token of Kubernetes.",
+        description="The ServiceAccount that it is, of the same namespace, whoever uses it; without one it has no "
+        "token of Kubernetes, but with kubeconfig that of an agent's account.",
     )
     scope: Literal["Shared", "PerRun"] = Field(
         default="Shared",
-        description="Shared: one for all who use it, all the time; PerRun: one for each run, with a token of its own, "
-        "gone at the end of the run.",
+        description="Shared: one for all who use it, all the time, which acts as nobody else than itself; PerRun: one "
+        "for each run, with a token of its own, gone at the end of the run, which may act as an agent (kubeconfig).",
+    )
+    kubeconfig: bool = Field(
+        default=False,
+        description="Whether it gets a kubeconfig (named by KUBECONFIG) as the ServiceAccount of the Agent that uses "
+        "it (spec.serviceAccountName of the Agent); an Agent without one cannot use it. With scope PerRun only: each "
+        "run has one workload for each such account. It must be in the namespace of the investigation or in the "
+        "library's.",
     )
     port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
         default=None, description="Where it listens, for transport.type http; its path is /mcp."
