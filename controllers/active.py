@@ -7,20 +7,20 @@ writes. Two may be active for seconds: all effects are idempotent (DESIGN sectio
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from tarsy.controllers import alert, alert_route, chat_message, configuration, investigation, mcp_server
-from tarsy.controllers.cache import Cache, Key, Unreadable, Version
+from tarsy.controllers.cache import Cache, Key, Unreadable
 from tarsy.controllers.census import in_order
 from tarsy.controllers.configuration import PublishLimits, ReadSecret
 from tarsy.controllers.incidents import ROUND_SECONDS, Incidents
+from tarsy.controllers.informer import Informer
 from tarsy.controllers.notification import ROUND_SECONDS as NOTICE_SECONDS
-from tarsy.controllers.notification import Notifications, Sends
+from tarsy.controllers.notification import Notifications, Outbox
 from tarsy.controllers.probing import Probes
 from tarsy.controllers.publisher import Publisher
 from tarsy.controllers.queue import KeyedQueue
 from tarsy.controllers.refusal import refuse
-from tarsy.controllers.relist import PASSIVE, learn, relist
+from tarsy.controllers.relist import learn, relist
 from tarsy.controllers.runbooks import Runbooks, token_reader
 from tarsy.controllers.server_checks import ServerChecks
 from tarsy.controllers.texts import no_text
@@ -33,13 +33,10 @@ from tarsy.kube.lease import LeaderElection
 from tarsy.masking import Maskers
 from tarsy.observe.metric_table import ACTIVE, OBJECTS
 from tarsy.observe.metrics import Metrics
-from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Alert, AlertRoute, ChatMessage, Investigation, MCPServer
-from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.runbook.fetch import Fetcher
 from tarsy.store.errors import StoreError
 from tarsy.store.intake import Intake
-from tarsy.store.notices import Notices
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
@@ -76,7 +73,7 @@ class ActiveController:
         intake: what came in over HTTP; nothing does when not given.
         operator_namespace: where operator and workers run, who reach what runs for MCPServers; without, nothing does.
         running: the runs under way with tool servers of their own; without, none has any.
-        outbox: whom to tell of runs, and what sends it; nobody is told when not given.
+        outbox: how people are told of runs; nobody is told when not given.
     """
 
     def __init__(
@@ -105,7 +102,7 @@ class ActiveController:
         intake: Intake | None = None,
         operator_namespace: str | None = None,
         running: Running | None = None,
-        outbox: tuple[Notices, Sends] | None = None,
+        outbox: Outbox | None = None,
     ) -> None:
         self._client = client
         self._runs = runs
@@ -126,17 +123,18 @@ class ActiveController:
         metrics.pull(ACTIVE, lambda: {(): election.active.is_set()})
         metrics.pull(OBJECTS, lambda: in_order(self._cache))
         self._queue: KeyedQueue[Key] = KeyedQueue()
-        self._waiting: dict[Key, None] = {}
-        self._deleted: dict[Key, set[str]] = {}
-        self._missed, self._learned = asyncio.Event(), asyncio.Event()
-        self._notifications = Notifications(self._cache, outbox[0], reads, outbox[1], events) if outbox else None
+        self._informer = Informer(self._cache, self._queue)
+        self._learned = asyncio.Event()
+        self._notifications: Notifications | None = None
+        if outbox is not None:
+            self._notifications = Notifications(self._cache, outbox, reads, events, metrics=metrics)
         note = self._notifications.note if self._notifications else None
         self._publisher = Publisher(
             client, self._cache, reads, events, active=election.active, changed=changed, note=note
         )
         self._intake = intake
         self._operator_namespace = operator_namespace
-        self._workloads = RunWorkloads(client, self._cache, running) if running is not None else None
+        self._workloads = RunWorkloads(client, self._cache, running, library_namespace) if running is not None else None
         self._incidents = Incidents(client, self._cache, intake, self._queue.add) if intake is not None else None
         again = self._publisher.again
         self._runbooks = Runbooks(runbooks or Fetcher(token_reader(read_secret)), runbook_hosts, self._queue.add)
@@ -159,7 +157,7 @@ class ActiveController:
     async def run(self) -> None:
         """Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(Watch(self._client, self._on_event, namespaces=self._namespaces).run())
+            group.create_task(Watch(self._client, self._informer.event, namespaces=self._namespaces).run())
             group.create_task(self._election.run())
             group.create_task(self._become_active())
             group.create_task(self._learn())
@@ -180,103 +178,11 @@ class ActiveController:
             for _ in range(WORKERS):
                 group.create_task(self._work())
 
-    def _on_event(self, kind: str | None, raw: Mapping[str, Any]) -> None:
-        meta = raw["metadata"]
-        if raw.get("kind") == "Namespace":
-            self._cache.set_namespace(meta["name"], None if kind == "DELETED" else meta.get("labels") or {})
-            self._wake_dependents(None)
-            return
-        key = Key(raw["kind"], meta.get("namespace", ""), meta["name"])
-        if kind is None and self._cache.version(key) is not None:
-            self._missed.set()  # a listing tells what is there, not what has gone
-        if kind == "DELETED":
-            self._gone(key, meta["uid"])
-        else:
-            self._seen(raw)
-
-    def _seen(self, raw: Mapping[str, Any], instead_of: Version | None = None) -> None:
-        """An object is there: takes it, and whoever it concerns is looked at."""
-        meta = raw["metadata"]
-        before = self._cache.version(Key(raw["kind"], meta.get("namespace", ""), meta["name"]))
-        key = self._cache.put(raw, instead_of=instead_of)
-        after = self._cache.version(key)
-        if before is not None and after is not None and before.uid != after.uid:
-            self._gone(key, before.uid)
-        self._look_at(key)
-        self._note_waiting(key)
-        if key.kind == Investigation.KIND:
-            self._wake_alert(raw)
-            self._wake_questions(key)
-        if before is None or after is None or (before.uid, before.generation) != (after.uid, after.generation):
-            self._spec_changed(key)
-
-    def _gone(self, key: Key, uid: str) -> None:
-        """An object is there no more, whatever has its name now."""
-        old = self._cache.find(key) if (self._cache.version(key) or Version("", 0, "")).uid == uid else None
-        self._cache.drop(key, uid)
-        self._note_waiting(key)
-        self._deleted.setdefault(key, set()).add(uid)
-        self._queue.add(key)
-        if isinstance(old, Investigation) and old.spec.alert_ref is not None:
-            self._queue.add(Key(Alert.KIND, key.namespace, old.spec.alert_ref.name))
-        self._spec_changed(key)
-
-    def _spec_changed(self, key: Key) -> None:
-        """Not for changes of a status: nobody depends on the status of another, but alerts on their Investigation's."""
-        if key.kind not in PASSIVE:
-            self._wake_dependents(key)
-        elif key.kind == Alert.KIND:
-            for other in self._waiting:
-                found = self._cache.find(other) if other.namespace == key.namespace else None
-                reference = found.spec.alert_ref if isinstance(found, Investigation) else None
-                if reference is not None and reference.name == key.name:
-                    self._queue.add(other)
-
-    def _wake_alert(self, raw: Mapping[str, Any]) -> None:
-        reference = (raw.get("spec") or {}).get("alertRef") or {}
-        if reference.get("name"):
-            self._look_at(Key(Alert.KIND, raw["metadata"].get("namespace", ""), reference["name"]))
-
-    def _look_at(self, key: Key) -> None:
-        """Soon; what has ended, of which there may be tens of thousands, when nothing else is to be done."""
-        found = self._cache.find(key)
-        ended = isinstance(found, Alert | Investigation) and condition(found.status.conditions, ConditionType.FINISHED)
-        if ended and ended.status == "True":
-            self._queue.add_when_idle(key)
-        else:
-            self._queue.add(key)
-
-    def _wake_questions(self, investigation: Key) -> None:
-        """Those that wait for an Investigation that was not there."""
-        for key in self._waiting:
-            found = self._cache.find(key) if key.namespace == investigation.namespace else None
-            if isinstance(found, ChatMessage) and found.spec.investigation_ref.name == investigation.name:
-                self._queue.add(key)
-
-    def _wake_dependents(self, changed: Key | None) -> None:
-        """Configuration changed: whatever may have waited for it is looked at again."""
-        for key in self._cache.all_keys():
-            if key.kind not in PASSIVE and key != changed:
-                self._queue.add(key)
-        for key in self._waiting:
-            self._queue.add(key)
-
-    def _note_waiting(self, key: Key) -> None:
-        """Alerts, Investigations and questions that are not accepted, nor finished: they wait for something else."""
-        found = self._cache.find(key)
-        self._waiting.pop(key, None)
-        if isinstance(found, Alert | Investigation | ChatMessage):
-            accepted = condition(found.status.conditions, ConditionType.ACCEPTED)
-            ended = condition(found.status.conditions, ConditionType.FINISHED)
-            if (accepted is None or accepted.status != "True") and (ended is None or ended.status != "True"):
-                self._waiting[key] = None
-
     async def _become_active(self) -> None:
         """Looks at everything each time this replica becomes active."""
         while True:
             await self._election.active.wait()
-            for key in self._cache.all_keys():
-                self._look_at(key)
+            self._informer.look_at_all()
             self._changed.set()
             await self._election.passive.wait()
 
@@ -285,7 +191,7 @@ class ActiveController:
         while not self._learned.is_set():
             await self._election.active.wait()
             try:
-                await learn(self._client, self._cache, self._namespaces, seen=self._seen)
+                await learn(self._client, self._cache, self._namespaces, seen=self._informer.seen)
                 self._learned.set()
             except ApiError as error:
                 log.warning("the configuration could not be listed, again in %g s: %s", RETRY_SECONDS, error)
@@ -314,12 +220,10 @@ class ActiveController:
                     self._queue.add_after(key, again)
 
     async def _reconcile(self, key: Key) -> float | None:
-        for uid in tuple(self._deleted.get(key, ())):
+        for uid in self._informer.deleted(key):
             if key.kind in _RUNS:
                 await investigation.deleted(uid, key.namespace, self._desk)
-            self._deleted[key].discard(uid)
-        if not self._deleted.get(key):
-            self._deleted.pop(key, None)
+            self._informer.ended(key, uid)
         match self._cache.find(key):
             case None:
                 return None
@@ -379,24 +283,24 @@ class ActiveController:
     async def _relist_what_was_missed(self) -> None:
         """After the watch had to list anew (410, as after a compaction of etcd): what it missed is found now."""
         while True:
-            await self._missed.wait()
+            await self._informer.missed.wait()
             await self._election.active.wait()
             await asyncio.sleep(MISSED_SECONDS)
-            self._missed.clear()
+            self._informer.missed.clear()
             try:
                 await self._relist()
             except (ApiError, StoreError) as error:
                 log.warning("relist, again in %g s: %s", RETRY_SECONDS, error)
-                self._missed.set()
+                self._informer.missed.set()
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _relist(self) -> None:
         """Finds what the watch missed, and looks at everything again."""
+        news = self._informer
         await relist(
-            self._client, self._cache, self._reads, self._runs, self._namespaces, seen=self._seen, gone=self._gone
+            self._client, self._cache, self._reads, self._runs, self._namespaces, seen=news.seen, gone=news.gone
         )
-        for key in self._cache.all_keys():
-            self._look_at(key)
+        news.look_at_all()
 
     async def _sweep(self) -> None:
         for identity in await self._runs.expire_overdue(SWEEP_GRACE_SECONDS):

@@ -2,7 +2,8 @@
 
 Watches: AlertRoutes, and chains, which may come later. Decides: whether RE2 takes its expressions, whether the Secret
 of its senders can be read, whether their ServiceAccount may create Alerts where the route leads, and whether there is a
-chain for them. Writes: `Ready` with every error at once, `matchedCount` and `lastMatched`.
+chain for them. Writes: `Ready` with every error at once, `NotificationsReady` (see `configuration`), `matchedCount` and
+`lastMatched`.
 
 The intake asks for itself and does not wait for this: a route without a chain takes alerts, which wait for it.
 """
@@ -16,6 +17,7 @@ from tarsy.controllers.configuration import (
     Problem,
     ReadSecret,
     judge,
+    notify_problems,
     problems,
 )
 from tarsy.controllers.status import write_status
@@ -49,7 +51,9 @@ async def reconcile(
     if route.spec.auth is not None:
         errors += await _rights(route, client)
         waits.append(RECHECK_SECONDS if errors else SETTLED_RECHECK_SECONDS)
-    judged = judge(route, errors, datetime.now(UTC))
+    untold, again = await notify_problems(route, read_secret)
+    waits += again
+    judged = judge(route, errors, datetime.now(UTC), untold=untold)
     took = await intake.route(route.metadata.uid)
     count, last = took or (route.status.matched_count, route.status.last_matched)
     status = AlertRouteStatus(

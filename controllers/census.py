@@ -10,28 +10,41 @@ from collections.abc import Mapping
 
 from tarsy.controllers.cache import Cache, Unreadable
 from tarsy.observe.metric_table import CONFIGURATION
-from tarsy.resources.meta import condition
+from tarsy.resources.meta import AnyResource, condition
 from tarsy.resources.v1alpha1.common import ConditionType
 
 AVAILABLE = "MCPServer"
 """The kind that has a second condition: whether it answers."""
+
+NOTIFYING = ("AlertRoute", "Chain")
+"""The kinds that have a second condition where they tell somebody: whether they can."""
 
 
 def in_order(cache: Cache) -> Mapping[tuple[str, ...], float]:
     """Configuration objects by kind, condition and its status; what cannot be read is not Ready."""
     found: Counter[tuple[str, ...]] = Counter()
     for kind in CONFIGURATION.values or ():
-        for about in (ConditionType.READY, ConditionType.AVAILABLE) if kind == AVAILABLE else (ConditionType.READY,):
-            for status in ("True", "False", "Unknown"):
-                found[kind, about.value, status] = 0
+        for about in _conditions(kind):
+            for each in ("True", "False", "Unknown"):
+                found[kind, about.value, each] = 0
             for key in cache.keys_of(kind):
-                obj = cache.find(key)
-                if obj is None:
-                    continue
-                if isinstance(obj, Unreadable):
-                    status = "False" if about is ConditionType.READY else "Unknown"
-                else:
-                    set_to = condition(getattr(obj.status, "conditions", ()), about)
-                    status = "Unknown" if set_to is None else set_to.status
-                found[kind, about.value, status] += 1
+                if (obj := cache.find(key)) is not None and (status := _status(obj, about)) is not None:
+                    found[kind, about.value, status] += 1
     return dict(found)
+
+
+def _conditions(kind: str) -> tuple[ConditionType, ...]:
+    if kind == AVAILABLE:
+        return ConditionType.READY, ConditionType.AVAILABLE
+    return (ConditionType.READY, ConditionType.NOTIFICATIONS_READY) if kind in NOTIFYING else (ConditionType.READY,)
+
+
+def _status(obj: AnyResource | Unreadable, about: ConditionType) -> str | None:
+    """What is known of an object; None where the condition is not about it, because it tells nobody."""
+    if isinstance(obj, Unreadable):
+        known = {ConditionType.READY: "False", ConditionType.AVAILABLE: "Unknown"}
+        return known.get(about)
+    found = condition(obj.status.conditions, about)
+    if found is None:
+        return None if about is ConditionType.NOTIFICATIONS_READY else "Unknown"
+    return found.status

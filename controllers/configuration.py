@@ -2,15 +2,16 @@
 
 Watches: the configuration kinds. Decides: whether all that an object names is there and fits, whether the Secrets
 it names can be read, and whether an LLMProvider's server knows its key and its model. Writes: the condition `Ready`
-with every error at once, by field path. They are one controller, because the question is one; what differs between
-the kinds is in `tarsy.plan.check`.
+with every error at once, by field path; where `notify` tells somebody, `NotificationsReady` with those of its Secrets,
+because no run waits for them. They are one controller, because the question is one; what differs between the kinds is
+in `tarsy.plan.check`.
 
 Secrets are not watched (DESIGN section 3), so an object that names some is looked at again now and then; so is an
 Agent that names a ServiceAccount.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from tarsy.controllers.accounts import account_errors, account_to_check
@@ -21,10 +22,10 @@ from tarsy.controllers.status import write_status
 from tarsy.kube.client import KubeClient
 from tarsy.kube.values import config_map_text
 from tarsy.llm.registry import SecretProblem
-from tarsy.plan.check import check, config_maps, secrets
+from tarsy.plan.check import check, config_maps, notify_secrets, secrets
 from tarsy.plan.errors import At, PlanError
 from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
-from tarsy.resources.meta import AnyResource, Condition, set_condition
+from tarsy.resources.meta import AnyResource, Condition, Conditions, set_condition
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.store.errors import StoreError
@@ -80,7 +81,9 @@ async def reconcile(
         waits.append(again)
         if found.reason is not None:
             errors.append((At.of(obj).error(found.message), found.reason))
-    status = judge(obj, errors, datetime.now(UTC), note)
+    untold, again_told = await notify_problems(obj, read_secret)
+    waits += again_told
+    status = judge(obj, errors, datetime.now(UTC), note, untold)
     await write_status(client, cache, obj, status)
     return min(waits, default=None)
 
@@ -96,12 +99,9 @@ async def problems(
     """
     errors: list[Problem] = [(error, "ReferencesInvalid") for error in check(obj, cache)]
     errors += [(error, "MaskingInvalid") for error in masking_errors(obj)]
-    named, texts, values = secrets(obj), config_maps(obj), []
-    for key, at in named:
-        try:
-            values.append(await read_secret(key))
-        except SecretProblem as problem:
-            errors.append((at.error(problem.message), problem.reason))
+    named, texts = secrets(obj), config_maps(obj)
+    unread, values = await _read(named, read_secret)
+    errors += unread
     for text, at in texts:
         try:
             await config_map_text(client, text)
@@ -111,8 +111,41 @@ async def problems(
     return errors, waits, values
 
 
-def judge(obj: AnyResource, errors: Iterable[Problem], now: datetime, note: str = "") -> ConfigStatus:
-    """The status that says `errors` (each with a reason), or that there are none, and then `note`."""
+async def notify_problems(obj: AnyResource, read_secret: ReadSecret) -> tuple[list[Problem], list[float]]:
+    """The Secrets that those whom `obj` tells would need and that cannot be read, and when to look again (seconds).
+
+    Raises:
+        ApiError: the Kubernetes API refused or could not be reached.
+    """
+    named = notify_secrets(obj)
+    found, _ = await _read(named, read_secret)
+    return found, [RECHECK_SECONDS if found else SETTLED_RECHECK_SECONDS] if named else []
+
+
+async def _read(named: Iterable[tuple[SecretKey, At]], read_secret: ReadSecret) -> tuple[list[Problem], list[str]]:
+    """What keeps these from being read, and the values of the others."""
+    found: list[Problem] = []
+    values: list[str] = []
+    for key, at in named:
+        try:
+            values.append(await read_secret(key))
+        except SecretProblem as problem:
+            found.append((at.error(problem.message), problem.reason))
+    return found, values
+
+
+def judge(
+    obj: AnyResource, errors: Iterable[Problem], now: datetime, note: str = "", untold: Sequence[Problem] = ()
+) -> ConfigStatus:
+    """The status that says `errors` (each with a reason), or that there are none, and then `note`.
+
+    Args:
+        obj: the object as it is.
+        errors: what makes it not Ready.
+        now: the time of this change.
+        note: what else is to be said of one that is Ready.
+        untold: what keeps those from being told whom it tells.
+    """
     found = list(errors)
     generation = obj.metadata.generation
     reasons = sorted({reason for _, reason in found})
@@ -124,5 +157,21 @@ def judge(obj: AnyResource, errors: Iterable[Problem], now: datetime, note: str 
         message="; ".join(f"{error.field}: {error.message}" for error, _ in found) or usable,
         observed_generation=generation,
     )
-    conditions = set_condition(obj.status.conditions, condition, now)
+    conditions = _with_targets(set_condition(obj.status.conditions, condition, now), obj, untold, now)
     return ConfigStatus(observed_generation=generation, conditions=conditions)
+
+
+def _with_targets(conditions: Conditions, obj: AnyResource, untold: Sequence[Problem], now: datetime) -> Conditions:
+    """The conditions with the one about those whom `obj` tells; without it where it tells nobody."""
+    kind = ConditionType.NOTIFICATIONS_READY
+    if not notify_secrets(obj):
+        return tuple(item for item in conditions if item.type != kind)
+    said = "; ".join(f"{error.field}: {error.message}" for error, _ in untold)
+    condition = Condition(
+        type=kind,
+        status="False" if untold else "True",
+        reason=min(reason for _, reason in untold) if untold else "SecretsReadable",
+        message=f"Runs go on and these are not told: {said}" if untold else "The Secrets of all targets can be read.",
+        observed_generation=obj.metadata.generation,
+    )
+    return set_condition(conditions, condition, now)

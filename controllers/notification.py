@@ -9,6 +9,7 @@ tried for some hours, then given up. A process that dies between sending and not
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC
 from typing import Any, Literal, Protocol
 from uuid import UUID
@@ -17,6 +18,8 @@ from tarsy.controllers.cache import Cache
 from tarsy.controllers.notification_text import slack_message, webhook_body
 from tarsy.controllers.notification_wire import SEND_SECONDS, Answer
 from tarsy.kube.events import Events
+from tarsy.observe.metric_table import NOTIFICATIONS
+from tarsy.observe.metrics import Metrics
 from tarsy.record.conditions import phase
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.resources.v1alpha1 import Alert, AlertRoute, Chain, Investigation
@@ -49,29 +52,41 @@ class Sends(Protocol):
     ) -> Answer: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """What is owed, what sends it, and the address of the page that messages link to (None: they link to none)."""
+
+    notices: Notices
+    sender: Sends
+    page: str | None = None
+
+
 class Notifications:
     """Notes whom to tell, and tells them.
 
     Args:
         pause: seconds until the next try, by the number of tries.
+        metrics: what is counted for people to see.
     """
 
     def __init__(
         self,
         cache: Cache,
-        notices: Notices,
+        outbox: Outbox,
         reads: Reads,
-        sender: Sends,
         events: Events,
         *,
         pause: Callable[[int], float] | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self._cache = cache
-        self._notices = notices
+        self._notices = outbox.notices
+        self._sender = outbox.sender
+        self._page = outbox.page
         self._reads = reads
-        self._sender = sender
         self._events = events
         self._pause = pause or _pause
+        self._metrics = metrics or Metrics()
 
     async def note(self, record: InvestigationRecord, investigation: Investigation) -> None:
         """Notes whom to tell of what a run has come to; again is once.
@@ -137,28 +152,35 @@ class Notifications:
             answer = await self._deliver(notice, target, record)
             if answer.problem is None:
                 await self._notices.sent(notice.id)
+                self._count(target, "sent")
                 await self._tell(record, "Notified", f"{notice.target} was told: {_what(notice)}.", "Normal")
             elif not answer.passing or notice.tries >= MOST_TRIES or notice.age >= GIVE_UP_SECONDS:
                 await self._notices.failed(notice.id, answer.problem)
+                self._count(target, "given_up")
                 text = f"{notice.target} was not told: {_what(notice)}, after {notice.tries} tries: {answer.problem}."
                 await self._tell(record, "NotificationFailed", text, "Warning")
             else:
+                self._count(target, "failed")
                 pause = max(self._pause(notice.tries), answer.after or 0.0)
                 log.info("%s is told again in %.0f s: %s", notice.target, pause, answer.problem)
                 await self._notices.later(notice.id, answer.problem, pause)
         except StoreError as error:
             log.warning("what became of a notice to %s is not noted: %s", notice.target, error)
 
+    def _count(self, target: NotifyTarget, outcome: Literal["sent", "failed", "given_up"]) -> None:
+        self._metrics.add(NOTIFICATIONS, kind="webhook" if target.slack is None else "slack", outcome=outcome)
+
     async def _deliver(self, notice: Notice, target: NotifyTarget, record: InvestigationRecord) -> Answer:
         namespace = str(notice.settings["namespace"])
         if target.webhook is not None:
-            body = webhook_body(record, notice.occasion, notice.made_at.astimezone(UTC))
+            body = webhook_body(record, notice.occasion, notice.made_at.astimezone(UTC), self._page)
             return await self._sender.webhook(namespace, target.webhook, notice.id, body)
         if target.slack is None:
             return Answer("it has neither slack nor webhook", passing=False)
         where = f"{namespace}/{target.slack.token_secret_ref.name} {target.slack.channel}"
         thread = await self._notices.thread(where, notice.thread)
-        answer = await self._sender.slack(namespace, target.slack, slack_message(record, notice.occasion), thread)
+        message = slack_message(record, notice.occasion, self._page)
+        answer = await self._sender.slack(namespace, target.slack, message, thread)
         if answer.ts is not None:
             await self._notices.keep_thread(where, notice.thread, answer.ts)
         return answer

@@ -2,10 +2,13 @@
 
 Decision: nothing is told that is not in the record, where all text is masked, and all of it is bounded: by what Slack
 takes (header 150, section 3,000 characters), counted after its escapes, so that no message is refused for its length.
+The link to the page is a text and no button: Slack asks an app whose message has buttons who answers to them.
 """
 
+import re
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 import orjson
 
@@ -16,16 +19,48 @@ from tarsy.store.notices import Occasion
 
 TEXT_LIMIT = 2900
 HEADER_LIMIT = 150
+PAGE_LIMIT = 1024
+_PAGE = re.compile(r"https?://[A-Za-z0-9._~%:/\[\]-]+")
+"""Nothing that Slack has a meaning of its own for, so that a link is never escaped nor cut."""
+
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
-def webhook_body(record: InvestigationRecord, occasion: Occasion, at: datetime) -> bytes:
+def page_address(text: str) -> str:
+    """The address of the page, as the links to its views begin.
+
+    Args:
+        text: as an administrator wrote it, such as `https://tarsy.example.org`.
+
+    Raises:
+        ValueError: no such link can be made of it; says of what one can.
+    """
+    problem = f"{text!r} is not the address of a page; write http:// or https:// and a host, without a user, ? or #"
+    try:
+        parts = urlsplit(text)
+        usable = _PAGE.fullmatch(text) is not None and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(problem)
+    if len(text) > PAGE_LIMIT:
+        raise ValueError(f"the address of the page has {len(text)} characters; {PAGE_LIMIT} at most")
+    return text.rstrip("/")
+
+
+def link(page: str, record: InvestigationRecord) -> str:
+    """Where the page shows a run: its own router reads what stands behind `#` (`operator/page/src/logic/route.ts`)."""
+    return f"{page}/#/investigations/{quote(record.namespace, safe='')}/{quote(record.name, safe='')}"
+
+
+def webhook_body(record: InvestigationRecord, occasion: Occasion, at: datetime, page: str | None = None) -> bytes:
     """The JSON that a webhook is sent: the same bytes at every try.
 
     Args:
         record: of the run.
         occasion: what is told.
         at: when it came to be told.
+        page: see `page_address`; without, there is no link.
     """
     outcome = record.outcome
     failure = outcome.failure if outcome else None
@@ -37,6 +72,7 @@ def webhook_body(record: InvestigationRecord, occasion: Occasion, at: datetime) 
         "phase": phase(record) if occasion == "ended" else "Started",
         "startedAt": _time(record.started_at),
         "command": command(record),
+        "url": None if page is None else link(page, record),
     }
     if occasion == "ended":
         data |= {
@@ -56,8 +92,14 @@ def webhook_body(record: InvestigationRecord, occasion: Occasion, at: datetime) 
     return orjson.dumps(body)
 
 
-def slack_message(record: InvestigationRecord, occasion: Occasion) -> dict[str, Any]:
-    """The message for `chat.postMessage`, without its channel: a line for notifications, and blocks."""
+def slack_message(record: InvestigationRecord, occasion: Occasion, page: str | None = None) -> dict[str, Any]:
+    """The message for `chat.postMessage`, without its channel: a line for notifications, and blocks.
+
+    Args:
+        record: of the run.
+        occasion: what is told.
+        page: see `page_address`; without, there is no link.
+    """
     word = phase(record) if occasion == "ended" else "Started"
     title = " ".join(clean(f"{word}: {record.alert_type}").split())
     about = [f"*{mrkdwn(record.namespace, 63)}/{mrkdwn(record.name, 253)}*", f"chain {mrkdwn(record.chain, 253)}"]
@@ -72,7 +114,10 @@ def slack_message(record: InvestigationRecord, occasion: Occasion) -> dict[str, 
     ]
     if occasion == "ended" and words(record).strip():
         blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(words(record), TEXT_LIMIT)}})
-    blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": f"`{mrkdwn(command(record), 500)}`"}]})
+    more = [f"`{mrkdwn(command(record), 500)}`"]
+    if page is not None:
+        more.append(f"<{link(page, record)}|Open the investigation>")
+    blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": text} for text in more]})
     return {"text": mrkdwn(title, HEADER_LIMIT), "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
 
 

@@ -19,6 +19,7 @@ from tarsy.cli.http import http_server
 from tarsy.cli.service import ServiceSettings, Shutdown, connected, pass_on, until_stopped
 from tarsy.cli.worker import WORKER_CHANNELS, new_worker
 from tarsy.controllers.active import ActiveController
+from tarsy.controllers.notification import Outbox
 from tarsy.controllers.notification_wire import Sender
 from tarsy.controllers.probing import Probes
 from tarsy.controllers.server_checks import ServerChecks
@@ -65,10 +66,10 @@ class OperatorSettings(ServiceSettings):
     Records are kept `retention_seconds` after their run ended (None: for ever). Without `worker` it runs no
     investigation itself: workers of their own do. Without `http` it serves no API, without `admission_port` no
     admission webhook (0: a free port). `require_author` refuses what nobody stamped an author on. Where more than
-    `queue_limit` investigations wait, alerts that come in are sent back for later.
+    `queue_limit` investigations wait, alerts that come in are sent back for later. What people are told of runs links
+    to the page at `page_url` (None: to none).
     """
 
-    library_namespace: str = "tarsy-library"
     lease_namespace: str = "tarsy-system"
     namespaces: tuple[str, ...] = ()
     runbook_hosts: tuple[str, ...] = ()
@@ -80,6 +81,7 @@ class OperatorSettings(ServiceSettings):
     admission_port: int | None = None
     require_author: bool = False
     queue_limit: int = QUEUE_LIMIT
+    page_url: str | None = None
 
 
 async def operate(settings: OperatorSettings) -> None:
@@ -210,7 +212,7 @@ async def run_product(
         intake=intake,
         operator_namespace=settings.lease_namespace,
         running=Workloads(pool).running,
-        outbox=(Notices(pool), Sender(secrets, settings.destinations)),
+        outbox=Outbox(Notices(pool), Sender(secrets, settings.destinations), settings.page_url),
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(notifier.run())

@@ -29,7 +29,7 @@ from tarsy.observe.metrics import Metrics
 from tarsy.observe.metrics_server import serve_metrics
 from tarsy.observe.tracing import Tracing, tracing
 from tarsy.plan.destinations import Destinations
-from tarsy.runtime.tokens import ActingToolboxes, cluster_of
+from tarsy.runtime.tokens import LIBRARY, ActingToolboxes, cluster_of
 from tarsy.store.database import open_pool
 from tarsy.store.errors import StoreUnavailable
 from tarsy.store.gauges import watch_pool
@@ -47,12 +47,14 @@ class ServiceSettings:
     `listen_url` is for LISTEN, where `database_url` leads to a transaction pooler. `stdio_tools` lets MCPServers run
     commands in this process's container: for one machine only. `destinations` are where URLs of objects may lead.
     LLMProviders of the namespaces in `workload_identity_for` may use the pods' own identity with Google. `health_port`
-    0 takes a free one. Traces are sent to the collector at `otlp_endpoint` (None: there are none);
-    metrics are served at `metrics_port` (None: nowhere; 0: a free one).
+    0 takes a free one. Tool servers that run in `library_namespace` may act as ServiceAccounts of other namespaces'
+    runs. Traces are sent to the collector at `otlp_endpoint` (None: there are none); metrics are served at
+    `metrics_port` (None: nowhere; 0: a free one).
     """
 
     database_url: str
     listen_url: str | None = None
+    library_namespace: str = LIBRARY
     kubeconfig: str | None = None
     context: str | None = None
     stdio_tools: bool = False
@@ -171,7 +173,8 @@ async def connected(settings: ServiceSettings, shutdown: Shutdown, name: str) ->
             destinations=settings.destinations,
             cluster=cluster_of(client),
         )
-        yield World(pool, client, secrets, models, ActingToolboxes(tools, client), metrics, traces, started.set)
+        acting = ActingToolboxes(tools, client, settings.library_namespace)
+        yield World(pool, client, secrets, models, acting, metrics, traces, started.set)
 
 
 async def pass_on(listener: Listener, channel: str, event: asyncio.Event) -> None:

@@ -33,9 +33,10 @@ from tarsy.engine.prompts import builder
 from tarsy.engine.sending import Draft, counted, draft, notice, refused
 from tarsy.engine.timing import Stopwatch
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart
 from tarsy.record.ids import model_call_id
 from tarsy.record.messages import Message, Role, ToolDefinition
-from tarsy.record.run import Failure, LoopState, ModelCallKind, ModelCallResult, ModelCallStart, State
+from tarsy.record.run import Failure, LoopState, ModelCallKind, State
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.usage import UNKNOWN_USAGE

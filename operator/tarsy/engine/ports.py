@@ -16,6 +16,7 @@ from tarsy.engine.guard import Guard
 from tarsy.engine.masking import Mask
 from tarsy.llm.protocol import LLMClient
 from tarsy.plan.model import ProviderPlan, ServerPlan
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
@@ -24,13 +25,9 @@ from tarsy.record.run import (
     ExecutionRecord,
     ExecutionStart,
     LeaseLost,
-    ModelCallResult,
-    ModelCallStart,
     StageOutcome,
     StageRecord,
     StageStart,
-    ToolCallResult,
-    ToolCallStart,
 )
 from tarsy.record.timeline import Event, TimelineEvent
 

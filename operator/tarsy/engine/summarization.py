@@ -24,9 +24,10 @@ from tarsy.engine.prompts.summaries import Result, result_cut, summary_request, 
 from tarsy.engine.timing import Stopwatch
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.plan.model import AgentPlan, ProviderPlan, Strategy, SummarizationPlan
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart
 from tarsy.record.ids import call_ref, event_id, idempotency_key, model_call_id
 from tarsy.record.messages import Role
-from tarsy.record.run import Failure, ModelCallKind, ModelCallResult, ModelCallStart
+from tarsy.record.run import Failure, ModelCallKind
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.usage import UNKNOWN_USAGE

@@ -24,9 +24,10 @@ from tarsy.engine.ports import Toolbox, ToolOutcome, World
 from tarsy.engine.prompts.results import tool_text
 from tarsy.engine.summarization import LongResult, told_of, too_long
 from tarsy.engine.timing import Stopwatch
+from tarsy.record.boundaries import ToolCallResult, ToolCallStart
 from tarsy.record.ids import call_ref, event_id, idempotency_key, tool_call_id
 from tarsy.record.messages import Access, Message, Role
-from tarsy.record.run import InteractionState, ToolCallResult, ToolCallStart
+from tarsy.record.run import InteractionState
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
 

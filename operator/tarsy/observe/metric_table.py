@@ -111,6 +111,8 @@ CITATION = Label("outcome", ("held", "failed"))
 LIMIT = Label("limit", ("Tokens", "Cost", "ToolCalls", "Minutes"))
 CLAIM = Label("attempt", ("first", "resumed"))
 FATE = Label("fate", ("investigated", "folded", "resolved", "rejected"))
+TOLD_BY = Label("kind", ("slack", "webhook"))
+TOLD = Label("outcome", ("sent", "failed", "given_up"))
 REFUSAL = Label("reason", ("unauthenticated", "forbidden", "unavailable", "failed"))
 METHOD = Label("method", ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", OTHER))
 STATUS = Label("status", ("1xx", "2xx", "3xx", "4xx", "5xx", "left"))
@@ -119,7 +121,7 @@ MASKED = Label("what", ("tool_results", "model_output", "alert_data"))
 POOL = Label("pool", ("runs", "http"))
 CONNECTION = Label("state", ("used", "idle"))
 CONFIGURATION = Label("kind", ("Agent", "AlertRoute", "Chain", "InvestigationDefaults", "LLMProvider", "MCPServer"))
-CONDITION = Label("condition", ("Ready", "Available"))
+CONDITION = Label("condition", ("Ready", "Available", "NotificationsReady"))
 CONDITION_STATUS = Label("status", ("True", "False", "Unknown"))
 
 ACCEPTED = _counter("investigations_submitted", "Investigations, or questions about them, that were accepted.", KIND)
@@ -181,6 +183,15 @@ UNROUTED = _counter("intake_unrouted_notifications", "Notifications that no Aler
 QUEUE_FULL = _counter("intake_queue_full", "Notifications answered with 503 because too many investigations wait.")
 OWED = _shared("intake_alerts_owed", "Alerts that were promised to a sender and are not made yet.")
 OLDEST_OWED = _shared("intake_alerts_owed_oldest_seconds", "How long the oldest of them has been owed.")
+
+NOTIFICATIONS = _counter(
+    "notifications",
+    "Tries to tell somebody of a run: `failed` ones are made again, after `given_up` nobody tries any more.",
+    TOLD_BY,
+    TOLD,
+)
+NOTICES_OWED = _shared("notifications_owed", "What people are still to be told of runs.")
+OLDEST_NOTICE_OWED = _shared("notifications_owed_oldest_seconds", "How long the oldest of them has been owed.")
 
 ACTIVE = _asked("controller_active", "1 where this process holds the Lease of the controller.")
 OBJECTS = _shared(

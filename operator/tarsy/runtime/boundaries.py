@@ -9,7 +9,8 @@ from uuid import UUID
 
 import asyncpg
 
-from tarsy.record.run import ExecutionOutcome, ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
+from tarsy.record.run import ExecutionOutcome
 from tarsy.record.timeline import Event
 from tarsy.runtime.control import RunControl
 from tarsy.store.wakeups import Notify

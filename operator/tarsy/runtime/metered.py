@@ -6,19 +6,16 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
     ExecutionStart,
     LeaseLost,
-    ModelCallResult,
-    ModelCallStart,
     StageOutcome,
     StageRecord,
     StageStart,
-    ToolCallResult,
-    ToolCallStart,
 )
 from tarsy.record.timeline import Event
 from tarsy.runtime.boundaries import BoundaryWriter

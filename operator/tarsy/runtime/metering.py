@@ -11,19 +11,9 @@ from uuid import UUID
 from tarsy.observe import metric_table as table
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import AgentPlan, Plan, ProviderPlan
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.history import BudgetExceeded
-from tarsy.record.run import (
-    ExecutionOutcome,
-    ExecutionStart,
-    ModelCallKind,
-    ModelCallResult,
-    ModelCallStart,
-    RunOutcome,
-    StageOutcome,
-    StageStart,
-    ToolCallResult,
-    ToolCallStart,
-)
+from tarsy.record.run import ExecutionOutcome, ExecutionStart, ModelCallKind, RunOutcome, StageOutcome, StageStart
 from tarsy.record.timeline import Event, EventType
 
 

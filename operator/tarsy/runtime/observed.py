@@ -13,21 +13,18 @@ from tarsy.engine.ports import Recorder
 from tarsy.observe.logs import bind
 from tarsy.observe.tracing import Attributes, RunTrace, Tracing
 from tarsy.plan.model import AgentPlan, Plan, ProviderPlan
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
     ExecutionStart,
-    ModelCallResult,
-    ModelCallStart,
     RunOutcome,
     StageOutcome,
     StageRecord,
     StageStart,
     State,
-    ToolCallResult,
-    ToolCallStart,
 )
 from tarsy.record.timeline import Event, TimelineEvent
 from tarsy.store.claims import ClaimedRun

@@ -42,6 +42,8 @@ class Gauges:
             table.WORKERS: {(): row["workers"]},
             table.OWED: {(): row["owed"]},
             table.OLDEST_OWED: {(): row["oldest_owed"] or 0.0},
+            table.NOTICES_OWED: {(): row["notices"]},
+            table.OLDEST_NOTICE_OWED: {(): row["oldest_notice"] or 0.0},
             table.UNPUBLISHED: {(): row["unpublished"]},
             table.PROJECTION_LAG: {(): row["lag"] or 0.0},
         }

@@ -119,7 +119,7 @@ class ModelCall(Timed):
 
 @dataclass(frozen=True, slots=True)
 class ToolCallRow(Timed):
-    """A tool call in brief; `ref` is what a model knows it by. See `tarsy.record.run.ToolCallStart` for the others."""
+    """A tool call in brief; `ref` is what a model knows it by. For the others see `record.boundaries.ToolCallStart`."""
 
     server: str
     tool: str

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import ToolDefinition
@@ -23,14 +24,10 @@ from tarsy.record.run import (
     ExecutionStart,
     InteractionState,
     LeaseLost,
-    ModelCallResult,
-    ModelCallStart,
     StageOutcome,
     StageRecord,
     StageStart,
     State,
-    ToolCallResult,
-    ToolCallStart,
 )
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, TimelineEvent

@@ -41,10 +41,20 @@ STAMP = {"MutatingWebhookConfiguration", "MutatingAdmissionPolicy", "ValidatingA
     ],
 )
 def test_who_stamps_is_chosen_by_components(tmp_path: Path, components: tuple[str, ...], found: set[str]) -> None:
+    names = {
+        f"{kind}/{name}"
+        for kind, name in map(_kind_and_name, kustomized(tmp_path, components).split("\n---\n"))
+        if kind in STAMP
+    }
+    assert names == found
+
+
+def kustomized(folder: Path, components: tuple[str, ...]) -> str:
+    """The base with components, as one file."""
     kubectl = find_kubectl()
     if kubectl is None:
         pytest.skip("no kubectl on PATH")
-    root = tmp_path.resolve()
+    root = folder.resolve()
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
@@ -54,12 +64,31 @@ def test_who_stamps_is_chosen_by_components(tmp_path: Path, components: tuple[st
     (root / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     done = subprocess.run([kubectl, "kustomize", root], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    names = {
-        f"{kind}/{name}"
-        for kind, name in (_kind_and_name(document) for document in done.stdout.split("\n---\n"))
-        if kind in STAMP
-    }
-    assert names == found
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("components", "sending"),
+    [
+        (("tracing",), {"tarsy-operator"}),
+        (("workers", "tracing"), {"tarsy-operator", "tarsy-worker"}),
+        (("workers",), set()),
+    ],
+)
+def test_traces_are_sent_by_every_process_of_ours_where_the_component_is(
+    tmp_path: Path, components: tuple[str, ...], sending: set[str]
+) -> None:
+    found = set()
+    for document in kustomized(tmp_path, components).split("\n---\n"):
+        kind, name = _kind_and_name(document)
+        if kind == "Deployment":
+            (container,) = yaml.safe_load(document)["spec"]["template"]["spec"]["containers"]
+            variables = {variable["name"]: variable.get("value") for variable in container["env"]}
+            assert "TARSY_DATABASE_URL" in variables
+            if "OTEL_EXPORTER_OTLP_ENDPOINT" in variables:
+                assert variables["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://otel-collector.monitoring.svc:4318"
+                found.add(name)
+    assert found == sending
 
 
 def _kind_and_name(document: str) -> tuple[str, str]:

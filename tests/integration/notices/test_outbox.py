@@ -10,13 +10,16 @@ import pytest
 
 from integration.store.build import claimed_run
 from tarsy.controllers.cache import Cache
-from tarsy.controllers.notification import MOST_TRIES, Notifications
+from tarsy.controllers.notification import MOST_TRIES, Notifications, Outbox
 from tarsy.controllers.notification_wire import Sender
+from tarsy.observe.metric_table import NOTICES_OWED, NOTIFICATIONS, OLDEST_NOTICE_OWED, TOLD, TOLD_BY
+from tarsy.observe.metrics import Metrics
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import SecretKey
 from tarsy.record.run import Failure, RunOutcome, State
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.v1alpha1 import Investigation
+from tarsy.store.gauges import Gauges
 from tarsy.store.notices import Notices
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
@@ -51,12 +54,14 @@ class Desk:
         self.cache = Cache()
         self.told = Told()
         self.reads = Reads(pool)
+        self.metrics = Metrics()
         self.notifications = self.another()
 
     def another(self) -> Notifications:
         """A controller beside the others."""
         sender = Sender(read_secret, Destinations(), seconds=60)
-        return Notifications(self.cache, Notices(self.pool), self.reads, sender, self.told)  # type: ignore[arg-type]
+        outbox = Outbox(Notices(self.pool), sender, "https://tarsy.example.org")
+        return Notifications(self.cache, outbox, self.reads, self.told, metrics=self.metrics)  # type: ignore[arg-type]
 
     def put(self, kind: str, name: str, spec: dict[str, Any], uid: str = "") -> None:
         meta = {"name": name, "namespace": "team-a", "uid": uid or str(uuid4()), "resourceVersion": "1"}
@@ -105,6 +110,12 @@ class Desk:
         """The outbox."""
         return await self.pool.fetch("SELECT * FROM notice ORDER BY made_at")
 
+    def counted(self) -> dict[tuple[str, str], float]:
+        """Kind and outcome of what was counted."""
+        pairs = [(kind, outcome) for kind in TOLD_BY.values or () for outcome in TOLD.values or ()]
+        found = {pair: self.metrics.value(NOTIFICATIONS, kind=pair[0], outcome=pair[1]) for pair in pairs}
+        return {pair: number for pair, number in found.items() if number}
+
     async def let_time_pass(self) -> None:
         """What waits is due."""
         await self.pool.execute("UPDATE notice SET due_at = now() - interval '1 second'")
@@ -127,6 +138,8 @@ async def test_an_end_is_noted_once_and_told_once(desk: Desk) -> None:
     (message,) = desk.receiver.at("/api/chat.postMessage")
     assert hook.signed and hook.body["data"]["summary"] == "The disk is full."
     assert message.body["channel"] == "C1" and "thread_ts" not in message.body
+    assert hook.body["data"]["url"] == "https://tarsy.example.org/#/investigations/team-a/inv"
+    assert f"<{hook.body['data']['url']}|" in str(message.body["blocks"])
     rows = await desk.rows()
     assert {row["state"] for row in rows} == {"sent"} and {row["tries"] for row in rows} == {1}
     assert {reason for reason, _ in desk.told.events} == {"Notified"}
@@ -171,6 +184,7 @@ async def test_what_passes_is_tried_again_under_the_same_id_and_not_too_soon(des
     assert len({str(told.body) for told in desk.receiver.told}) == 1
     (row,) = await desk.rows()
     assert (row["state"], row["tries"], row["problem"]) == ("sent", 3, None)
+    assert desk.counted() == {("webhook", "failed"): 2, ("webhook", "sent"): 1}
 
 
 async def test_what_will_not_pass_is_given_up_at_once_with_an_event(desk: Desk) -> None:
@@ -182,6 +196,7 @@ async def test_what_will_not_pass_is_given_up_at_once_with_an_event(desk: Desk) 
     await desk.notifications.round()
     (row,) = await desk.rows()
     assert (row["state"], row["tries"]) == ("failed", 1)
+    assert desk.counted() == {("slack", "given_up"): 1}
     ((reason, message),) = desk.told.events
     assert reason == "NotificationFailed" and message.endswith("after 1 tries: Slack refused it: channel_not_found.")
 
@@ -203,6 +218,18 @@ async def test_it_is_given_up_after_so_many_tries_or_hours(desk: Desk, change: s
     await desk.notifications.round()
     (row,) = await desk.rows()
     assert row["state"] == state
+
+
+async def test_what_is_owed_and_since_when_is_told_to_metrics_until_it_was_sent(desk: Desk) -> None:
+    desk.chain(desk.webhook("a"), desk.webhook("b"))
+    await desk.ended()
+    await desk.pool.execute("UPDATE notice SET made_at = now() - interval '1 hour' WHERE target LIKE '%: a'")
+    told = await Gauges(desk.pool).read()
+    assert told[NOTICES_OWED][()] == 2 and 3600 <= told[OLDEST_NOTICE_OWED][()] < 7200
+    await desk.notifications.round()
+    told = await Gauges(desk.pool).read()
+    assert (told[NOTICES_OWED][()], told[OLDEST_NOTICE_OWED][()]) == (0, 0)
+    assert desk.counted() == {("webhook", "sent"): 2}
 
 
 async def test_what_belongs_to_one_incident_is_one_thread(desk: Desk) -> None:

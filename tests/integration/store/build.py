@@ -8,18 +8,9 @@ import asyncpg
 
 from tarsy.plan.model import AgentPlan, Limits, ObjectRef, Plan, ProviderPlan, StagePlan, Strategy
 from tarsy.record import ids
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
-from tarsy.record.run import (
-    ExecutionStart,
-    LoopState,
-    ModelCallKind,
-    ModelCallResult,
-    ModelCallStart,
-    StageKind,
-    StageStart,
-    ToolCallResult,
-    ToolCallStart,
-)
+from tarsy.record.run import ExecutionStart, LoopState, ModelCallKind, StageKind, StageStart
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.usage import Usage
 from tarsy.store.claims import Claims

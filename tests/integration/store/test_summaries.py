@@ -19,8 +19,9 @@ from integration.store.build import (
     tool_result,
     writer,
 )
+from tarsy.record.boundaries import ModelCallStart
 from tarsy.record.messages import Message, Role
-from tarsy.record.run import ExecutionStart, InteractionState, LoopState, ModelCallKind, ModelCallStart
+from tarsy.record.run import ExecutionStart, InteractionState, LoopState, ModelCallKind
 from tarsy.record.timeline import EventStatus, EventType
 from tarsy.record.usage import Usage
 from tarsy.store.reads import Reads

@@ -42,6 +42,22 @@ def test_objects_are_counted_by_kind_and_condition_and_never_named() -> None:
     assert {kind for kind, _, _ in told} == set(CONFIGURATION.values or ())
 
 
+def test_chains_that_tell_somebody_are_counted_by_whether_they_can_and_others_are_not() -> None:
+    cache = Cache()
+    stages = {"stages": [{"name": "s", "agents": [{"name": "a"}]}]}
+    cache.put({**server("mute", stages, Ready="True", NotificationsReady="False"), "kind": "Chain"})
+    cache.put({**server("quiet", stages, Ready="True"), "kind": "Chain"})
+    cache.put({**server("broken", {"stages": 7}), "kind": "Chain"})
+
+    found = {labels: number for labels, number in in_order(cache).items() if number}
+
+    assert found == {
+        ("Chain", "Ready", "True"): 2,
+        ("Chain", "Ready", "False"): 1,
+        ("Chain", "NotificationsReady", "False"): 1,
+    }
+
+
 def test_what_is_deleted_is_counted_no_more() -> None:
     cache = Cache()
     cache.put(server("down", Ready="True", Available="False"))

@@ -1,10 +1,22 @@
 """`Ready`: what it says of an object's errors."""
 
+import pytest
+
 from tarsy.controllers.cache import Cache
-from tarsy.controllers.configuration import AFTER_ERROR_SECONDS, judge, reconcile
+from tarsy.controllers.configuration import (
+    AFTER_ERROR_SECONDS,
+    RECHECK_SECONDS,
+    SETTLED_RECHECK_SECONDS,
+    ReadSecret,
+    judge,
+    notify_problems,
+    reconcile,
+)
 from tarsy.kube.client import ApiError
+from tarsy.llm.registry import SecretProblem
 from tarsy.plan.errors import At
-from tarsy.plan.model import CallLimits, ObjectRef
+from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
+from tarsy.resources.meta import AnyResource, Condition
 from tarsy.resources.parse import parse
 from tarsy.store.errors import StoreUnavailable
 from unit.controllers.builders import NOW, raw
@@ -73,3 +85,63 @@ def test_a_thousand_errors_fit_into_a_condition() -> None:
     errors = [((at / "stages")[n].error("x" * 100), "ReferencesInvalid") for n in range(1000)]
     (ready,) = judge(chain(), errors, NOW).conditions
     assert len(ready.message) <= 1024 and ready.message.endswith("…")
+
+
+TARGETS = [
+    {"name": "people", "slack": {"channel": "C1", "tokenSecretRef": {"name": "slack", "key": "token"}}},
+    {"name": "programs", "webhook": {"url": "https://h.example", "signingSecretRef": {"name": "hook", "key": "key"}}},
+]
+
+
+def telling(kind: str, notify: list[dict[str, object]], status: object = None) -> AnyResource:
+    spec = {"stages": [{"name": "s", "agents": [{"name": "triage"}]}]} if kind == "Chain" else {}
+    return parse(raw(kind, "one", {**spec, "notify": notify}, status, generation=3))
+
+
+async def judged(obj: AnyResource, read_secret: ReadSecret) -> tuple[dict[str, Condition], list[float]]:
+    untold, waits = await notify_problems(obj, read_secret)
+    return {found.type: found for found in judge(obj, [], NOW, untold=untold).conditions}, waits
+
+
+@pytest.mark.parametrize("kind", ["Chain", "AlertRoute"])
+async def test_secrets_that_cannot_be_read_for_those_who_are_told_leave_their_object_ready(kind: str) -> None:
+    async def read(key: SecretKey) -> str:
+        if key.name == "hook":
+            raise SecretProblem("SecretNotLabelled", "Secret team-a/hook lacks the label; add it")
+        return "xoxb-1"
+
+    found, waits = await judged(telling(kind, TARGETS), read)
+    assert (found["Ready"].status, found["Ready"].reason) == ("True", "Usable")
+    untold = found["NotificationsReady"]
+    assert (untold.status, untold.reason, untold.observed_generation) == ("False", "SecretNotLabelled", 3)
+    assert untold.message.endswith(
+        "spec.notify[1].webhook.signingSecretRef: Secret team-a/hook lacks the label; add it"
+    )
+    assert "xoxb-1" not in untold.message
+    assert waits == [RECHECK_SECONDS]
+
+
+@pytest.mark.parametrize("kind", ["Chain", "AlertRoute"])
+async def test_targets_whose_secrets_can_be_read_are_said_to_be_in_order_and_looked_at_again(kind: str) -> None:
+    async def read(_: SecretKey) -> str:
+        return "value"
+
+    found, waits = await judged(telling(kind, TARGETS), read)
+    assert (found["NotificationsReady"].status, found["NotificationsReady"].reason) == ("True", "SecretsReadable")
+    assert waits == [SETTLED_RECHECK_SECONDS]
+
+
+@pytest.mark.parametrize("kind", ["Chain", "AlertRoute"])
+async def test_an_object_that_tells_nobody_any_more_loses_what_was_said_of_it(kind: str) -> None:
+    old = {"type": "NotificationsReady", "status": "False", "reason": "SecretMissing", "lastTransitionTime": NOW}
+    found, waits = await judged(telling(kind, [], {"conditions": [old]}), no_secrets)
+    assert set(found) == {"Ready"} and waits == []
+
+
+async def test_a_thousand_words_about_eight_targets_fit_into_a_condition() -> None:
+    async def read(_: SecretKey) -> str:
+        raise SecretProblem("SecretMissing", "x" * 1000)
+
+    eight = [{**TARGETS[0], "name": f"t-{number}"} for number in range(8)]
+    found, _ = await judged(telling("Chain", eight), read)
+    assert len(found["NotificationsReady"].message) == 1024 and found["NotificationsReady"].message.endswith("…")

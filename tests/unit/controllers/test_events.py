@@ -1,4 +1,4 @@
-"""What the active controller makes of news from the watch: whose turn it is, and what counts as gone."""
+"""What becomes of news from the watch: whose turn it is, and what counts as gone."""
 
 import asyncio
 from typing import Any
@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from tarsy.controllers.active import ActiveController
-from tarsy.controllers.cache import Key
+from tarsy.controllers.cache import Cache, Key
+from tarsy.controllers.informer import Informer
 from tarsy.controllers.investigation import ACCEPTED_UID
+from tarsy.controllers.queue import KeyedQueue
 from tarsy.kube.lease import LeaderElection
 from tarsy.record.run import State
 from unit.controllers.builders import OTHER_UID, UID, raw, record
@@ -26,12 +28,12 @@ class Ended:
         return record(State.RUNNING)
 
 
-def controller(store: Any = None) -> ActiveController:
+def controller(store: Ended) -> ActiveController:
     nobody: Any = None
     return ActiveController(
         nobody,
-        store or Ended(),
-        store or Ended(),
+        store,
+        store,
         nobody,
         nobody,
         LeaderElection(nobody, "lib", "lease", "me"),
@@ -42,14 +44,22 @@ def controller(store: Any = None) -> ActiveController:
     )
 
 
-async def turns(of: ActiveController) -> set[str]:
-    """Whose turn it is; nothing is left after."""
-    found = set()
-    while len(of._queue):
-        key = await of._queue.get()
-        found.add(f"{key.kind}/{key.name}")
-        of._queue.done(key)
-    return found
+class News:
+    """An informer, and whose turn it says it is."""
+
+    def __init__(self) -> None:
+        self.queue: KeyedQueue[Key] = KeyedQueue()
+        self.informer = Informer(Cache(), self.queue)
+        self.event = self.informer.event
+
+    async def turns(self) -> set[str]:
+        """Whose turn it is; nothing is left after."""
+        found = set()
+        while len(self.queue):
+            key = await self.queue.get()
+            found.add(f"{key.kind}/{key.name}")
+            self.queue.done(key)
+        return found
 
 
 def inv(name: str = "inv", version: str = "10", uid: str = UID, **rest: Any) -> dict[str, Any]:
@@ -63,40 +73,40 @@ ACCEPTED = {"conditions": [{"type": "Accepted", "status": "True", "reason": "Pla
 
 
 async def test_status_of_configuration_wakes_nobody_but_its_spec_wakes_all_that_may_wait() -> None:
-    of = controller()
+    of = News()
     for obj in (raw("Agent"), raw("Chain", "pods", {"stages": [{"name": "s", "agents": [{"name": "one"}]}]}), inv()):
-        of._on_event(None, obj)
-    await turns(of)
-    of._on_event("MODIFIED", raw("Agent", status={"conditions": []}, resourceVersion="11"))
-    assert await turns(of) == {"Agent/one"}
-    of._on_event("MODIFIED", raw("Agent", generation=2, resourceVersion="12"))
-    assert await turns(of) == {"Agent/one", "Chain/pods", "Investigation/inv"}
+        of.event(None, obj)
+    await of.turns()
+    of.event("MODIFIED", raw("Agent", status={"conditions": []}, resourceVersion="11"))
+    assert await of.turns() == {"Agent/one"}
+    of.event("MODIFIED", raw("Agent", generation=2, resourceVersion="12"))
+    assert await of.turns() == {"Agent/one", "Chain/pods", "Investigation/inv"}
 
 
 async def test_accepted_investigations_are_not_woken_by_configuration() -> None:
-    of = controller()
-    of._on_event(None, {**inv(), "status": ACCEPTED})
-    await turns(of)
-    of._on_event("ADDED", raw("Agent"))
-    assert await turns(of) == {"Agent/one"}
+    of = News()
+    of.event(None, {**inv(), "status": ACCEPTED})
+    await of.turns()
+    of.event("ADDED", raw("Agent"))
+    assert await of.turns() == {"Agent/one"}
 
 
 async def test_alert_wakes_only_the_waiting_investigations_that_name_it() -> None:
-    of = controller()
+    of = News()
     other = raw("Investigation", "other", {"alertRef": {"name": "b"}}, uid=OTHER_UID)
     for obj in (inv(), other):
-        of._on_event(None, obj)
-    await turns(of)
-    of._on_event("ADDED", raw("Alert", "a", {"alertType": "T", "data": "x"}))
-    assert await turns(of) == {"Alert/a", "Investigation/inv"}
+        of.event(None, obj)
+    await of.turns()
+    of.event("ADDED", raw("Alert", "a", {"alertType": "T", "data": "x"}))
+    assert await of.turns() == {"Alert/a", "Investigation/inv"}
 
 
 async def test_investigation_wakes_its_alert_when_it_changes_and_when_it_goes() -> None:
-    of = controller()
-    of._on_event("ADDED", inv())
-    assert await turns(of) == {"Investigation/inv", "Alert/a"}
-    of._on_event("DELETED", inv())
-    assert await turns(of) == {"Investigation/inv", "Alert/a"}
+    of = News()
+    of.event("ADDED", inv())
+    assert await of.turns() == {"Investigation/inv", "Alert/a"}
+    of.event("DELETED", inv())
+    assert await of.turns() == {"Investigation/inv", "Alert/a"}
 
 
 @pytest.mark.parametrize(
@@ -120,7 +130,29 @@ async def test_runs_end_whose_objects_are_gone_and_no_others(news: list[Any], en
     store = Ended()
     of = controller(store)
     for kind, uid, version in news:
-        of._on_event(kind, inv(version=version, uid=uid))
+        of._informer.event(kind, inv(version=version, uid=uid))
     key = Key("Investigation", "team-a", "inv")
     await of._reconcile(key)
     assert set(store.runs) == ended
+
+
+async def test_a_listing_of_what_was_known_tells_that_something_may_have_been_missed_and_an_event_does_not() -> None:
+    of = News()
+    of.event(None, inv())
+    of.event("MODIFIED", inv(version="11"))
+    assert not of.informer.missed.is_set()
+    of.event(None, inv(version="11"))
+    assert of.informer.missed.is_set()
+
+
+async def test_what_is_gone_is_kept_until_what_its_end_asked_for_was_done() -> None:
+    of, key = News(), Key("Investigation", "team-a", "inv")
+    of.event("ADDED", inv())
+    of.event("DELETED", inv())
+    of.event("ADDED", inv(version="12", uid=OTHER_UID))
+    assert of.informer.deleted(key) == (UID,)
+    of.event("DELETED", inv(version="13", uid=OTHER_UID))
+    of.informer.ended(key, UID)
+    assert of.informer.deleted(key) == (OTHER_UID,)
+    of.informer.ended(key, OTHER_UID)
+    assert of.informer.deleted(key) == ()

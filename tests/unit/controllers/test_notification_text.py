@@ -3,15 +3,17 @@
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
-from tarsy.controllers.notification_text import mrkdwn, slack_message, webhook_body
+from tarsy.controllers.notification_text import PAGE_LIMIT, link, mrkdwn, page_address, slack_message, webhook_body
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import Failure, RunOutcome, State
 from tarsy.record.usage import Usage
 from unit.controllers.builders import record
 
+CHECKOUT = Path(__file__).parents[3]
 AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 FINDING = Finding(summary="s", confidence=Confidence.HIGH)
 
@@ -48,8 +50,9 @@ def test_text_is_shown_literally_and_cut_between_its_escapes(text, limit, shown)
 def test_a_message_stays_within_what_slack_takes(char):
     told = ended(executive_summary=char * 100_000, finding=FINDING)
     told = record(State.COMPLETED, outcome=told.outcome, alert_type=char * 253)
-    message = slack_message(told, "ended")
+    message = slack_message(told, "ended", "https://" + "p" * (PAGE_LIMIT - 8))
     assert len(message["blocks"]) <= 50
+    assert all(len(block["elements"]) <= 10 for block in message["blocks"] if block["type"] == "context")
     assert len(message["blocks"][0]["text"]["text"]) <= 150
     assert 2890 <= len(section(message)) <= 3000
     assert all(len(e["text"]) <= 3000 for b in message["blocks"] if b["type"] == "context" for e in b["elements"])
@@ -86,3 +89,73 @@ def test_of_a_start_nothing_is_told_but_that():
     message = slack_message(running, "started")
     assert message["text"].startswith("Started: ")
     assert [block["type"] for block in message["blocks"]] == ["header", "context", "context"]
+
+
+PAGE = "https://tarsy.example.org"
+
+
+@pytest.mark.parametrize(
+    ("written", "base"),
+    [
+        (PAGE, PAGE),
+        (f"{PAGE}/", PAGE),
+        ("http://127.0.0.1:8081", "http://127.0.0.1:8081"),
+        ("http://[::1]:8081/", "http://[::1]:8081"),
+        (f"{PAGE}/below/it/", f"{PAGE}/below/it"),
+        ("https://" + "h" * (PAGE_LIMIT - 8), "https://" + "h" * (PAGE_LIMIT - 8)),
+    ],
+)
+def test_an_address_of_the_page_is_taken_as_its_links_begin(written, base):
+    assert page_address(written) == base
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "",
+        "tarsy.example.org",
+        "ftp://tarsy.example.org",
+        "https://",
+        "https:///below",
+        "https://:443",
+        "https://h:port",
+        "https://h:99999",
+        "https://[::1",
+        "https://user:word@h",
+        "https://h?x=1",
+        "https://h/#/system",
+        "https://h/a b",
+        "https://h/<b>",
+        "https://h/a|b",
+        "https://h/a&b",
+        "https://h\n",
+        "https://hö",
+    ],
+)
+def test_what_is_no_address_of_a_page_is_refused_with_what_is(written):
+    with pytest.raises(ValueError, match="is not the address of a page; write http:// or https:// and a host"):
+        page_address(written)
+
+
+def test_an_address_that_slack_would_not_take_is_refused_with_the_limit():
+    with pytest.raises(ValueError, match="has 1025 characters; 1024 at most"):
+        page_address("https://" + "h" * (PAGE_LIMIT - 7))
+
+
+@pytest.mark.parametrize("occasion", ["started", "ended"])
+def test_what_is_told_links_to_the_pages_view_of_the_run_as_the_page_itself_does(occasion):
+    told = ended(final_analysis="a")
+    url = f"{PAGE}/#/investigations/{told.namespace}/{told.name}"
+    assert link(PAGE, told) == url
+    assert json.loads(webhook_body(told, occasion, AT, PAGE))["data"]["url"] == url
+    shown = slack_message(told, occasion, PAGE)["blocks"][-1]["elements"]
+    assert [element["type"] for element in shown] == ["mrkdwn", "mrkdwn"]
+    assert shown[1]["text"] == f"<{url}|Open the investigation>"
+    router = (CHECKOUT / "operator" / "page" / "src" / "logic" / "route.ts").read_text("utf-8")
+    assert "`#/investigations/${namespace}/${name}" in router
+
+
+def test_without_an_address_of_the_page_nothing_links_to_it():
+    told = ended(final_analysis="a")
+    assert json.loads(webhook_body(told, "ended", AT))["data"]["url"] is None
+    assert "|Open" not in str(slack_message(told, "ended"))

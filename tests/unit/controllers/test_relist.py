@@ -69,7 +69,7 @@ async def test_nothing_is_decided_before_the_configuration_is_known() -> None:
             planned.set()
 
     of._reconcile = reconcile  # type: ignore[method-assign]
-    of._on_event("ADDED", inv())  # the watch has told of the run only
+    of._informer.event("ADDED", inv())  # the watch has told of the run only
     async with asyncio.timeout(60):
         async with asyncio.TaskGroup() as group:
             work = group.create_task(of._work())
@@ -105,19 +105,19 @@ async def test_object_that_came_while_the_list_was_read_is_not_gone() -> None:
     def meanwhile() -> None:
         world.there.append(inv())
         world.ids.add(UID)
-        of._on_event("ADDED", inv())
+        of._informer.event("ADDED", inv())
 
     world.meanwhile = meanwhile
     await of._relist()
     assert of._cache.find(INV) is not None
-    assert of._deleted == {} and world.ended == []
+    assert of._informer.deleted(INV) == () and world.ended == []
 
 
 async def test_object_that_changed_while_the_list_was_read_stays_as_it_became() -> None:
     world = World(inv("10"))
     of = world.controller()
-    of._on_event(None, inv("10"))
-    world.meanwhile = lambda: of._on_event("MODIFIED", inv("12", labels={"changed": "yes"}))
+    of._informer.event(None, inv("10"))
+    world.meanwhile = lambda: of._informer.event("MODIFIED", inv("12", labels={"changed": "yes"}))
     await of._relist()
     found: Any = of._cache.find(INV)
     assert found.metadata.labels == {"changed": "yes"}
@@ -130,7 +130,7 @@ async def test_object_that_the_watch_did_not_tell_of_is_found_and_one_that_went_
     assert of._cache.find(INV) is not None
     world.there.clear()
     await of._relist()
-    assert of._cache.find(INV) is None and set(of._deleted) == {INV}
+    assert of._cache.find(INV) is None and of._informer.deleted(INV) != ()
     await of._reconcile(INV)
     assert world.ended == [UID]
 
@@ -159,7 +159,7 @@ async def test_world_whose_versions_begin_anew_is_believed() -> None:
     """After etcd was restored from a backup."""
     world = World(inv("7", labels={"restored": "yes"}))
     of = world.controller()
-    of._on_event(None, inv("1000"))
+    of._informer.event(None, inv("1000"))
     await of._relist()
     found: Any = of._cache.find(INV)
     assert found.metadata.labels == {"restored": "yes"}

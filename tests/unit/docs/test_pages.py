@@ -15,6 +15,7 @@ from hack.site.pages import generated, section, written
 from typer.main import get_command
 
 from tarsy.cli.main import app
+from tarsy.cli.plugin import new_app
 from tarsy.http.intake import taking
 from tarsy.http.table import all_routes
 from tarsy.resources.crd import crd
@@ -160,6 +161,19 @@ def test_the_reference_has_every_command_and_option() -> None:
         assert getattr(one, "hidden", False) or part, path
         options = [p for p in one.params if p.param_type_name == "option" and not p.hidden and "--help" not in p.opts]
         assert [p.opts for p in options if part and f"`{p.opts[0]}`" not in part] == [], path
+
+
+@pytest.mark.parametrize("application", [app, new_app()], ids=["tarsy", "kubectl-tarsy"])
+def test_every_command_argument_and_option_says_what_it_is(application: Any) -> None:
+    def silent(group: Any, path: str) -> Iterator[str]:
+        for name, one in group.commands.items():
+            if hasattr(one, "commands"):
+                yield from silent(one, f"{path} {name}")
+            elif not one.hidden:
+                yield from [path + " " + name] if not one.help else []
+                yield from (f"{path} {name}: {p.name}" for p in one.params if not p.help and not p.hidden)
+
+    assert list(silent(get_command(application), "")) == []
 
 
 def test_commands_in_the_pages_are_commands() -> None:

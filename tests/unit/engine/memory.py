@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
@@ -22,15 +23,11 @@ from tarsy.record.run import (
     InteractionState,
     LeaseLost,
     LoopState,
-    ModelCallResult,
-    ModelCallStart,
     StageOutcome,
     StageRecord,
     StageStart,
     State,
     ToolCallRecord,
-    ToolCallResult,
-    ToolCallStart,
 )
 from tarsy.record.timeline import Event, EventStatus, EventType, TimelineEvent
 

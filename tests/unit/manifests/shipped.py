@@ -16,6 +16,7 @@ INSTALLED = (
     "components/tenant",
     "components/tenant-agents",
     "components/tenant-workloads",
+    "components/tracing",
     "components/workers",
 )
 CLUSTER_WIDE = (

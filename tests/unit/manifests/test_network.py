@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from unit.manifests.shipped import installed, named
+from unit.manifests.shipped import installed, named, objects
 
 POLICIES = installed("NetworkPolicy")
+TRACES = 4318
 PODS = {w["metadata"]["name"]: w for w in installed("Deployment", "StatefulSet")}
 CREDENTIALS = {80, 988}
 """Ports at which clouds hand out credentials to pods."""
@@ -64,7 +65,7 @@ def test_every_port_that_a_policy_names_is_one_of_the_pod(pod: str) -> None:
 
 def test_the_operator_and_the_workers_go_out_to_dns_api_server_postgres_models_and_tools() -> None:
     for pod in ("tarsy-operator", "tarsy-worker"):
-        assert opened(pod, "egress") == {53, 443, 5432, 6443, 8080, "mcp"}
+        assert opened(pod, "egress") == {53, 443, 5432, 6443, 8080, "mcp", TRACES}
         (anywhere,) = (rule for rule in policies(pod, "egress") if "to" not in rule)
         assert {port["port"] for port in anywhere["ports"]} == {53, 443, 5432, 6443}
 
@@ -89,6 +90,16 @@ def test_metrics_are_for_the_namespace_of_monitoring() -> None:
         (rule,) = (rule for rule in policies(pod, "ingress") if rule["ports"][0]["port"] == "metrics")
         (peer,) = rule["from"]
         assert peer == {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+
+
+def test_traces_go_to_the_namespace_of_monitoring_at_one_port_and_only_where_the_component_is() -> None:
+    for pod in ("tarsy-operator", "tarsy-worker"):
+        (rule,) = (rule for rule in policies(pod, "egress") if rule["ports"][0]["port"] == TRACES)
+        (peer,) = rule["to"]
+        assert peer == {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+        assert len(rule["ports"]) == 1
+    (opening,) = (policy for policy in POLICIES if str(TRACES) in str(policy))
+    assert objects("components/tracing") == [opening]
 
 
 def reached_by(pod: str) -> set[tuple[str, str]]:

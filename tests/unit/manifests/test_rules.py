@@ -32,7 +32,7 @@ FOREIGN_WRITES = {
 }
 """All that is written of other groups than this project's. The reviews are questions."""
 RUNNER = "tarsy-tool-runner"
-WORKLOADS = {("jobs", "create"), ("jobs", "delete")} | {
+WORKLOADS = {("jobs", "create"), ("jobs", "delete"), ("secrets", "patch")} | {
     (name, verb) for name in ("deployments", "services", "networkpolicies") for verb in ("create", "patch", "delete")
 }
 """What is written of them beside, by the operator in namespaces that let it run tool servers."""
@@ -109,6 +109,7 @@ def test_tokens_are_asked_for_of_named_accounts_and_secrets_written_by_the_opera
         ("ClusterRole", "tarsy-run-secrets", "secrets", "create"): [],
         ("ClusterRole", "tarsy-run-secrets", "secrets", "delete"): [],
         ("ClusterRole", RUNNER, "secrets", "create"): [],
+        ("ClusterRole", RUNNER, "secrets", "patch"): [],
         ("ClusterRole", RUNNER, "secrets", "delete"): [],
     }
     for role in ("tarsy-run-secrets", RUNNER):

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from tarsy.controllers.census import AVAILABLE
+from tarsy.controllers.census import AVAILABLE, NOTIFYING
 from tarsy.llm.protocol import ModelErrorCode
 from tarsy.observe import metric_table as table
 from tarsy.observe.metrics import KEPT_SECONDS, UNMATCHED, Metrics, UndeclaredLabel
@@ -128,7 +128,10 @@ def test_labels_know_the_words_of_the_other_rooms() -> None:
     transports = {t for of in (StdioTransport, HttpTransport) for t in get_args(of.model_fields["type"].annotation)}
     assert closed(table.TRANSPORT) == transports
     assert closed(table.CONFIGURATION) == set(KINDS) - {"Alert", "Investigation", "ChatMessage"}
-    assert closed(table.CONFIGURATION) >= {AVAILABLE}
+    assert closed(table.CONFIGURATION) >= {AVAILABLE, *NOTIFYING}
+    assert {kind for kind in KINDS if "notify" in KINDS[kind].model_fields["spec"].annotation.model_fields} == set(
+        NOTIFYING
+    )
 
 
 def test_what_is_kept_elsewhere_is_read_when_somebody_asks() -> None:

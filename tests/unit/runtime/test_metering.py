@@ -9,6 +9,7 @@ import pytest
 
 from tarsy.observe import metric_table as table
 from tarsy.observe.metrics import Metrics
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.history import BudgetExceeded, BudgetLimit
 from tarsy.record.messages import Message, Role, ToolCall
@@ -20,15 +21,11 @@ from tarsy.record.run import (
     LeaseLost,
     LoopState,
     ModelCallKind,
-    ModelCallResult,
-    ModelCallStart,
     RunOutcome,
     StageKind,
     StageOutcome,
     StageStart,
     State,
-    ToolCallResult,
-    ToolCallStart,
 )
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.usage import Usage

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from tarsy.cli.commands.options import Context, Kubeconfig
+from tarsy.cli.commands.options import Context, Kubeconfig, LibraryNamespace
 from tarsy.cli.running import go
 
 
@@ -40,7 +40,7 @@ def plan(
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Namespace of objects that name none.")
     ] = "default",
-    library_namespace: Annotated[str, typer.Option(envvar="TARSY_LIBRARY_NAMESPACE")] = "tarsy-library",
+    library_namespace: LibraryNamespace = "tarsy-library",
     output: Annotated[
         Literal["text", "yaml", "json"], typer.Option("--output", "-o", help="For people, or for programs.")
     ] = "text",

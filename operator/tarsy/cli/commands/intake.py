@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from tarsy.cli.commands.options import Context, DatabaseUrl, Kubeconfig, span
+from tarsy.cli.commands.options import Context, DatabaseUrl, Kubeconfig, LibraryNamespace, span
 from tarsy.cli.running import go
 
 Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="For people, or for programs.")]
@@ -25,7 +25,7 @@ def route(
         str | None,
         typer.Option("--namespace", "-n", help="Whose routes are asked, as ?namespace= says; else the library's."),
     ] = None,
-    library_namespace: Annotated[str, typer.Option(envvar="TARSY_LIBRARY_NAMESPACE")] = "tarsy-library",
+    library_namespace: LibraryNamespace = "tarsy-library",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     output: Output = "text",

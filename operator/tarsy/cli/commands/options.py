@@ -77,7 +77,18 @@ OtlpEndpoint = Annotated[
         help="Send traces to this OTLP/HTTP collector (http://collector:4318); not given: there are none.",
     ),
 ]
-LogLevel = Annotated[str, typer.Option(envvar="TARSY_LOG_LEVEL")]
+LogLevel = Annotated[
+    Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"],
+    typer.Option(envvar="TARSY_LOG_LEVEL", case_sensitive=False, help="What is logged: this level and those above it."),
+]
+LibraryNamespace = Annotated[
+    str,
+    typer.Option(
+        envvar="TARSY_LIBRARY_NAMESPACE",
+        help="Namespace of the library: Chains, and the InvestigationDefaults, that a namespace has not itself are "
+        "looked for there.",
+    ),
+]
 
 
 def span(text: str, option: str, read: Callable[[str], S]) -> S:

@@ -15,6 +15,7 @@ from tarsy.cli.commands.options import (
     Kubeconfig,
     LeaseSeconds,
     LentTo,
+    LibraryNamespace,
     ListenUrl,
     LogLevel,
     MetricsHost,
@@ -38,8 +39,14 @@ def run(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     namespace: Namespaces = None,
-    library_namespace: Annotated[str, typer.Option(envvar="TARSY_LIBRARY_NAMESPACE")] = "tarsy-library",
-    lease_namespace: Annotated[str, typer.Option(envvar="TARSY_LEASE_NAMESPACE")] = "tarsy-system",
+    library_namespace: LibraryNamespace = "tarsy-library",
+    lease_namespace: Annotated[
+        str,
+        typer.Option(
+            envvar="TARSY_LEASE_NAMESPACE",
+            help="Namespace of the operator itself, with the Leases by which its replicas know which one is active.",
+        ),
+    ] = "tarsy-system",
     places: Annotated[
         int, typer.Option(min=0, help="Investigations of this process at once; 0: workers of their own run them.")
     ] = 20,
@@ -86,6 +93,39 @@ def run(
         list[str] | None,
         typer.Option(help="Tokens must be for this audience, not for the Kubernetes API; may be repeated."),
     ] = None,
+    page_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where people open the page, such as https://tarsy.example.org: what they are told of a run "
+            "(spec.notify) links to it there; not given: there is no link.",
+        ),
+    ] = None,
+    page_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="People open the page at this address, such as https://tarsy.example.org, where what stands before it "
+            "does not pass their Host header on; may be repeated.",
+        ),
+    ] = None,
+    page_proxy_ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CA of an authenticating proxy before the HTTP API (needs --http-tls): a connection by its "
+            "certificate is from the person whom its headers name. Made for this alone: never the cluster's client "
+            "CA, by which anybody could say to be anybody.",
+        ),
+    ] = None,
+    page_proxy_name: Annotated[
+        list[str] | None,
+        typer.Option(help="Common name of the proxy's certificate; may be repeated; none: any that its CA signed."),
+    ] = None,
+    page_proxy_user_header: Annotated[str, typer.Option(help="Where the proxy says who asks.")] = "X-Remote-User",
+    page_proxy_group_header: Annotated[
+        str, typer.Option(help="Where it says their groups, repeated or with commas between.")
+    ] = "X-Remote-Group",
     admission_port: Annotated[
         int | None,
         typer.Option(min=0, help="Port of the admission webhook; 0: a free one on loopback; not given: none."),
@@ -107,6 +147,8 @@ def run(
     """Run the operator against a cluster."""
     from tarsy.cli.operator import OperatorSettings, operate
     from tarsy.cli.spans import seconds_or_forever
+    from tarsy.controllers.notification_text import page_address
+    from tarsy.http.page_proxy import PageProxySettings
     from tarsy.http.server import HttpSettings
     from tarsy.observe.logs import configure
 
@@ -140,11 +182,18 @@ def run(
             audiences=tuple(token_audience or ()),
             namespace=lease_namespace,
             sign_in_file=sign_in_file,
+            origins=tuple(origin.rstrip("/") for origin in page_origin or ()),
+            page_proxy=PageProxySettings(
+                page_proxy_ca, tuple(page_proxy_name or ()), page_proxy_user_header, page_proxy_group_header
+            )
+            if page_proxy_ca
+            else None,
         ),
         admission_host=_health_host(admission_port or 0),
         admission_port=admission_port,
         require_author=require_author,
         queue_limit=queue_limit,
+        page_url=span(page_url, "--page-url", page_address) if page_url is not None else None,
     )
     go(operate(settings), service=True)
 
@@ -154,6 +203,7 @@ def worker(
     listen_url: ListenUrl = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    library_namespace: LibraryNamespace = "tarsy-library",
     places: Annotated[int, typer.Option(min=1, help="Investigations of this process at once.")] = 20,
     global_limit: GlobalLimit = 100,
     lease_seconds: LeaseSeconds = 15,
@@ -178,6 +228,7 @@ def worker(
         listen_url=listen_url,
         kubeconfig=kubeconfig,
         context=context,
+        library_namespace=library_namespace,
         stdio_tools=stdio_tools,
         destinations=destinations(url_host),
         workload_identity_for=tuple(workload_identity_for or ()),

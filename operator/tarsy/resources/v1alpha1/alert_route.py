@@ -28,6 +28,7 @@ from tarsy.resources.schema import (
 from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.resources.v1alpha1.common import (
     MESSAGE_COLUMN,
+    NOTIFY_COLUMN,
     READY_COLUMNS,
     Budget,
     ConfigStatus,
@@ -185,6 +186,7 @@ class AlertRoute(Resource[AlertRouteSpec, AlertRouteStatus]):
         Column("Last", ".status.lastMatched", "date", "Time since the last one."),
         AGE,
         Column("Chain", ".spec.chainRef.name", description="The chain that it names.", wide=True),
+        NOTIFY_COLUMN,
         MESSAGE_COLUMN,
     )
 

@@ -14,6 +14,7 @@ from tarsy.resources.schema import AlertType, LabelName, Model, ObjectName, Rule
 from tarsy.resources.v1alpha1.common import (
     FALLBACK,
     MESSAGE_COLUMN,
+    NOTIFY_COLUMN,
     READY_COLUMNS,
     AllowedNamespaces,
     Budget,
@@ -155,6 +156,7 @@ class Chain(Resource[ChainSpec, ConfigStatus]):
         Column("Alert types", ".spec.alertTypes", description="The alert types it is for."),
         AGE,
         Column("Description", ".spec.description", description="What it is for.", wide=True),
+        NOTIFY_COLUMN,
         MESSAGE_COLUMN,
     )
 

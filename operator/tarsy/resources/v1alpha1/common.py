@@ -51,6 +51,7 @@ class ConditionType(StrEnum):
     READY = "Ready"
     AVAILABLE = "Available"
     VERIFIED = "Verified"
+    NOTIFICATIONS_READY = "NotificationsReady"
     ACCEPTED = "Accepted"
     FINISHED = "Finished"
     SUCCEEDED = "Succeeded"
@@ -334,6 +335,12 @@ class ConfigStatus(Status):
 READY_COLUMNS = (
     Column("Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether it can be used."),
     Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', description="Why it can be used, or not."),
+)
+NOTIFY_COLUMN = Column(
+    "Notify",
+    '.status.conditions[?(@.type=="NotificationsReady")].reason',
+    description="Whether the Secrets that spec.notify names can be read; empty when it names none.",
+    wide=True,
 )
 MESSAGE_COLUMN = Column(
     "Message",

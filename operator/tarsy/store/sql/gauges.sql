@@ -5,7 +5,7 @@ WITH open AS (
     SELECT state = 'pending' AS queued, parent IS NOT NULL AS question, accepted_at
     FROM investigation WHERE state IN ('pending', 'running')
 )
-SELECT runs.*, late.*, owed.*,
+SELECT runs.*, late.*, owed.*, told.*,
     (SELECT count(*) FROM worker WHERE expires_at > clock_timestamp()) AS workers
 FROM (
     SELECT count(*) FILTER (WHERE queued AND NOT question) AS queued,
@@ -20,4 +20,7 @@ FROM (
 ) late, (
     SELECT count(*) AS owed, extract(epoch FROM clock_timestamp() - min(opened_at))::float8 AS oldest_owed
     FROM incident WHERE manifest IS NOT NULL
-) owed
+) owed, (
+    SELECT count(*) AS notices, extract(epoch FROM clock_timestamp() - min(made_at))::float8 AS oldest_notice
+    FROM notice WHERE state = 'owed'
+) told

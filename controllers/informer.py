@@ -1,0 +1,149 @@
+"""The informer: takes the news of the cluster into the cache, and puts into the queue whoever it concerns.
+
+Decides nothing about an object and writes nothing: whose turn it is follows from what it is told, by the watch, the
+listings and our own writes alike. Decision: who depends on whom is not kept. Whatever waits, and all configuration, is
+looked at again when a spec changes, because a look that changes nothing costs next to nothing, and a dependency that
+was forgotten leaves an object waiting for ever. A change of a status wakes nobody but an Investigation's Alert and the
+questions about it.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from tarsy.controllers.cache import Cache, Key, Version
+from tarsy.controllers.queue import KeyedQueue
+from tarsy.controllers.relist import PASSIVE
+from tarsy.resources.meta import condition
+from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation
+from tarsy.resources.v1alpha1.common import ConditionType
+
+
+class Informer:
+    """What is known of the cluster, and whose turn it is.
+
+    Args:
+        cache: is filled.
+        queue: is told who is to be looked at.
+
+    `missed` is set when the watch listed a kind anew: that tells what is there, not what has gone meanwhile.
+    """
+
+    def __init__(self, cache: Cache, queue: KeyedQueue[Key]) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._waiting: dict[Key, None] = {}
+        self._deleted: dict[Key, set[str]] = {}
+        self.missed = asyncio.Event()
+
+    def event(self, kind: str | None, raw: Mapping[str, Any]) -> None:
+        """Takes an event of the watch.
+
+        Args:
+            kind: ADDED, MODIFIED or DELETED; None: the object was listed.
+            raw: the object, of a kind of ours or a Namespace.
+        """
+        meta = raw["metadata"]
+        if raw.get("kind") == "Namespace":
+            self._cache.set_namespace(meta["name"], None if kind == "DELETED" else meta.get("labels") or {})
+            self._wake_dependents(None)
+            return
+        key = Key(raw["kind"], meta.get("namespace", ""), meta["name"])
+        if kind is None and self._cache.version(key) is not None:
+            self.missed.set()
+        if kind == "DELETED":
+            self.gone(key, meta["uid"])
+        else:
+            self.seen(raw)
+
+    def seen(self, raw: Mapping[str, Any], instead_of: Version | None = None) -> None:
+        """An object is there: takes it, and whoever it concerns is looked at."""
+        meta = raw["metadata"]
+        before = self._cache.version(Key(raw["kind"], meta.get("namespace", ""), meta["name"]))
+        key = self._cache.put(raw, instead_of=instead_of)
+        after = self._cache.version(key)
+        if before is not None and after is not None and before.uid != after.uid:
+            self.gone(key, before.uid)
+        self.look_at(key)
+        self._note_waiting(key)
+        if key.kind == Investigation.KIND:
+            self._wake_alert(raw)
+            self._wake_questions(key)
+        if before is None or after is None or (before.uid, before.generation) != (after.uid, after.generation):
+            self._spec_changed(key)
+
+    def gone(self, key: Key, uid: str) -> None:
+        """An object is there no more, whatever has its name now."""
+        old = self._cache.find(key) if (self._cache.version(key) or Version("", 0, "")).uid == uid else None
+        self._cache.drop(key, uid)
+        self._note_waiting(key)
+        self._deleted.setdefault(key, set()).add(uid)
+        self._queue.add(key)
+        if isinstance(old, Investigation) and old.spec.alert_ref is not None:
+            self._queue.add(Key(Alert.KIND, key.namespace, old.spec.alert_ref.name))
+        self._spec_changed(key)
+
+    def deleted(self, key: Key) -> tuple[str, ...]:
+        """The uids of those of this name that are gone, until `ended` says that nothing of them is left to do."""
+        return tuple(self._deleted.get(key, ()))
+
+    def ended(self, key: Key, uid: str) -> None:
+        """What an object's end asked for was done."""
+        self._deleted[key].discard(uid)
+        if not self._deleted[key]:
+            del self._deleted[key]
+
+    def look_at_all(self) -> None:
+        """Looks at every object that is known."""
+        for key in self._cache.all_keys():
+            self.look_at(key)
+
+    def look_at(self, key: Key) -> None:
+        """Soon; what has ended, of which there may be tens of thousands, when nothing else is to be done."""
+        found = self._cache.find(key)
+        ended = isinstance(found, Alert | Investigation) and condition(found.status.conditions, ConditionType.FINISHED)
+        if ended and ended.status == "True":
+            self._queue.add_when_idle(key)
+        else:
+            self._queue.add(key)
+
+    def _spec_changed(self, key: Key) -> None:
+        """Not for changes of a status: nobody depends on the status of another, but alerts on their Investigation's."""
+        if key.kind not in PASSIVE:
+            self._wake_dependents(key)
+        elif key.kind == Alert.KIND:
+            for other in self._waiting:
+                found = self._cache.find(other) if other.namespace == key.namespace else None
+                reference = found.spec.alert_ref if isinstance(found, Investigation) else None
+                if reference is not None and reference.name == key.name:
+                    self._queue.add(other)
+
+    def _wake_alert(self, raw: Mapping[str, Any]) -> None:
+        reference = (raw.get("spec") or {}).get("alertRef") or {}
+        if reference.get("name"):
+            self.look_at(Key(Alert.KIND, raw["metadata"].get("namespace", ""), reference["name"]))
+
+    def _wake_questions(self, investigation: Key) -> None:
+        """Those that wait for an Investigation that was not there."""
+        for key in self._waiting:
+            found = self._cache.find(key) if key.namespace == investigation.namespace else None
+            if isinstance(found, ChatMessage) and found.spec.investigation_ref.name == investigation.name:
+                self._queue.add(key)
+
+    def _wake_dependents(self, changed: Key | None) -> None:
+        """Configuration changed: whatever may have waited for it is looked at again."""
+        for key in self._cache.all_keys():
+            if key.kind not in PASSIVE and key != changed:
+                self._queue.add(key)
+        for key in self._waiting:
+            self._queue.add(key)
+
+    def _note_waiting(self, key: Key) -> None:
+        """Alerts, Investigations and questions that are not accepted, nor finished: they wait for something else."""
+        found = self._cache.find(key)
+        self._waiting.pop(key, None)
+        if isinstance(found, Alert | Investigation | ChatMessage):
+            accepted = condition(found.status.conditions, ConditionType.ACCEPTED)
+            ended = condition(found.status.conditions, ConditionType.FINISHED)
+            if (accepted is None or accepted.status != "True") and (ended is None or ended.status != "True"):
+                self._waiting[key] = None
