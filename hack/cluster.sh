@@ -70,16 +70,7 @@ install_tarsy() {
     kube apply --validate=false -k crds
     kube wait --for=condition=Established --timeout=60s crd -l app.kubernetes.io/part-of=tarsy
     kube apply --validate=false -f manifests/base/namespace.yaml
-    local password
-    password=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')
-    kube create -f - <<EOF
-apiVersion: v1
-kind: Secret
-metadata: {name: tarsy-database, namespace: tarsy-system}
-stringData:
-  password: $password
-  url: postgresql://tarsy:$password@tarsy-postgres.tarsy-system.svc:5432/tarsy
-EOF
+    hack/database-secret.sh kubectl --kubeconfig "$kubeconfig"
     install -d -o 999 -g 999 "$state/postgres"
     kube kustomize hack/cluster/product | sed "s|/STATE/|$state/|" | kube apply --validate=false -f -
     kube apply --validate=false -k hack/cluster/library

@@ -27,18 +27,7 @@ kube apply -k crds
 kube wait --for=condition=Established --timeout=60s crd -l app.kubernetes.io/part-of=tarsy
 kube apply -f manifests/base/namespace.yaml
 
-# Made once: the database keeps the password that it was made with. Standard input keeps it out of the process list.
-if ! kube -n tarsy-system get secret tarsy-database >/dev/null 2>&1; then
-    password=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')
-    kube create -f - <<EOF
-apiVersion: v1
-kind: Secret
-metadata: {name: tarsy-database, namespace: tarsy-system}
-stringData:
-  password: $password
-  url: postgresql://tarsy:$password@tarsy-postgres.tarsy-system.svc:5432/tarsy
-EOF
-fi
+hack/database-secret.sh kubectl --context "kind-$cluster"
 
 kube apply -k manifests/overlays/dev
 # The tag stays the same when the image does not: pods of an image of before are replaced.

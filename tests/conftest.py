@@ -10,6 +10,7 @@ so that a green run never hides what it did not check.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
@@ -17,6 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 import goldens
 import second_chance
+from e2e.kubernetes_mcp import NotToBeHad, program
 from tarsy.local.apiserver.binaries import find_binaries, program_version, require_binaries
 from tarsy.local.apiserver.errors import LocalKubernetesError
 
@@ -198,3 +200,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def _of(report: pytest.TestReport | pytest.CollectReport) -> str:
     return str(dict(getattr(report, "user_properties", ())).get("api", NONE))
+
+
+@pytest.fixture
+def kubernetes_mcp_server() -> Path:
+    """The tool server that people really use, as a program; a test is skipped where it is not to be had."""
+    try:
+        return program()
+    except NotToBeHad as reason:
+        pytest.skip(str(reason))

@@ -10,7 +10,6 @@ from uuid import UUID
 import pytest
 
 import rights
-from e2e.kubernetes_mcp import NotToBeHad, program
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
 from tarsy.controllers.run_secret import RUN_SECRET
@@ -24,14 +23,6 @@ JWT = "eyJhbGciOi"
 
 CONFIG_MAPS = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
 SAMPLE = {"command": sys.executable, "args": ["-m", "tarsy.local.sample_server"], "kubeconfig": True}
-
-
-@pytest.fixture
-def binary() -> Path:
-    try:
-        return program()
-    except NotToBeHad as reason:
-        pytest.skip(str(reason))
 
 
 async def use_account(
@@ -149,11 +140,11 @@ async def test_a_resumed_run_acts_by_new_tokens_and_leaves_nothing(bare_tenant: 
     await nothing_left(tenant, "run", identity)
 
 
-async def test_the_real_server_reads_what_its_agent_may_read(tenant: Tenant, binary: Path) -> None:
+async def test_the_real_server_reads_what_its_agent_may_read(tenant: Tenant, kubernetes_mcp_server: Path) -> None:
     arguments = ["--read-only", "--toolsets", "core", "--disable-multi-cluster"]
     where = {"apiVersion": "v1", "namespace": tenant.namespace}
     call = {"name": "cluster.resources_list", "arguments": {"kind": "ConfigMap", **where}}
-    await use_account(tenant, call, {"command": str(binary), "args": arguments, "kubeconfig": True})
+    await use_account(tenant, call, {"command": str(kubernetes_mcp_server), "args": arguments, "kubeconfig": True})
 
     async def available() -> bool:
         return condition(await tenant.get("cluster", "MCPServer"), "Available") == "True"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from e2e.kubernetes_mcp import NotToBeHad, arguments, program, serving
+from e2e.kubernetes_mcp import arguments, serving
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
 from tarsy.local.objects import put
@@ -24,21 +24,13 @@ CALLS = (
 )
 
 
-@pytest.fixture
-def binary() -> Path:
-    try:
-        return program()
-    except NotToBeHad as reason:
-        pytest.skip(str(reason))
-
-
 @pytest.fixture(params=["stdio", "http"])
 async def transport(
-    request: pytest.FixtureRequest, binary: Path, bare_tenant: Tenant, tmp_path: Path
+    request: pytest.FixtureRequest, kubernetes_mcp_server: Path, bare_tenant: Tenant, tmp_path: Path
 ) -> AsyncIterator[dict[str, Any]]:
     kubeconfig = bare_tenant.machine.api.kubeconfig
     if request.param == "stdio":
-        yield {"type": "stdio", "stdio": {"command": str(binary), "args": list(arguments(kubeconfig))}}
+        yield {"type": "stdio", "stdio": {"command": str(kubernetes_mcp_server), "args": list(arguments(kubeconfig))}}
         return
     async with serving(kubeconfig, tmp_path) as url:
         yield {"type": "http", "http": {"url": f"{url}/mcp"}}

@@ -1,47 +1,25 @@
 """Whom agents may act as, and the Secret that ends with their run."""
 
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-import rights
 from apis import LocalApi
 from integration.controllers.desk import Desk, eventually
+from integration.controllers.grants import ACCOUNT, let_in, operator_kubeconfig
 from tarsy.controllers.run_secret import RUN_SECRET
 from tarsy.kube.client import KubeClient
 from tarsy.kube.tokens import secret_name
-from tarsy.local.objects import documents
 
 pytestmark = pytest.mark.kubernetes
 BASE = ("namespace", "serviceaccount", "clusterrole", "role", "secret-reader", "run-secrets")
-COMPONENT = ("serviceaccount", "tokens", "run-secrets")
-ACCOUNT = "tarsy-agent"
-
-
-def shipped(folder: str, *names: str) -> list[dict[str, Any]]:
-    root = files("tarsy").joinpath("manifests", *folder.split("/"))
-    return [dict(doc) for name in names for doc in documents(root.joinpath(f"{name}.yaml").read_text("utf-8"))]
 
 
 @pytest.fixture
 async def operator(kube: KubeClient, tarsy_api: LocalApi, tmp_path: Path) -> Path:
     """A kubeconfig of the operator's ServiceAccount, bound as the manifests say."""
-    await rights.put_rights(kube, shipped("base", *BASE))
-    document: dict[str, Any] = yaml.safe_load(tarsy_api.kubeconfig.read_text())
-    document["users"][0]["user"] = {"token": await kube.create_token("tarsy-system", "tarsy-operator")}
-    path = tmp_path / "operator.kubeconfig"
-    path.write_text(yaml.safe_dump(document))
-    return path
-
-
-async def let_in(desk: Desk) -> None:
-    """What the component does for a namespace."""
-    there = shipped("components/tenant-agents", *COMPONENT)
-    placed = [{**doc, "metadata": {**doc["metadata"], "namespace": desk.namespace}} for doc in there]
-    await rights.put_rights(desk.kube, placed)
+    return await operator_kubeconfig(kube, tarsy_api, tmp_path, *BASE)
 
 
 async def configure(desk: Desk) -> None:

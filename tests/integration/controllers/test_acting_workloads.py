@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import rights
 from apis import LocalApi
-from e2e.kubernetes_mcp import NotToBeHad, program
 from integration.controllers.desk import Desk, eventually
-from integration.controllers.test_accounts import ACCOUNT, let_in, shipped
+from integration.controllers.grants import ACCOUNT, let_in, operator_kubeconfig, shipped
 from tarsy.controllers.tool_workload_acting import DIRECTORY
 from tarsy.engine.ports import Toolbox
 from tarsy.kube.client import KubeClient
@@ -54,12 +52,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def operator(kube: KubeClient, tarsy_api: LocalApi, tmp_path: Path) -> Path:
     """A kubeconfig of the operator's ServiceAccount, bound as the base says and in no namespace of a tenant."""
-    await rights.put_rights(kube, shipped("base", *BASE))
-    document: dict[str, Any] = yaml.safe_load(tarsy_api.kubeconfig.read_text())
-    document["users"][0]["user"] = {"token": await kube.create_token("tarsy-system", "tarsy-operator")}
-    path = tmp_path / "operator.kubeconfig"
-    path.write_text(yaml.safe_dump(document))
-    return path
+    return await operator_kubeconfig(kube, tarsy_api, tmp_path, *BASE)
 
 
 async def let_run(desk: Desk) -> None:
@@ -223,14 +216,6 @@ async def test_an_account_that_is_missing_is_said_at_once(desk: Desk) -> None:
         assert await desk.kube.find("Job", desk.namespace, workload_name("cluster", claimed.id, "nowhere")) is None
 
 
-@pytest.fixture
-def binary() -> Path:
-    try:
-        return program()
-    except NotToBeHad as reason:
-        pytest.skip(str(reason))
-
-
 @asynccontextmanager
 async def pod_of(job: dict[str, Any], files: dict[str, str], folder: Path) -> AsyncIterator[str]:
     """A Job's container as a process of this machine: its command and environment, its Secret's files; the address."""
@@ -268,12 +253,12 @@ async def listed(box: Toolbox, namespace: str) -> ToolOutcome:
 
 @pytest.mark.once("the program asks the API as any client does")
 async def test_the_real_server_in_a_workload_reads_what_the_account_may_read(
-    desk: Desk, binary: Path, tmp_path: Path
+    desk: Desk, kubernetes_mcp_server: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "pod"
     folder.mkdir()
     arguments = ["--read-only", "--toolsets", "core", "--disable-multi-cluster"]
-    run = {**SERVER["run"], "command": [str(binary)], "args": arguments, "port": None}
+    run = {**SERVER["run"], "command": [str(kubernetes_mcp_server)], "args": arguments, "port": None}
     await have_account(desk)
     await desk.core("ConfigMap", "runbook", {"data": {"a": "b"}})
     async with desk.controller():
