@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+from programs import end
 from tarsy.local.apiserver.binaries import architecture, cache_root
 from tarsy.local.apiserver.process import free_port
 
@@ -96,13 +97,7 @@ async def serving(kubeconfig: Path, folder: Path) -> AsyncIterator[str]:
                 await asyncio.sleep(0.05)
         yield f"http://127.0.0.1:{port}"
     finally:
-        if process.returncode is None:
-            process.terminate()
-            try:
-                await asyncio.wait_for(process.wait(), 5)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+        await end(process, 5)
 
 
 async def _listens(port: int) -> bool:

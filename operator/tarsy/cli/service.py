@@ -29,7 +29,8 @@ from tarsy.observe.metrics import Metrics
 from tarsy.observe.metrics_server import serve_metrics
 from tarsy.observe.tracing import Tracing, tracing
 from tarsy.plan.destinations import Destinations
-from tarsy.runtime.tokens import LIBRARY, ActingToolboxes, cluster_of
+from tarsy.plan.library import LIBRARY_NAMESPACE
+from tarsy.runtime.tokens import ActingToolboxes, cluster_of
 from tarsy.store.database import open_pool
 from tarsy.store.errors import StoreUnavailable
 from tarsy.store.gauges import watch_pool
@@ -54,7 +55,7 @@ class ServiceSettings:
 
     database_url: str
     listen_url: str | None = None
-    library_namespace: str = LIBRARY
+    library_namespace: str = LIBRARY_NAMESPACE
     kubeconfig: str | None = None
     context: str | None = None
     stdio_tools: bool = False

@@ -15,6 +15,7 @@ from tarsy.http.access import Access
 from tarsy.http.errors import Unavailable
 from tarsy.http.namespaces import Namespaces
 from tarsy.kube.client import KubeClient
+from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.store.reads import Reads
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Services:
     callers: KubeClient
     access: Access
     namespaces: Namespaces
-    library_namespace: str = "tarsy-library"
+    library_namespace: str = LIBRARY_NAMESPACE
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     live: "Hub | None" = None
     origins: tuple[str, ...] = ()

@@ -32,9 +32,10 @@ from tarsy.local.objects import install_crds, manifest, put, put_all
 from tarsy.local.operator_process import ON_THIS_MACHINE, OperatorProcess
 from tarsy.local.postgres import LocalPostgres
 from tarsy.local.record_api import HOST, http_arguments, install_record_api
+from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.resources.meta import API_VERSION
 
-LIBRARY = "tarsy-library"
+LIBRARY = LIBRARY_NAMESPACE
 SYSTEM = "tarsy-system"
 SCRIPTED = "scripted"
 TOOLS = "kubernetes-tools"

@@ -21,11 +21,11 @@ from tarsy.kube.tokens import Issued, TokenProblem, issue, secret_name
 from tarsy.mcp.acting import NO_ACCOUNT, Cluster, ClusterOf, Token
 from tarsy.mcp.errors import OpenFailed
 from tarsy.mcp.toolbox import McpToolboxes
+from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.plan.model import ServerPlan, WorkloadTransport
 from tarsy.plan.workload import why_not_lent
 from tarsy.runtime.workloads import RunToolboxes
 
-LIBRARY = "tarsy-library"
 FRESH = 0.75
 """After this part of its life a token is asked for anew (the kubelet does at 0.8)."""
 
@@ -56,7 +56,7 @@ class RunTokens:
         client: KubeClient,
         run: UUID,
         namespace: str,
-        library: str = LIBRARY,
+        library: str = LIBRARY_NAMESPACE,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -148,7 +148,7 @@ class ActingToolboxes:
         library: the library's namespace.
     """
 
-    def __init__(self, toolboxes: McpToolboxes, client: KubeClient, library: str = LIBRARY) -> None:
+    def __init__(self, toolboxes: McpToolboxes, client: KubeClient, library: str = LIBRARY_NAMESPACE) -> None:
         self._toolboxes = toolboxes
         self._client = client
         self._library = library

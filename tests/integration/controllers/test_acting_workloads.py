@@ -19,6 +19,7 @@ import rights
 from apis import LocalApi
 from integration.controllers.desk import Desk, eventually
 from integration.controllers.grants import ACCOUNT, let_in, operator_kubeconfig, shipped
+from programs import end
 from tarsy.controllers.tool_workload_acting import DIRECTORY
 from tarsy.engine.ports import Toolbox
 from tarsy.kube.client import KubeClient
@@ -237,13 +238,7 @@ async def pod_of(job: dict[str, Any], files: dict[str, str], folder: Path) -> As
         assert url, "the gateway did not start"
         yield url.removesuffix("/mcp")
     finally:
-        if process.returncode is None:
-            process.terminate()
-            try:
-                await asyncio.wait_for(process.wait(), 60)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+        await end(process, 60)
 
 
 async def listed(box: Toolbox, namespace: str) -> ToolOutcome:

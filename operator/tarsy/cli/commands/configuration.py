@@ -8,6 +8,7 @@ import typer
 
 from tarsy.cli.commands.options import Context, Kubeconfig, LibraryNamespace
 from tarsy.cli.running import go
+from tarsy.plan.library import LIBRARY_NAMESPACE
 
 
 def ask(
@@ -40,7 +41,7 @@ def plan(
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Namespace of objects that name none.")
     ] = "default",
-    library_namespace: LibraryNamespace = "tarsy-library",
+    library_namespace: LibraryNamespace = LIBRARY_NAMESPACE,
     output: Annotated[
         Literal["text", "yaml", "json"], typer.Option("--output", "-o", help="For people, or for programs.")
     ] = "text",

@@ -7,6 +7,7 @@ import typer
 
 from tarsy.cli.commands.options import Context, DatabaseUrl, Kubeconfig, LibraryNamespace, span
 from tarsy.cli.running import go
+from tarsy.plan.library import LIBRARY_NAMESPACE
 
 Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="For people, or for programs.")]
 
@@ -25,7 +26,7 @@ def route(
         str | None,
         typer.Option("--namespace", "-n", help="Whose routes are asked, as ?namespace= says; else the library's."),
     ] = None,
-    library_namespace: LibraryNamespace = "tarsy-library",
+    library_namespace: LibraryNamespace = LIBRARY_NAMESPACE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     output: Output = "text",

@@ -28,6 +28,7 @@ from tarsy.cli.commands.options import (
     span,
 )
 from tarsy.cli.running import go
+from tarsy.plan.library import LIBRARY_NAMESPACE
 
 if TYPE_CHECKING:
     from tarsy.runtime.settings import WorkerSettings
@@ -39,7 +40,7 @@ def run(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     namespace: Namespaces = None,
-    library_namespace: LibraryNamespace = "tarsy-library",
+    library_namespace: LibraryNamespace = LIBRARY_NAMESPACE,
     lease_namespace: Annotated[
         str,
         typer.Option(
@@ -203,7 +204,7 @@ def worker(
     listen_url: ListenUrl = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    library_namespace: LibraryNamespace = "tarsy-library",
+    library_namespace: LibraryNamespace = LIBRARY_NAMESPACE,
     places: Annotated[int, typer.Option(min=1, help="Investigations of this process at once.")] = 20,
     global_limit: GlobalLimit = 100,
     lease_seconds: LeaseSeconds = 15,

@@ -1,0 +1,9 @@
+"""Where the library is, for whoever is told nothing else.
+
+Decision: a module of its own that imports nothing, because the command line names it before it loads anything.
+"""
+
+from typing import Final
+
+LIBRARY_NAMESPACE: Final = "tarsy-library"
+"""The namespace of `manifests/library`; operator and workers must agree on theirs."""
