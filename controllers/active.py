@@ -124,6 +124,7 @@ class ActiveController:
         metrics.pull(OBJECTS, lambda: in_order(self._cache))
         self._queue: KeyedQueue[Key] = KeyedQueue()
         self._informer = Informer(self._cache, self._queue)
+        self._watch = Watch(client, self._informer.event, namespaces=namespaces)
         self._learned = asyncio.Event()
         self._notifications: Notifications | None = None
         if outbox is not None:
@@ -154,10 +155,14 @@ class ActiveController:
             mask_of=lambda setting: metrics.watched(maskers.of(setting), "alert_data"),
         )
 
+    def why_not_ready(self) -> str | None:
+        """Why this replica does not see the whole cluster; None: it does."""
+        return self._watch.why_not()
+
     async def run(self) -> None:
         """Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(Watch(self._client, self._informer.event, namespaces=self._namespaces).run())
+            group.create_task(self._watch.run())
             group.create_task(self._election.run())
             group.create_task(self._become_active())
             group.create_task(self._learn())

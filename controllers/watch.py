@@ -15,6 +15,7 @@ from typing import Any
 
 import kopf
 
+from tarsy.controllers.watch_coverage import WatchCoverage
 from tarsy.kube.client import PAGE_SIZE, Connection, KubeClient
 from tarsy.resources.meta import GROUP, VERSION
 from tarsy.resources.v1alpha1 import KINDS
@@ -48,28 +49,39 @@ class Watch:
         self._client = client
         self._on_event = on_event
         self._namespaces = namespaces
+        self._coverage = WatchCoverage(client, namespaces)
+
+    def why_not(self) -> str | None:
+        """Why not every kind that the API server serves is watched; None: every one is."""
+        return self._coverage.why_not()
 
     async def run(self) -> None:
         """Watches until cancelled."""
         loop = asyncio.get_running_loop()
         for pause in itertools.chain((0.5, 1.0, 2.0), itertools.repeat(5.0)):
+            await self._coverage.start()
             stop = threading.Event()
             ended: asyncio.Future[None] = loop.create_future()
             connection = await self._client.connection()
             arguments = (loop, connection, stop, ended)
             thread = threading.Thread(target=self._thread, args=arguments, name="kopf", daemon=True)
             thread.start()
+            outdated = asyncio.create_task(self._coverage.until_outdated())
             try:
-                await asyncio.shield(ended)
-                log.warning("watching the cluster ended; starting it again in %g s", pause)
-            except asyncio.CancelledError:
+                await asyncio.wait({ended, outdated}, return_when=asyncio.FIRST_COMPLETED)
+                if ended.done():
+                    ended.result()
+                    log.warning("watching the cluster ended; starting it again in %g s", pause)
+                else:
+                    outdated.result()
+            except Exception as error:
+                log.warning("watching the cluster failed; starting it again in %g s: %s", pause, error)
+            finally:
+                outdated.cancel()
                 stop.set()
                 await asyncio.wait([ended], timeout=STOP_SECONDS)
                 if ended.done():
-                    ended.exception()  # why it ended is of no interest any more
-                raise
-            except Exception as error:
-                log.warning("watching the cluster failed; starting it again in %g s: %s", pause, error)
+                    ended.exception()  # why it ended was told, or is of no interest any more
             await asyncio.sleep(pause)
 
     def _thread(

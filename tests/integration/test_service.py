@@ -25,7 +25,12 @@ async def test_a_process_is_ready_once_it_works_and_is_not_while_it_drains(
 
         async with connected(settings, shutdown, "tarsy test") as world:
             assert await told("/readyz") == (503, "starting")
-            world.ready()
+            world.readiness.start()
+            assert await told("/readyz") == (200, "ready")
+            missing: list[str] = ["alerts are not watched"]
+            world.readiness.depend_on(lambda: missing[0] if missing else None)
+            assert await told("/readyz") == (503, "alerts are not watched")
+            missing.clear()
             assert await told("/readyz") == (200, "ready")
             shutdown.signal()
             assert await told("/readyz") == (503, "stopping")

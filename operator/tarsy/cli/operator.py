@@ -16,7 +16,7 @@ from functools import partial
 import asyncpg
 
 from tarsy.cli.http import http_server
-from tarsy.cli.service import ServiceSettings, Shutdown, connected, pass_on, until_stopped
+from tarsy.cli.service import Readiness, ServiceSettings, Shutdown, connected, pass_on, until_stopped
 from tarsy.cli.worker import WORKER_CHANNELS, new_worker
 from tarsy.controllers.active import ActiveController
 from tarsy.controllers.notification import Outbox
@@ -108,6 +108,7 @@ async def operate(settings: OperatorSettings) -> None:
                 shutdown,
                 world.metrics,
                 world.tracing,
+                world.readiness,
             )
             group.create_task(product)
             if not settings.require_author:
@@ -132,7 +133,7 @@ async def operate(settings: OperatorSettings) -> None:
                 )
                 group.create_task(server.run())
                 await server.serving()
-            world.ready()
+            world.readiness.start()
 
     await until_stopped(main)
 
@@ -147,6 +148,7 @@ async def run_product(
     shutdown: Shutdown | None = None,
     metrics: Metrics | None = None,
     tracing: Tracing | None = None,
+    readiness: Readiness | None = None,
 ) -> None:
     """Runs the active controller and a worker, with the wake-ups between them, until it is cancelled.
 
@@ -160,6 +162,7 @@ async def run_product(
         shutdown: is told how to drain.
         metrics: what is counted for people to see.
         tracing: makes traces of the runs.
+        readiness: is told when the controller does not see the whole cluster.
     """
     notifier, metrics = Notifier(pool), metrics or Metrics()
     metrics.read_record(Gauges(pool).read)
@@ -214,6 +217,8 @@ async def run_product(
         running=Workloads(pool).running,
         outbox=Outbox(Notices(pool), Sender(secrets, settings.destinations), settings.page_url),
     )
+    if readiness is not None:
+        readiness.depend_on(controller.why_not_ready)
     async with asyncio.TaskGroup() as group:
         group.create_task(notifier.run())
         group.create_task(listener.run())

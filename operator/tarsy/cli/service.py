@@ -115,9 +115,31 @@ async def until_stopped(main: Callable[[Shutdown], Awaitable[None]]) -> None:
             task.result()
 
 
+class Readiness:
+    """Tells the readiness probe whether this process works."""
+
+    def __init__(self) -> None:
+        self._started = False
+        self._checks: list[Callable[[], str | None]] = []
+
+    def start(self) -> None:
+        """Notes that everything of this process runs."""
+        self._started = True
+
+    def depend_on(self, check: Callable[[], str | None]) -> None:
+        """Adds a check, which returns why this process is not ready, or None."""
+        self._checks.append(check)
+
+    def why_not(self) -> str | None:
+        """Why this process is not ready; None: it is."""
+        if not self._started:
+            return "starting"
+        return next((why for check in self._checks if (why := check()) is not None), None)
+
+
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a process stands on. `ready` is to be called when it works."""
+    """What a process stands on."""
 
     pool: asyncpg.Pool
     client: KubeClient
@@ -126,7 +148,7 @@ class World:
     toolboxes: ActingToolboxes
     metrics: Metrics
     tracing: Tracing | None
-    ready: Callable[[], None]
+    readiness: Readiness
 
 
 @contextlib.asynccontextmanager
@@ -143,10 +165,10 @@ async def connected(settings: ServiceSettings, shutdown: Shutdown, name: str) ->
         ApiError: there is no usable configuration of a cluster.
         TracingError: traces were asked for and cannot be sent.
     """
-    started, metrics = asyncio.Event(), Metrics()
+    readiness, metrics = Readiness(), Metrics()
     async with contextlib.AsyncExitStack() as stack:
         traces = await stack.enter_async_context(tracing(settings.otlp_endpoint, name.replace(" ", "-")))
-        await stack.enter_async_context(_health(settings, started, shutdown))
+        await stack.enter_async_context(_health(settings, readiness, shutdown))
         if settings.metrics_port is not None:
             await stack.enter_async_context(serve_metrics(metrics, settings.metrics_host, settings.metrics_port))
         application = f"{name} {os.getpid()}"
@@ -175,7 +197,7 @@ async def connected(settings: ServiceSettings, shutdown: Shutdown, name: str) ->
             cluster=cluster_of(client),
         )
         acting = ActingToolboxes(tools, client, settings.library_namespace)
-        yield World(pool, client, secrets, models, acting, metrics, traces, started.set)
+        yield World(pool, client, secrets, models, acting, metrics, traces, readiness)
 
 
 async def pass_on(listener: Listener, channel: str, event: asyncio.Event) -> None:
@@ -203,14 +225,15 @@ async def patiently(what: str, attempt: Callable[[], Awaitable[T]]) -> T:
 
 
 @contextlib.asynccontextmanager
-async def _health(settings: ServiceSettings, started: asyncio.Event, shutdown: Shutdown) -> AsyncIterator[None]:
+async def _health(settings: ServiceSettings, readiness: Readiness, shutdown: Shutdown) -> AsyncIterator[None]:
     async def alive(_: web.Request) -> web.Response:
         return web.Response(text="ok")
 
     async def is_ready(_: web.Request) -> web.Response:
         if shutdown.asked.is_set():
             return web.Response(text="stopping", status=503)
-        return web.Response(text="ready") if started.is_set() else web.Response(text="starting", status=503)
+        why = readiness.why_not()
+        return web.Response(text="ready") if why is None else web.Response(text=why, status=503)
 
     app = web.Application()
     app.router.add_get("/healthz", alive)

@@ -71,7 +71,7 @@ async def work(settings: WorkerProcessSettings) -> None:
                 group.create_task(deltas.run())
                 group.create_task(worker.run())
                 shutdown.drain = worker.drain
-                world.ready()
+                world.readiness.start()
 
     await until_stopped(main)
 

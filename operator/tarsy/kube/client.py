@@ -23,6 +23,13 @@ from kubernetes.aio.client import ApiClient, Configuration
 from tarsy.kube.kinds import path
 
 REQUEST_SECONDS = 30.0
+BUSY_SECONDS = 20.0
+"""How long a request is made again while the API server answers 429 with Retry-After: so it does for its first
+seconds with a new kind ("storage is (re)initializing", Kubernetes 1.31 and newer), and when it has too much to do."""
+
+MAX_PAUSE_SECONDS = 5.0
+"""Upper limit of one such pause, whatever Retry-After says."""
+
 PAGE_SIZE = 500
 _PLACE = (
     "host",
@@ -268,16 +275,21 @@ class KubeClient:
         if body is not None:
             headers["Content-Type"] = content_type
             data = orjson.dumps(body)
-        async with self._sent(
-            method,
-            target,
-            query=query,
-            data=data,
-            headers=headers,
-            timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
-        ) as answer:
-            content = await answer.read()
-        return _answer(f"{method} {target}", answer.status, answer.reason, content)
+        until = asyncio.get_running_loop().time() + BUSY_SECONDS
+        while True:
+            async with self._sent(
+                method,
+                target,
+                query=query,
+                data=data,
+                headers=dict(headers),
+                timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
+            ) as answer:
+                content = await answer.read()
+            pause = _pause(answer)
+            if pause is None or asyncio.get_running_loop().time() + pause > until:
+                return _answer(f"{method} {target}", answer.status, answer.reason, content)
+            await asyncio.sleep(pause)
 
     async def read(self, target: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """What the server answers to a GET of any path, such as one of an aggregated API."""
@@ -338,6 +350,14 @@ class KubeClient:
         except (TimeoutError, aiohttp.ClientError, OSError, kube_config.ConfigException) as error:
             text = str(error) or type(error).__name__
             raise ApiError(0, "Unreachable", f"the Kubernetes API could not be reached: {text}") from error
+
+
+def _pause(answer: aiohttp.ClientResponse) -> float | None:
+    """Seconds after which a request that was not taken is to be made again; None: it was taken, or nothing is said."""
+    after = answer.headers.get("Retry-After", "")
+    if answer.status != 429 or not after.isascii() or not after.isdigit():
+        return None
+    return min(float(after), MAX_PAUSE_SECONDS)
 
 
 def _answer(what: str, code: int, phrase: str | None, content: bytes) -> dict[str, Any]:

@@ -25,7 +25,7 @@ OPERATOR = f"system:serviceaccount:{SYSTEM}:tarsy-operator"
 RBAC = "rbac.authorization.k8s.io"
 NEEDS_POLICIES = (1, 30)
 SERVICE, CONFIGURED = manifest("base/admission.yaml")
-POLICIES = [obj for name in ("author", "use") for obj in manifest(f"components/policies/{name}.yaml")]
+POLICIES = [obj for name in ("author", "registrations", "use") for obj in manifest(f"components/policies/{name}.yaml")]
 As = Callable[..., contextlib.AbstractAsyncContextManager[KubeClient]]
 
 

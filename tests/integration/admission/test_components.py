@@ -26,16 +26,20 @@ STAMP = {"MutatingWebhookConfiguration", "MutatingAdmissionPolicy", "ValidatingA
             ("policies",),
             {
                 "MutatingWebhookConfiguration/tarsy-admission",
+                "ValidatingAdmissionPolicy/tarsy-api-registration",
                 "ValidatingAdmissionPolicy/tarsy-author",
                 "ValidatingAdmissionPolicy/tarsy-use",
+                "ValidatingAdmissionPolicy/tarsy-webhook-registration",
             },
         ),
         (
             ("policies", "mutating-policy"),
             {
                 "MutatingAdmissionPolicy/tarsy-author",
+                "ValidatingAdmissionPolicy/tarsy-api-registration",
                 "ValidatingAdmissionPolicy/tarsy-author",
                 "ValidatingAdmissionPolicy/tarsy-use",
+                "ValidatingAdmissionPolicy/tarsy-webhook-registration",
             },
         ),
     ],

@@ -180,3 +180,41 @@ async def test_kubeconfig_that_cannot_be_used_is_named_without_its_content(tmp_p
 async def test_kubeconfig_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(ApiError, match=r"no usable configuration of a cluster in .*nowhere"):
         await KubeClient.load(tmp_path / "nowhere")
+
+
+def initializing(times: int, after: str = "0") -> tuple[Handler, list[str]]:
+    """Answers 429 so many times, as an API server does for a kind that is new, and then with an object."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.method)
+        if len(asked) > times:
+            return web.json_response({"kind": "ConfigMap", "metadata": {"name": "b"}})
+        status = {"kind": "Status", "reason": "TooManyRequests", "message": "storage is (re)initializing", "code": 429}
+        return web.json_response(status, status=429, headers={"Retry-After": after} if after else {})
+
+    return answer, asked
+
+
+@pytest.mark.parametrize("times", [0, 1, 3])
+async def test_request_that_is_to_be_made_again_is_made_again(tmp_path: Path, times: int) -> None:
+    handler, asked = initializing(times)
+    async with serving(handler) as server, await KubeClient.load(kubeconfig(tmp_path, server)) as client:
+        found = await client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a"}})
+    assert found["metadata"]["name"] == "b" and asked == ["POST"] * (times + 1)
+
+
+@pytest.mark.parametrize("after", ["", "soon", "-1", "Wed, 21 Oct 2026 07:28:00 GMT"])
+async def test_too_many_requests_without_seconds_is_told_at_once(tmp_path: Path, after: str) -> None:
+    handler, asked = initializing(1, after)
+    async with serving(handler) as server:
+        error = await error_of(tmp_path, server)
+    assert (error.status, error.transient, len(asked)) == (429, True, 1)
+
+
+async def test_server_that_is_busy_for_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BUSY_SECONDS", 0.5)
+    handler, asked = initializing(1000, "1")
+    async with serving(handler) as server:
+        error = await error_of(tmp_path, server)
+    assert error.status == 429 and "(re)initializing" in error.message and len(asked) == 1

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 import kopf
@@ -17,6 +18,9 @@ class Client:
 
     async def connection(self) -> Connection:
         return Connection("http://127.0.0.1:9", None, None, None, False)
+
+    async def read(self, target: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        return {"resources": []}
 
 
 async def test_watching_starts_again_when_one_task_fails_and_another_never_ends(

@@ -13,13 +13,26 @@ from tarsy.local.kubeapi.selectors import matches_label_selector
 from tarsy.local.kubeapi.store import Store
 
 VARIABLES = ("object", "oldObject", "request", "params", "namespaceObject", "variables", "authorizer")
-# What judges writes is not judged: a bad webhook could never be removed.
-_EXEMPT = "admissionregistration.k8s.io"
+_GROUP = "admissionregistration.k8s.io"
+EXEMPT_FROM_POLICIES = frozenset(
+    {
+        (_GROUP, kind + suffix)
+        for kind in ("validatingadmissionpolic", "mutatingadmissionpolic")
+        for suffix in ("ies", "ybindings")
+    }
+)
+"""What no policy judges, by group and plural: a bad policy could never be removed."""
+
+EXEMPT_FROM_WEBHOOKS = EXEMPT_FROM_POLICIES | {
+    (_GROUP, "mutatingwebhookconfigurations"),
+    (_GROUP, "validatingwebhookconfigurations"),
+}
+"""What no webhook judges, by group and plural."""
 
 
 def concerns(review: Review, rules: list[Obj], spec: Obj, store: Store) -> bool:
     """Whether rules and selectors of a webhook (or of matchConstraints) select a write."""
-    if review.resource.group == _EXEMPT or not any(_rule_matches(rule, review) for rule in rules):
+    if not any(_rule_matches(rule, review) for rule in rules):
         return False
     if any(_rule_matches(rule, review) for rule in spec.get("excludeResourceRules") or ()):
         return False

@@ -11,7 +11,7 @@ from typing import Any
 
 from tarsy.local.kubeapi.admission.chain import Review
 from tarsy.local.kubeapi.admission.expressions import BINDINGS, POLICIES
-from tarsy.local.kubeapi.admission.matching import VARIABLES, concerns, scope_of, unmet
+from tarsy.local.kubeapi.admission.matching import EXEMPT_FROM_POLICIES, VARIABLES, concerns, scope_of, unmet
 from tarsy.local.kubeapi.call import Authorizer
 from tarsy.local.kubeapi.cel import CEL_ERRORS, CelError, compile_program
 from tarsy.local.kubeapi.cel.budget import PER_OBJECT, Budget
@@ -42,6 +42,8 @@ class Policies:
         Raises:
             ApiError: a policy denies the write.
         """
+        if review.resource.key in EXEMPT_FROM_POLICIES:
+            return
         bindings = self._store.objects(BINDINGS)
         for binding in bindings:
             policy = self._store.get(POLICIES, None, binding["spec"]["policyName"])

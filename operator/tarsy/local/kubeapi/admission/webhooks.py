@@ -17,7 +17,7 @@ import orjson
 
 from tarsy.local.kubeapi.admission.chain import Review
 from tarsy.local.kubeapi.admission.expressions import MUTATING, VALIDATING
-from tarsy.local.kubeapi.admission.matching import concerns, request_of, scope_of, unmet
+from tarsy.local.kubeapi.admission.matching import EXEMPT_FROM_WEBHOOKS, concerns, request_of, scope_of, unmet
 from tarsy.local.kubeapi.call import Authorizer
 from tarsy.local.kubeapi.cel import CEL_ERRORS
 from tarsy.local.kubeapi.cel.budget import PER_OBJECT, Budget
@@ -79,7 +79,9 @@ class Webhooks:
 
     async def _ask(self, webhook: Obj, review: Review) -> Obj | None:
         """The answer of a webhook that allows the write; None if it was not asked or its failure does not matter."""
-        if not concerns(review, webhook.get("rules") or [], webhook, self._store):
+        if review.resource.key in EXEMPT_FROM_WEBHOOKS or not concerns(
+            review, webhook.get("rules") or [], webhook, self._store
+        ):
             return None
         try:
             conditions = webhook.get("matchConditions")
