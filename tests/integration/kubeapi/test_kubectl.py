@@ -31,7 +31,7 @@ SCRIPT: list[tuple[str, int, str]] = [
     ("apply --dry-run=server -f BIG", 0, "server dry run"),
     ("patch wg w1 --type=merge -p {\"spec\":{\"size\":4}}", 0, "patched"),
     ("patch wg w1 --type=json -p [{\"op\":\"replace\",\"path\":\"/spec/size\",\"value\":5}]", 0, "patched"),
-    ("patch wg w1 --type=merge -p {\"spec\":{\"size\":1}}", 1, r'spec: Invalid value: "object": too small: 1'),
+    ("patch wg w1 --type=merge -p {\"spec\":{\"size\":1}}", 1, r'spec: Invalid value: too small: 1'),
     ("patch wg w1 --type=merge -p {\"spec\":{\"size\":11}}", 1, "should be less than or equal to 10"),
     ("patch wg w1 --type=merge -p {\"spec\":{\"color\":\"green\"}}", 1, 'supported values: "red", "blue"'),
     ("patch wg w1 --subresource=status --type=merge -p "

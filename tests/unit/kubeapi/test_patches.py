@@ -34,6 +34,8 @@ def test_merge_patch_removes_with_null_and_replaces_lists() -> None:
         ([{"op": "remove", "path": "/a/l/1"}], {"a": {"l": [1]}}),
         ([{"op": "move", "from": "/a/l", "path": "/k~1x"}], {"a": {}, "k/x": [1, 2]}),
         ([{"op": "test", "path": "/a/l/0", "value": 1}, {"op": "replace", "path": "/a", "value": 5}], {"a": 5}),
+        ([{"op": "replace", "path": "/b", "value": 1}], {"a": {"l": [1, 2]}, "b": 1}),
+        ([{"op": "replace", "path": "/a/l/1", "value": 5}], {"a": {"l": [1, 5]}}),
     ],
 )
 def test_json_patch_follows_its_operations(operations: list[Any], result: Any) -> None:
@@ -46,7 +48,8 @@ def test_json_patch_follows_its_operations(operations: list[Any], result: Any) -
     "operations",
     [
         [{"op": "remove", "path": "/b"}],
-        [{"op": "replace", "path": "/b", "value": 1}],
+        [{"op": "replace", "path": "/b/c", "value": 1}],
+        [{"op": "replace", "path": "/a/l/2", "value": 1}],
         [{"op": "test", "path": "/a", "value": 1}],
         [{"op": "add", "path": "/x/y", "value": 1}],
         [{"op": "dance", "path": "/a"}],

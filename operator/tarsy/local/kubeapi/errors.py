@@ -64,6 +64,11 @@ def wrong(field: str, value: object, detail: str) -> FieldError:
     return FieldError("FieldValueInvalid", field, f"Invalid value: {show(value)}: {detail}")
 
 
+def broken_rule(field: str, detail: str) -> FieldError:
+    """A rule in CEL that does not hold: since 1.34 the message has no value."""
+    return FieldError("FieldValueInvalid", field, f"Invalid value: {detail}")
+
+
 def wrong_type(field: str, found: str, expected: str) -> FieldError:
     detail = f"{field or '<root>'} in body must be of type {expected}: {show(found)}"
     return FieldError("FieldValueTypeInvalid", field, f"Invalid value: {show(found)}: {detail}")

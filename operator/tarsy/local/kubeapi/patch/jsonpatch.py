@@ -43,8 +43,7 @@ def _apply(document: Any, operation: dict[str, Any]) -> Any:
         case "replace":
             if not path:
                 return copy(operation["value"])
-            _get(document, path, "replace")
-            return _set(document, path, copy(operation["value"]))
+            return _replace(document, path, copy(operation["value"]))
         case "move":
             value = _get(document, str(operation.get("from")), "move")
             return _add(_remove(document, operation["from"]), path, value)
@@ -107,9 +106,14 @@ def _add(document: Any, path: str, value: Any) -> Any:
     return document
 
 
-def _set(document: Any, path: str, value: Any) -> Any:
+def _replace(document: Any, path: str, value: Any) -> Any:
+    """Sets a value. A key that an object lacks is added, as the real API does; RFC 6902 refuses it."""
     parent, last = _parent(document, path, "replace")
-    parent[int(last) if isinstance(parent, list) else last] = value
+    if isinstance(parent, dict):
+        parent[last] = value
+    else:
+        _step(parent, last, path, "replace")
+        parent[int(last)] = value
     return document
 
 

@@ -16,7 +16,7 @@ _BLOCKING = {"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "Fi
 _NOT_CHECKED = FieldError(
     "FieldValueInvalid",
     "<nil>",
-    'Invalid value: "null": some validation rules were not checked because the object was invalid; '
+    "Invalid value: null: some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation",
 )
 

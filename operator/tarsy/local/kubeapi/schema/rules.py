@@ -16,7 +16,7 @@ from tarsy.local.kubeapi.cel import CelCostError, CelError, CelSyntaxError, Prog
 from tarsy.local.kubeapi.cel.budget import PER_OBJECT, Budget
 from tarsy.local.kubeapi.cel.library import to_duration, to_timestamp
 from tarsy.local.kubeapi.cel.operators import Optional
-from tarsy.local.kubeapi.errors import FieldError, duplicate, not_permitted, required, wrong
+from tarsy.local.kubeapi.errors import FieldError, broken_rule, duplicate, not_permitted, required
 
 _CONVERSIONS = {"date-time": to_timestamp, "date": to_timestamp, "duration": to_duration}
 
@@ -160,10 +160,10 @@ def _apply(rule: Rule, value: Any, old: Any, path: str, kind: str, errors: list[
             return
     except CelCostError as error:
         why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: "
-        errors.append(wrong(at, kind, why + rule.message))
+        errors.append(broken_rule(at, why + rule.message))
         raise
     except CelError as error:
-        errors.append(wrong(at, kind, f"{error} evaluating rule: {rule.message}"))
+        errors.append(broken_rule(at, f"{error} evaluating rule: {rule.message}"))
         return
     message = _message(rule, scope)
     match rule.reason:
@@ -174,7 +174,7 @@ def _apply(rule: Rule, value: Any, old: Any, path: str, kind: str, errors: list[
         case "FieldValueDuplicate":
             errors.append(duplicate(at, kind))
         case _:
-            errors.append(wrong(at or "<nil>", kind, message))
+            errors.append(broken_rule(at or "<nil>", message))
 
 
 def _message(rule: Rule, scope: dict[str, Any]) -> str:
