@@ -11,7 +11,6 @@ import binascii
 import hashlib
 import hmac
 import re
-import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,13 +21,14 @@ from uuid import UUID
 
 import aiohttp
 import orjson
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import ThreadedResolver
 
 from tarsy.kube.client import ApiError
 from tarsy.llm.registry import SecretProblem
+from tarsy.outbound.connector import PinnedConnector
+from tarsy.outbound.judging import NotAllowed, Of, Resolve, resolve
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import SecretKey
+from tarsy.plan.place import Place
 from tarsy.resources.v1alpha1.common import SecretKeyRef
 from tarsy.resources.v1alpha1.notify import SlackTarget, WebhookTarget
 
@@ -71,7 +71,7 @@ class Sender:
         read_secret: gives a token or a key.
         destinations: where URLs may lead.
         seconds: for one message, with the reading of its Secret.
-        resolver: looks hosts up; the system's when not given.
+        look_up: resolves names.
         clock: seconds since 1970, for signatures.
     """
 
@@ -81,13 +81,13 @@ class Sender:
         destinations: Destinations,
         *,
         seconds: float = SEND_SECONDS,
-        resolver: AbstractResolver | None = None,
+        look_up: Resolve = resolve,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._read_secret = read_secret
         self._destinations = destinations
         self._seconds = seconds
-        self._resolver = resolver
+        self._look_up = look_up
         self._clock = clock
 
     async def webhook(self, namespace: str, target: WebhookTarget, identity: UUID, body: bytes) -> Answer:
@@ -138,6 +138,8 @@ class Sender:
                 return await send()
         except _NotSent as not_sent:
             return not_sent.answer
+        except NotAllowed as refused:
+            return Answer(str(refused), passing=False)
         except SecretProblem as problem:
             return Answer(str(problem))
         except ApiError as error:
@@ -158,38 +160,15 @@ class Sender:
         """Status, the pause that is asked for, and the answer's beginning."""
         if why := self._destinations.why_not(url, namespace):
             raise _NotSent(why, passing=False)
-        judged = _Judged(
-            self._resolver or ThreadedResolver(),
-            lambda address: self._destinations.why_not_at(url, address, namespace),
-        )
-        connector = aiohttp.TCPConnector(resolver=judged, use_dns_cache=False)
+        place = Place.of(url)
+        connector = PinnedConnector(place.host, Of(self._destinations, namespace), look_up=self._look_up)
         sent = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "tarsy", **headers}
         async with (
             aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
-            session.post(url, data=body, headers=sent, allow_redirects=False) as response,
+            session.post(place.url, data=body, headers=sent, allow_redirects=False) as response,
         ):
             answer = await response.content.read(_LONGEST_ANSWER) if response.status == 200 else b""
             return response.status, _pause(response.headers.get("Retry-After"), self._clock()), answer
-
-
-class _Judged(AbstractResolver):
-    """Gives only addresses that the URL may lead to; aiohttp connects to no others."""
-
-    def __init__(self, inner: AbstractResolver, why_not: Callable[[str], str | None]) -> None:
-        self._inner = inner
-        self._why_not = why_not
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        found = await self._inner.resolve(host, port, family)
-        for result in found:
-            if why := self._why_not(result["host"]):
-                raise _NotSent(why, passing=False)
-        return found
-
-    async def close(self) -> None:
-        """Leaves the inner resolver open: it is its maker's."""
 
 
 def _judged(status: int, after: float | None) -> Answer:

@@ -11,5 +11,5 @@ kind: Secret
 metadata: {name: tarsy-database, namespace: tarsy-system}
 stringData:
   password: $password
-  url: postgresql://tarsy:$password@tarsy-postgres.tarsy-system.svc:5432/tarsy
+  url: postgresql://tarsy:$password@tarsy-postgres.tarsy-system.svc:5432/tarsy?sslmode=disable
 EOF

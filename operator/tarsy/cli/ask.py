@@ -113,7 +113,8 @@ async def ask(
     except TimeoutError:
         raise AskError(f"the answer took longer than {ANSWER_SECONDS:g} s") from None
     except ModelError as error:
-        raise AskError(f"{clean(error.message)} ({error.code.value})") from None
+        words = f"; it said: {clean(error.words)}" if error.words not in error.message else ""
+        raise AskError(f"{clean(error.message)}{words} ({error.code.value})") from None
     finally:
         await models.aclose()
     beside.print(Text(summary(provider, usage), style="dim"))

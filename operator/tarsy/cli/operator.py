@@ -22,6 +22,7 @@ from tarsy.controllers.active import ActiveController
 from tarsy.controllers.notification import Outbox
 from tarsy.controllers.notification_wire import Sender
 from tarsy.controllers.probing import Probes
+from tarsy.controllers.runbooks import token_reader
 from tarsy.controllers.server_checks import ServerChecks
 from tarsy.engine.ports import Toolboxes
 from tarsy.http.admission import Admission
@@ -32,11 +33,11 @@ from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
 from tarsy.kube.values import Values
 from tarsy.llm.probe import probe
-from tarsy.llm.reach import Reach
 from tarsy.masking import default_masker
 from tarsy.mcp.link import Policy
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import Tracing
+from tarsy.runbook.fetch import Fetcher
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.tokens import cluster_of
 from tarsy.runtime.turnstile import SharedModels, Turnstiles
@@ -206,7 +207,8 @@ async def run_product(
         namespaces=settings.namespaces,
         changed=changed,
         runbook_hosts=settings.runbook_hosts,
-        probes=Probes(partial(probe, lent_to=settings.workload_identity_for, reach=Reach(settings.destinations))),
+        runbooks=Fetcher(token_reader(secrets), destinations=settings.destinations),
+        probes=Probes(partial(probe, lent_to=settings.workload_identity_for, destinations=settings.destinations)),
         checks=checks,
         purge=purge,
         publish_limits=slots.publish,

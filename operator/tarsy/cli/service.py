@@ -21,7 +21,6 @@ from aiohttp import web
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.values import Values
-from tarsy.llm.reach import Reach
 from tarsy.llm.registry import ModelRegistry, build_client
 from tarsy.masking import Maskers, default_masker
 from tarsy.mcp.toolbox import McpToolboxes
@@ -183,8 +182,8 @@ async def connected(settings: ServiceSettings, shutdown: Shutdown, name: str) ->
         secrets = Secrets(client)
         models = ModelRegistry(
             secrets,
-            build=partial(build_client, lent_to=settings.workload_identity_for),
-            reach=Reach(settings.destinations),
+            build=partial(build_client, lent_to=settings.workload_identity_for, destinations=settings.destinations),
+            destinations=settings.destinations,
         )
         stack.push_async_callback(models.aclose)
         maskers = Maskers()

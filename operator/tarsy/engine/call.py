@@ -141,6 +141,7 @@ async def call_model(
         await receive(answer, conversation, call.id, request, world, watch)
     except ModelError as error:
         error.message = masked(world.mask, error.message)
+        error.words = masked(world.mask, error.words)
         known = await without_secrets(answer, world.mask, shown)
         await _record_failure(conversation, call.id, made, known, error, started, world)
         return
@@ -265,7 +266,7 @@ async def _record_failure(
             usage=answer.usage,
             failure=Failure(error.code.value, error.message),
             duration_ms=milliseconds(started, answer),
-            response_metadata=answer.metadata(),
+            response_metadata=answer.metadata() | ({"server_words": error.words} if error.words else {}),
             cost_usd=cost(answer.usage, used.rates),
             estimated_tokens=used.tokens,
             estimated_cost_usd=used.cost_usd or Decimal(0),

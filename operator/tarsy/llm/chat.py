@@ -2,9 +2,9 @@
 
 Loaded at first use (`llm.langchain`), because LangChain takes a second to import. The SDKs read a dozen environment
 variables, some of them even when an argument is given (`OPENAI_CUSTOM_HEADERS`, `ANTHROPIC_CUSTOM_HEADERS`), so the
-last word is a request hook: only headers of a short list leave the process, and the key is set there. The transport is
-given explicitly, which makes httpx2 ignore proxy variables but honour `SSL_CERT_FILE`; redirects are not followed,
-since a key must not travel to where nobody sent it.
+last word is a request hook: only headers of a short list leave the process, and the key is set there. The transport
+judges where it connects to, knows no proxies and honours `SSL_CERT_FILE`; redirects are not followed, since a key must
+not travel to where nobody sent it.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -28,6 +28,8 @@ from tarsy.llm.protocol import (
 )
 from tarsy.llm.refusal import NOT_A_STREAM, not_a_stream
 from tarsy.llm.text import encodable
+from tarsy.outbound.judging import Judge
+from tarsy.outbound.transport import PinnedTransport
 from tarsy.record.usage import Usage
 
 _HEADERS = frozenset(
@@ -122,12 +124,13 @@ async def stream(
 
 
 def http_client(
-    authorize: Callable[[httpx2.Headers], None], *, connect_seconds: float, read_seconds: float
+    authorize: Callable[[httpx2.Headers], None], judge: Judge, *, connect_seconds: float, read_seconds: float
 ) -> httpx2.AsyncClient:
     """The client for one server.
 
     Args:
         authorize: sets the headers that the API wants beyond those of HTTP: only these are sent.
+        judge: decides about the addresses of the server.
         connect_seconds: for the connection and the TLS handshake.
         read_seconds: the longest silence.
     """
@@ -139,8 +142,8 @@ def http_client(
         authorize(request.headers)
 
     return httpx2.AsyncClient(
-        transport=httpx2.AsyncHTTPTransport(
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0)
+        transport=PinnedTransport(
+            judge, limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0)
         ),
         trust_env=False,
         follow_redirects=False,

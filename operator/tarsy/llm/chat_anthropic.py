@@ -22,13 +22,13 @@ from tarsy.llm.chat import Answer
 from tarsy.llm.claude_state import Blocks, replay
 from tarsy.llm.names import encode
 from tarsy.llm.protocol import GenerateRequest
+from tarsy.llm.reach import ADDRESSES, Server
 from tarsy.llm.text import encodable
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan import claude
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.messages import Message, Role, ToolDefinition
 
-DEFAULT_BASE_URL = "https://api.anthropic.com"
 API_VERSION = "2026-10-21"
 MOST_TOKENS = 16_384  # of an answer, for models that LangChain does not know; Claude must be told some number
 _FINISH = {
@@ -47,11 +47,14 @@ class AnthropicChat:
     Args:
         provider: `base_url` is the API's address; a `/v1` at its end is left out, since the SDK appends it.
         key: None for servers that need none; then no Authorization header is sent.
+        server: where it is.
         connect_seconds: for the connection and the TLS handshake.
         read_seconds: the longest silence; a last resort behind the engine's own limits.
     """
 
-    def __init__(self, provider: ProviderPlan, key: str | None, *, connect_seconds: float, read_seconds: float) -> None:
+    def __init__(
+        self, provider: ProviderPlan, key: str | None, server: Server, *, connect_seconds: float, read_seconds: float
+    ) -> None:
         def authorize(headers: httpx2.Headers) -> None:
             headers["anthropic-version"] = API_VERSION
             headers["x-stainless-raw-response"] = "raw"  # the SDK looks here what LangChain asked it for
@@ -60,8 +63,10 @@ class AnthropicChat:
                 if provider.base_url:  # gateways may know the older way only
                     headers["x-api-key"] = key
 
-        self._http = chat.http_client(authorize, connect_seconds=connect_seconds, read_seconds=read_seconds)
-        base_url = (provider.base_url or DEFAULT_BASE_URL).rstrip("/").removesuffix("/v1")
+        self._http = chat.http_client(
+            authorize, server.judge, connect_seconds=connect_seconds, read_seconds=read_seconds
+        )
+        base_url = server.url.rstrip("/").removesuffix("/v1")
         self._provider = provider
         self._thinking = _thinking(provider)
         self._model = ChatAnthropic(
@@ -150,7 +155,9 @@ def _thinking(provider: ProviderPlan) -> dict[str, Any] | None:
 def _most_tokens(provider: ProviderPlan) -> int:
     if provider.max_output_tokens is not None:
         return provider.max_output_tokens
-    known = ChatAnthropic(model=provider.model, api_key="none", base_url=DEFAULT_BASE_URL, timeout=None, stop=None)
+    known = ChatAnthropic(
+        model=provider.model, api_key="none", base_url=ADDRESSES["anthropic"], timeout=None, stop=None
+    )
     most = max(known.max_tokens or 0, MOST_TOKENS)
     budget = provider.thinking.budget if provider.thinking else None
     return max(most, budget + MOST_TOKENS) if budget else most

@@ -20,7 +20,7 @@ from langchain_google_genai import ChatGoogleGenerativeAI
 from tarsy.llm import chat
 from tarsy.llm.chat import Answer
 from tarsy.llm.google_native import errors
-from tarsy.llm.google_native.answer import FILTERED, UNUSABLE
+from tarsy.llm.google_native.answer import FILTERED, UNUSABLE, name_of
 from tarsy.llm.google_native.client import Http, sdk
 from tarsy.llm.google_native.conversation import declaration, thinking_of
 from tarsy.llm.google_native.names import spell
@@ -83,12 +83,14 @@ class GoogleChat:
         await self._http.aclose()
 
 
-def classify(error: BaseException, *, subject: str, secret: str | None, started: bool) -> ModelError:
+def classify(
+    error: BaseException, *, subject: str, secret: str | None, started: bool, makers: bool = False
+) -> ModelError:
     """As `google_native.errors.classify`, for what LangChain wrapped in words of its own."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, sdk_errors.APIError):
         cause = cause.__cause__
-    return errors.classify(cause or error, subject=subject, secret=secret, started=started)
+    return errors.classify(cause or error, subject=subject, secret=secret, started=started, makers=makers)
 
 
 class _GeminisAnswer(Answer):
@@ -138,7 +140,7 @@ class _GeminisAnswer(Answer):
                 return "content_filter"
             case reason:
                 why = UNUSABLE.get(reason, "the server stopped the answer")
-                raise ModelError(ModelErrorCode.SERVER, f"{why} ({reason})", retryable=True, started=True)
+                raise ModelError(ModelErrorCode.SERVER, f"{why} ({name_of(reason)})", retryable=True, started=True)
 
     def provider_state(self) -> dict[str, Any] | None:
         calls = {call.id: self._signatures[call.id] for call in self.calls.calls() if call.id in self._signatures}

@@ -18,13 +18,11 @@ from tarsy.llm import chat
 from tarsy.llm.chat import Answer
 from tarsy.llm.names import encode
 from tarsy.llm.protocol import GenerateRequest
+from tarsy.llm.reach import Server
 from tarsy.llm.text import encodable
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.messages import Message, Role, ToolDefinition
-
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
-XAI_BASE_URL = "https://api.x.ai/v1"
 
 
 class OpenAIChat:
@@ -33,25 +31,29 @@ class OpenAIChat:
     Args:
         provider: `base_url` is taken as given: the SDK appends `/chat/completions`, so it usually ends in `/v1`.
         key: None for servers that need none; then no Authorization header is sent.
+        server: where it is.
         connect_seconds: for the connection and the TLS handshake.
         read_seconds: the longest silence; a last resort behind the engine's own limits.
     """
 
-    def __init__(self, provider: ProviderPlan, key: str | None, *, connect_seconds: float, read_seconds: float) -> None:
+    def __init__(
+        self, provider: ProviderPlan, key: str | None, server: Server, *, connect_seconds: float, read_seconds: float
+    ) -> None:
         def authorize(headers: httpx2.Headers) -> None:
             if key is not None:
                 headers["authorization"] = f"Bearer {key}"
 
-        self._http = chat.http_client(authorize, connect_seconds=connect_seconds, read_seconds=read_seconds)
+        self._http = chat.http_client(
+            authorize, server.judge, connect_seconds=connect_seconds, read_seconds=read_seconds
+        )
         self._xai = provider.type == "xai"
-        base_url = provider.base_url or (XAI_BASE_URL if self._xai else DEFAULT_BASE_URL)
-        server = openai.AsyncOpenAI(
+        client = openai.AsyncOpenAI(
             api_key=key or "none",
             admin_api_key="",
             organization="",
             project="",
             webhook_secret="",
-            base_url=base_url,
+            base_url=server.url,
             timeout=httpx2.Timeout(read_seconds, connect=connect_seconds),
             max_retries=0,
             http_client=self._http,
@@ -59,7 +61,7 @@ class OpenAIChat:
         shared: dict[str, Any] = {
             "model": provider.model,
             "api_key": key or "none",
-            "base_url": base_url,
+            "base_url": server.url,
             "temperature": provider.temperature,
             "reasoning_effort": provider.thinking.effort if provider.thinking else None,
             "stream_usage": True,
@@ -68,9 +70,9 @@ class OpenAIChat:
             "output_version": "v0",
             "openai_proxy": None,
             "stream_chunk_timeout": None,
-            "client": server,
-            "async_client": server.chat.completions,
-            "root_async_client": server,
+            "client": client,
+            "async_client": client.chat.completions,
+            "root_async_client": client,
         }
         # An own server knows the older name only; OpenAI refuses it for its reasoning models.
         older = self._xai or provider.base_url is not None

@@ -11,12 +11,14 @@ import httpx2
 import openai
 from langchain_core.exceptions import ContextOverflowError
 
-from tarsy.llm.failures import about, causes, of_connection
+from tarsy.llm.failures import about, causes, not_allowed, of_connection, said, told
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.llm.refusal import clean, of_event, of_status, remedy, retry_after, words_of, words_of_text
 
 
-def classify(error: BaseException, *, subject: str, secret: str | None, started: bool) -> ModelError:
+def classify(
+    error: BaseException, *, subject: str, secret: str | None, started: bool, makers: bool = False
+) -> ModelError:
     """Turns whatever a model call raised into a ModelError.
 
     Args:
@@ -24,6 +26,7 @@ def classify(error: BaseException, *, subject: str, secret: str | None, started:
         subject: provider and model, the beginning of every message.
         secret: the API key, which is taken out of every text.
         started: whether anything of the answer was received before.
+        makers: whether the server is the maker's own.
     """
     if isinstance(error, ModelError):
         return about(error, subject=subject, started=started)
@@ -35,33 +38,38 @@ def classify(error: BaseException, *, subject: str, secret: str | None, started:
     if isinstance(response, httpx2.Response) and not response.is_success:
         status = response.status_code
         code, retryable = of_status(status, body, words, overflow=isinstance(error, ContextOverflowError))
-        text = f"the server answered {status}{remedy(code, status)}: {words}"
+        text = told(f"the server answered {status}{remedy(code, status)}", words, makers=makers)
         return ModelError(
             code,
             f"{subject}: {text}",
             retryable=retryable,
             retry_after=retry_after(response.headers) if retryable else None,
             started=started,
+            words=words,
         )
-    code, retryable, text = _of_type(error, body, words, started)
-    return ModelError(code, f"{subject}: {text}", retryable=retryable, started=started)
+    code, retryable, text = _of_type(error, body, words, started, makers)
+    return ModelError(code, f"{subject}: {text}", retryable=retryable, started=started, words=words)
 
 
-def _of_type(error: BaseException, body: object, words: str, started: bool) -> tuple[ModelErrorCode, bool, str]:
+def _of_type(
+    error: BaseException, body: object, words: str, started: bool, makers: bool
+) -> tuple[ModelErrorCode, bool, str]:
     found = list(causes(error))
+    if why := not_allowed(found):
+        return ModelErrorCode.INVALID_REQUEST, False, why
     if any(isinstance(cause, httpx2.ConnectTimeout) for cause in found):
         return ModelErrorCode.CONNECTION, True, "the server did not accept the connection in time"
     if any(isinstance(c, openai.APITimeoutError | httpx2.TimeoutException | TimeoutError) for c in found):
         return ModelErrorCode.TIMEOUT, True, "the server sent nothing for too long"
     if any(isinstance(cause, httpx2.UnsupportedProtocol | httpx2.InvalidURL) for cause in found):
-        return ModelErrorCode.INVALID_REQUEST, False, f"spec.baseURL is not a usable http(s) URL: {words}"
+        return ModelErrorCode.INVALID_REQUEST, False, "spec.baseURL is not a usable http(s) URL"
     if any(isinstance(cause, openai.APIConnectionError | httpx2.TransportError | OSError) for cause in found):
-        return of_connection(found, words, started=started)
+        return of_connection(found, words if makers else said(found[-1], makers=False), started=started)
     if isinstance(error, openai.APIError) or isinstance(body, Mapping):
         code, retryable = of_event(body, words, overflow=isinstance(error, ContextOverflowError))
-        return code, retryable, f"the server reported an error in its answer: {words}"
+        return code, retryable, told("the server reported an error in its answer", words, makers=makers)
     code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER
-    return code, True, f"the answer cannot be read ({type(error).__name__}): {words}"
+    return code, True, told(f"the answer cannot be read ({type(error).__name__})", words, makers=makers)
 
 
 def _words(error: BaseException, body: object) -> str:

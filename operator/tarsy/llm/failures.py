@@ -1,7 +1,8 @@
 """What every client makes of an error in the same way, whatever library raised it.
 
 A client still says itself which of its library's errors is which; the words for a connection that broke, and what may
-pass by itself, are the same for all.
+pass by itself, are the same for all. Libraries quote what a server sent (a status line that is none, an event), so
+their texts count as the server's words.
 """
 
 import socket
@@ -9,6 +10,10 @@ import ssl
 from collections.abc import Iterator, Sequence
 
 from tarsy.llm.protocol import ModelError, ModelErrorCode
+from tarsy.llm.reach import NOT_ALLOWED
+from tarsy.outbound.judging import NotAllowed
+
+_IN_TRACE = "; what it said is in the trace"
 
 
 def about(error: ModelError, *, subject: str, started: bool) -> ModelError:
@@ -19,7 +24,23 @@ def about(error: ModelError, *, subject: str, started: bool) -> ModelError:
         retryable=error.retryable,
         retry_after=error.retry_after,
         started=started or error.started,
+        words=error.words,
     )
+
+
+def told(text: str, words: str, *, makers: bool) -> str:
+    """A sentence with the words of a server; without them where it is not the maker's own."""
+    if not words:
+        return text
+    return f"{text}: {words}" if makers else f"{text}{_IN_TRACE}"
+
+
+def said(error: BaseException, *, makers: bool) -> str:
+    """The kind of an error and its text; of a server that is not the maker's own, only what the system says of it."""
+    kind = type(error).__name__
+    if makers:
+        return f"{kind}: {error}"
+    return f"{kind}: {error.strerror}" if isinstance(error, OSError) and error.strerror else kind
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -29,6 +50,11 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
+
+
+def not_allowed(found: Sequence[BaseException]) -> str | None:
+    """The sentence about an address that may not be connected to, by `causes`; None where nothing forbade it."""
+    return next((f"{NOT_ALLOWED}{cause}" for cause in found if isinstance(cause, NotAllowed)), None)
 
 
 def unreachable(found: Sequence[BaseException]) -> tuple[str, bool] | None:
@@ -45,7 +71,7 @@ def of_connection(found: Sequence[BaseException], words: str, *, started: bool) 
 
     Args:
         found: by `causes`.
-        words: what the library says.
+        words: what the library says (`said`).
         started: whether anything of the answer was received before.
     """
     if started:

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING
 
 from tarsy.llm import extras
 from tarsy.llm.google_native.access import Access
+from tarsy.llm.google_native.addresses import makers as google_url
 from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError, ModelErrorCode
+from tarsy.llm.reach import ADDRESSES, ANYWHERE, server_of
+from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import ProviderPlan
 
 if TYPE_CHECKING:
@@ -33,6 +36,10 @@ class LangChainProvider:
         lent_to: namespaces whose providers may use this pod's own identity with Google.
         connect_seconds: for the connection and the TLS handshake.
         read_seconds: the longest silence; a last resort behind the engine's own limits.
+        destinations: where URLs may lead.
+
+    Raises:
+        ModelError: INVALID_REQUEST: the server may not be asked.
     """
 
     def __init__(
@@ -43,10 +50,13 @@ class LangChainProvider:
         lent_to: Collection[str] = (),
         connect_seconds: float = 10.0,
         read_seconds: float = 600.0,
+        destinations: Destinations = ANYWHERE,
     ) -> None:
+        google = provider.type in _GOOGLES
+        self._server = server_of(provider, google_url(provider) if google else ADDRESSES[provider.type], destinations)
         self._provider = provider
         self._key = key or None
-        self._access = Access(provider, self._key, lent_to=lent_to) if provider.type in _GOOGLES else None
+        self._access = Access(provider, self._key, lent_to=lent_to) if google else None
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
         self._subject = f"provider {provider.ref.name} (model {provider.model})"
@@ -94,7 +104,7 @@ class LangChainProvider:
         from tarsy.llm.chat_google import GoogleChat
         from tarsy.llm.google_native.client import Http
 
-        http = Http(access, self._connect_seconds)  # belongs to this loop
+        http = Http(access, self._server, self._connect_seconds)  # belongs to this loop
         try:
             return await asyncio.to_thread(GoogleChat, self._provider, http)
         except BaseException:
@@ -108,11 +118,11 @@ class LangChainProvider:
                 case "anthropic":
                     from tarsy.llm.chat_anthropic import AnthropicChat
 
-                    return AnthropicChat(self._provider, self._key, **waits)
+                    return AnthropicChat(self._provider, self._key, self._server, **waits)
                 case _:
                     from tarsy.llm.chat_openai import OpenAIChat
 
-                    return OpenAIChat(self._provider, self._key, **waits)
+                    return OpenAIChat(self._provider, self._key, self._server, **waits)
 
     def _classified(self, error: Exception, *, started: bool) -> ModelError:
         if self._access is not None and not isinstance(error, ModelError):
@@ -121,7 +131,7 @@ class LangChainProvider:
             from tarsy.llm.errors import classify
 
         secret = self._access.secret if self._access else self._key
-        return classify(error, subject=self._subject, secret=secret, started=started)
+        return classify(error, subject=self._subject, secret=secret, started=started, makers=self._server.makers)
 
 
 def _import_google() -> None:

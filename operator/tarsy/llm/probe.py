@@ -22,20 +22,18 @@ from tarsy.llm.failures import causes, unreachable
 from tarsy.llm.google_native import provider as google_native
 from tarsy.llm.google_native.access import Access
 from tarsy.llm.google_native.addresses import address as google_address
+from tarsy.llm.google_native.addresses import makers as google_makers
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.reach import Reach
+from tarsy.llm.reach import ADDRESSES, ANYWHERE, NOT_ALLOWED, Server, server_of
 from tarsy.llm.refusal import clean, of_status, remedy, words_of, words_of_text
+from tarsy.outbound.connector import PinnedConnector
+from tarsy.outbound.judging import NotAllowed
+from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import Backend, ProviderPlan
 
 PACKAGE_MISSING = "PackageMissing"
 _SECONDS = 10.0
 _BYTES = 1 << 20
-ADDRESSES = {
-    "openai": "https://api.openai.com/v1",
-    "xai": "https://api.x.ai/v1",
-    "anthropic": "https://api.anthropic.com",
-    "google": "https://generativelanguage.googleapis.com",
-}
 _VERSION = re.compile(r"/v\d+(?:alpha|beta)?\d*\Z")
 _NO_SUCH_PATH = (404, 405, 501)
 
@@ -60,7 +58,7 @@ async def probe(
     key: str | None,
     *,
     lent_to: Collection[str] = (),
-    reach: Reach | None = None,
+    destinations: Destinations = ANYWHERE,
     seconds: float = _SECONDS,
     addresses: Mapping[str, str] = ADDRESSES,
 ) -> Probed:
@@ -70,7 +68,7 @@ async def probe(
         provider: the model, its server and its settings.
         key: the API key, None for servers that need none.
         lent_to: namespaces whose providers may use this pod's own identity with Google.
-        reach: judges where it is; None: it may be anywhere.
+        destinations: where URLs may lead.
         seconds: for all of it.
         addresses: where the maker of each type has its API.
     """
@@ -80,14 +78,16 @@ async def probe(
     if provider.type not in addresses and provider.vertexai is None:
         return Probed(message=f"type {provider.type} cannot be asked for a model without a call.")
     try:
-        async with asyncio.timeout(seconds), _session() as session:
-            if reach is not None:
-                await reach.check(provider)
+        makers = google_makers(provider) if provider.vertexai is not None else addresses[provider.type]
+        server = server_of(provider, makers, destinations)
+        async with asyncio.timeout(seconds), _session(server) as session:
             if provider.vertexai is not None:
-                return await _ask_vertex(session, provider, Access(provider, key, lent_to=lent_to))
-            return await _ask(session, provider, key, addresses[provider.type])
+                return await _ask_vertex(session, provider, server, Access(provider, key, lent_to=lent_to))
+            return await _ask(session, provider, server, key)
     except ModelError as error:
         return Probed(error.code.value, error.message)
+    except NotAllowed as error:
+        return Probed(ModelErrorCode.INVALID_REQUEST.value, f"provider {provider.ref.name}: {NOT_ALLOWED}{error}")
     except TimeoutError:
         return Probed(ModelErrorCode.CONNECTION.value, f"no answer from the server within {seconds:g} s")
     except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, ValueError):
@@ -96,9 +96,9 @@ async def probe(
         return Probed(ModelErrorCode.CONNECTION.value, _unreachable(error))
 
 
-async def _ask(session: aiohttp.ClientSession, provider: ProviderPlan, key: str | None, address: str) -> Probed:
-    listing, headers = _where(provider, key, address)
-    own = provider.base_url is None
+async def _ask(session: aiohttp.ClientSession, provider: ProviderPlan, server: Server, key: str | None) -> Probed:
+    listing, headers = _where(provider, key, URL(server.url))
+    own = server.makers
     found = await _get(session, listing.joinpath(provider.model), headers)
     if found.status in _NO_SUCH_PATH and not own:
         found = await _get(session, listing, headers)
@@ -111,14 +111,14 @@ async def _ask(session: aiohttp.ClientSession, provider: ProviderPlan, key: str 
     return _judged(found, own, key)
 
 
-async def _ask_vertex(session: aiohttp.ClientSession, provider: ProviderPlan, access: Access) -> Probed:
+async def _ask_vertex(session: aiohttp.ClientSession, provider: ProviderPlan, server: Server, access: Access) -> Probed:
     """Asks for the tokens of a dot; a model named with its publisher's or project's path is taken as it is."""
-    own, vertex = provider.base_url is None, provider.vertexai
+    own, vertex = server.makers, provider.vertexai
     if vertex is None or "/" in provider.model:
         return Probed(message="a model with a path cannot be asked for without a call.")
-    base, version = google_address(provider)
+    base, version = google_address(provider, server.url)
     place = f"projects/{vertex.project}/locations/{vertex.location}/publishers/google/models/{provider.model}"
-    url = _usable(f"{base.rstrip('/')}/{version}/{place}:countTokens")
+    url = URL(f"{base.rstrip('/')}/{version}/{place}:countTokens")
     found = await _get(session, url, await access.headers(), {"contents": [{"role": "user", "parts": [{"text": "."}]}]})
     if found.status in _NO_SUCH_PATH and not own:
         return Probed(message="the server cannot be asked for its models, so the model's name is not checked.")
@@ -141,9 +141,8 @@ def _judged(found: _Answer, own: bool, key: str | None) -> Probed:
     return Probed(code.value, f"the server answered {found.status}{remedy(code, found.status)}{said}")
 
 
-def _where(provider: ProviderPlan, key: str | None, address: str) -> tuple[URL, dict[str, str]]:
+def _where(provider: ProviderPlan, key: str | None, url: URL) -> tuple[URL, dict[str, str]]:
     """Where the API lists its models, and the headers it wants."""
-    url = _usable(provider.base_url or address)
     path = url.raw_path.rstrip("/")
     match provider.type:
         case "google":
@@ -155,13 +154,6 @@ def _where(provider: ProviderPlan, key: str | None, address: str) -> tuple[URL, 
         case _:
             headers = {"Authorization": f"Bearer {key}"} if key else {}
     return url.with_path(f"{path}/models", encoded=True, keep_query=True), headers
-
-
-def _usable(address: str) -> URL:
-    url = URL(address)
-    if url.scheme not in ("http", "https") or not url.raw_host or url.raw_user or url.raw_password:
-        raise ValueError("no usable URL")
-    return url
 
 
 async def _get(session: aiohttp.ClientSession, url: URL, headers: dict[str, str], body: Any = None) -> _Answer:
@@ -180,10 +172,10 @@ async def _get(session: aiohttp.ClientSession, url: URL, headers: dict[str, str]
         return _Answer(response.status, body, bytes(content[:4096]).decode(errors="replace"))
 
 
-def _session() -> aiohttp.ClientSession:
+def _session(server: Server) -> aiohttp.ClientSession:
     """Nothing of the environment, no cookies, one connection that is not kept."""
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver(), force_close=True),
+        connector=PinnedConnector(server.host, server.judge, force_close=True),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Accept": "application/json", "User-Agent": "tarsy"},
     )

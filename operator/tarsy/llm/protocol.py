@@ -192,7 +192,8 @@ class ModelError(Exception):
     """A model call failed.
 
     `retry_after` is the server's own word in seconds, where it gave one. `started` is True once a chunk was
-    received: such a call is never silently retried.
+    received: such a call is never silently retried. `words` are what the server said, for the trace; the message holds
+    them for a maker's own server only (DESIGN section 7).
     """
 
     def __init__(
@@ -203,6 +204,7 @@ class ModelError(Exception):
         retryable: bool,
         retry_after: float | None = None,
         started: bool = False,
+        words: str = "",
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -210,3 +212,4 @@ class ModelError(Exception):
         self.retryable = retryable
         self.retry_after = retry_after
         self.started = started
+        self.words = words

@@ -1,81 +1,77 @@
-"""Whether a provider's own address may be asked (DESIGN section 7).
+"""Where a provider is, and who judges the addresses that its client connects to (DESIGN section 7).
 
-Decision: judged before a client is used and remembered for a minute, not at each connection: the makers' packages
-connect by themselves. A name whose owner changes its addresses within that minute is not noticed.
+Decision: a client never sees `spec.baseURL` as it was written, only its canonical form, and makes no connection of its
+own: `tarsy.outbound` resolves, judges and connects. The makers' own addresses are chosen by no spec and not judged.
 """
 
-import asyncio
-import socket
-import time
-from collections.abc import Awaitable, Callable, Sequence
-from urllib.parse import urlsplit
+from dataclasses import dataclass
 
 from tarsy.llm.protocol import ModelError, ModelErrorCode
+from tarsy.outbound.judging import Judge, Of
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import ProviderPlan
+from tarsy.plan.place import Place
 
-REMEMBERED_SECONDS = 60.0
-_RESOLVE_SECONDS = 10.0
-_MOST = 1024
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a host; raises OSError."""
+ANYWHERE = Destinations()
+NOT_ALLOWED = "spec.baseURL is not allowed: "
+ADDRESSES = {
+    "openai": "https://api.openai.com/v1",
+    "xai": "https://api.x.ai/v1",
+    "anthropic": "https://api.anthropic.com",
+    "google": "https://generativelanguage.googleapis.com",
+}
+"""Where the maker of each type has its API."""
 
 
-async def resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses that the system finds for a host (`Resolve`)."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in found]
-
-
-class Reach:
-    """Judges `spec.baseURL` of providers.
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A provider's server.
 
     Args:
-        destinations: where URLs may lead.
-        resolve: see `Resolve`.
-        clock: monotonic seconds.
+        url: The canonical URL of its API.
+        host: Its host, as `Place` has it.
+        judge: Decides about the addresses of the host.
+        makers: Whether it is the maker's own, whose words may be told to whoever reads a status.
     """
 
-    def __init__(
-        self, destinations: Destinations, *, resolve: Resolve = resolve, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._destinations = destinations
-        self._resolve = resolve
-        self._clock = clock
-        self._judged: dict[tuple[str, str], tuple[float, str | None]] = {}
+    url: str
+    host: str
+    judge: Judge
+    makers: bool
 
-    async def check(self, provider: ProviderPlan) -> None:
-        """Returns when the provider may be asked; one without an address of its own always may.
 
-        A host that is not found is left to the client, which says so.
+def server_of(provider: ProviderPlan, address: str, destinations: Destinations = ANYWHERE) -> Server:
+    """Finds the server of a provider.
 
-        Raises:
-            ModelError: INVALID_REQUEST: it may not.
-        """
-        if provider.base_url is None:
-            return
-        key = (provider.base_url, provider.ref.namespace)
-        until, why = self._judged.get(key, (0.0, None))
-        if until <= (now := self._clock()):
-            why = await self._why_not(*key)
-            if len(self._judged) >= _MOST:
-                self._judged.clear()
-            self._judged[key] = (now + REMEMBERED_SECONDS, why)
-        if why is not None:
-            raise ModelError(
-                ModelErrorCode.INVALID_REQUEST,
-                f"provider {provider.ref.name}: spec.baseURL is not allowed: {why}",
-                retryable=False,
-            )
+    Args:
+        provider: the model, its server and its settings.
+        address: of the maker's API, for a provider without an address of its own.
+        destinations: where URLs may lead.
 
-    async def _why_not(self, url: str, namespace: str) -> str | None:
-        if why := self._destinations.why_not(url, namespace):
-            return why
-        try:
-            parts = urlsplit(url)
-            host, port = parts.hostname or "", parts.port or 443
-            async with asyncio.timeout(_RESOLVE_SECONDS):
-                found = await self._resolve(host, port)
-        except (OSError, UnicodeError, ValueError, TimeoutError):
-            return None
-        return next((why for a in found if (why := self._destinations.why_not_at(url, a, namespace))), None)
+    Raises:
+        ModelError: INVALID_REQUEST: it may not be asked.
+    """
+    if provider.base_url is None:
+        place = Place.of(address)
+        return Server(place.url, place.host, Of(None), True)
+    try:
+        place = Place.of(provider.base_url)
+    except ValueError as error:
+        raise _not_usable(provider, f"spec.baseURL is not a usable http(s) URL: {error}") from None
+    if why := destinations.why_not(place.url, provider.ref.namespace):
+        raise _not_usable(provider, f"{NOT_ALLOWED}{why}")
+    return Server(place.url, place.host, Of(destinations, provider.ref.namespace), False)
+
+
+def check(provider: ProviderPlan, destinations: Destinations) -> None:
+    """Refuses a provider whose URL alone tells that it may not be asked.
+
+    Raises:
+        ModelError: INVALID_REQUEST: it may not be asked.
+    """
+    if provider.base_url is not None:
+        server_of(provider, provider.base_url, destinations)
+
+
+def _not_usable(provider: ProviderPlan, text: str) -> ModelError:
+    return ModelError(ModelErrorCode.INVALID_REQUEST, f"provider {provider.ref.name}: {text}", retryable=False)

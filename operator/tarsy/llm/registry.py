@@ -18,8 +18,9 @@ from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.limits import Limited, Turnstile
 from tarsy.llm.openai_native import OpenAINativeProvider
 from tarsy.llm.protocol import LLMClient, ModelError, ModelErrorCode
-from tarsy.llm.reach import Reach
+from tarsy.llm.reach import ANYWHERE, check
 from tarsy.llm.retry import OnRetry, Retrying, RetryPolicy
+from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import Backend, ProviderPlan, SecretKey
 
 _SECRET_SECONDS = 15.0
@@ -41,24 +42,31 @@ Build = Callable[[ProviderPlan, str | None], LLMClient]
 """Makes a client for a provider and a key; raises ModelError(INVALID_REQUEST) for what it cannot make."""
 
 
-def build_client(provider: ProviderPlan, key: str | None, *, lent_to: Collection[str] = ()) -> LLMClient:
+def build_client(
+    provider: ProviderPlan,
+    key: str | None,
+    *,
+    lent_to: Collection[str] = (),
+    destinations: Destinations = ANYWHERE,
+) -> LLMClient:
     """The client for a provider's type and backend, without retries.
 
     Args:
         provider: the model, its server and its settings.
         key: None where it needs none.
         lent_to: namespaces whose providers may use this pod's own identity with Google.
+        destinations: where URLs may lead.
 
     Raises:
-        ModelError: INVALID_REQUEST when the type is not supported.
+        ModelError: INVALID_REQUEST when the type is not supported, or the server may not be asked.
     """
     match provider.type, provider.backend:
         case "openai", Backend.OPENAI_NATIVE:
-            return OpenAINativeProvider(provider, key)
+            return OpenAINativeProvider(provider, key, destinations=destinations)
         case "openai" | "google" | "anthropic" | "xai" | "vertexai", Backend.LANGCHAIN:
-            return LangChainProvider(provider, key, lent_to=lent_to)
+            return LangChainProvider(provider, key, lent_to=lent_to, destinations=destinations)
         case "google" | "vertexai", Backend.GOOGLE_NATIVE:
-            return GoogleNativeProvider(provider, key, lent_to=lent_to)
+            return GoogleNativeProvider(provider, key, lent_to=lent_to, destinations=destinations)
         case "openai" | "google" | "anthropic" | "xai" | "vertexai", other:
             problem = f"spec.type {provider.type!r} has no backend {other.value!r} here, leave spec.backend out"
         case other, _:
@@ -86,7 +94,7 @@ class ModelRegistry:
         on_retry: told before each wait of a retry.
         capacity: clients kept; the one unused for longest leaves first.
         build: makes the clients that the policy is wrapped around.
-        reach: judges where providers are; None: they may be anywhere.
+        destinations: where URLs may lead; judged before a Secret is read.
     """
 
     def __init__(
@@ -97,10 +105,10 @@ class ModelRegistry:
         on_retry: OnRetry | None = None,
         capacity: int = 64,
         build: Build = build_client,
-        reach: Reach | None = None,
+        destinations: Destinations = ANYWHERE,
     ) -> None:
         self._secrets = secrets
-        self._reach = reach
+        self._destinations = destinations
         self._policy = policy or RetryPolicy()
         self._on_retry = on_retry
         self._capacity = capacity
@@ -121,8 +129,7 @@ class ModelRegistry:
             ModelError: CREDENTIALS_MISSING when the key cannot be had, INVALID_REQUEST for an unsupported type or an
                 address that may not be asked.
         """
-        if self._reach is not None:
-            await self._reach.check(provider)
+        check(provider, self._destinations)
         key = await self._key(provider)
         if self._closed:
             raise RuntimeError("the model registry is closed")

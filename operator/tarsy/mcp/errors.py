@@ -99,8 +99,8 @@ def in_our_words(error: BaseException) -> str:
     told_by_wire = isinstance(first, MCPError) and isinstance(first.data, dict) and "sent" in first.data
     if isinstance(first, MCPError) and not told_by_wire and not is_lost(first):
         return f"it answered with the JSON-RPC error {first.code}"
-    if isinstance(first, MCPError | OSError | httpx2.TransportError):
-        return readable(first)
+    if isinstance(first, MCPError | OSError | httpx2.ConnectError):
+        return readable(first)  # what the others say may quote what a server sent
     return type(first).__name__
 
 

@@ -25,8 +25,10 @@ from tarsy.mcp.child import Command, Tail, child
 from tarsy.mcp.errors import OpenFailed
 from tarsy.mcp.sse import sse
 from tarsy.mcp.wire import LARGEST_ANSWER, Wire
+from tarsy.outbound.judging import Of
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import HttpTransport, ServerPlan, StdioTransport, Value, WorkloadTransport
+from tarsy.plan.place import Place
 
 NO_STDIO = (
     "stdio commands do not run in operator or worker pods; give it a workload of its own (spec.run), or "
@@ -110,29 +112,34 @@ async def link(server: ServerPlan, policy: Policy, on_end: Callable[[], None]) -
             raise OpenFailed(server.transport.missing or NOT_REACHED)
 
 
+class _Judge(Of):
+    """Says that it is the URL which is not allowed."""
+
+    def why_not(self, host: str, address: str, *, alias: bool = False) -> str | None:
+        why = super().why_not(host, address, alias=alias)
+        return f"{URL_REFUSED}{why}" if why else None
+
+
 @asynccontextmanager
 async def _endpoint(
     server: ServerPlan, transport: HttpTransport, policy: Policy, on_end: Callable[[], None]
 ) -> AsyncIterator[Link]:
+    url = Place.of(transport.url).url
     token = await _token(transport, policy)
     headers, secrets = await _resolved((*transport.headers, *token), policy)
     bearer = await _bearer(server, transport, policy, secrets.append)
-
-    def judged(url: str, address: str) -> str | None:
-        why = policy.destinations.why_not_at(url, address, server.ref.namespace)
-        return f"{URL_REFUSED}{why}" if why else None
-
+    judge = _Judge(policy.destinations, server.ref.namespace)
     async with httpx2.AsyncClient(
         headers={"accept-encoding": "identity"} | headers,
         auth=bearer,
-        transport=Wire(await _trusted(transport, policy), judged),
+        transport=Wire(await _trusted(transport, policy), judge),
         timeout=httpx2.Timeout(None, connect=min(10.0, server.init_seconds)),
         trust_env=False,
     ) as client:
         if transport.type == "sse":
-            yield Link(sse(transport.url, client, on_end), secrets, str)
+            yield Link(sse(url, client, on_end), secrets, str)
         else:
-            way = streamable_http_client(transport.url, http_client=client, max_sse_event_size=LARGEST_ANSWER)
+            way = streamable_http_client(url, http_client=client, max_sse_event_size=LARGEST_ANSWER)
             yield Link(way, secrets, str)
 
 

@@ -20,13 +20,13 @@ from tarsy.masking import InvalidPattern
 from tarsy.mcp.acting import ClusterOf, Tokens
 from tarsy.mcp.arguments import is_sendable, parse_arguments
 from tarsy.mcp.content import render
-from tarsy.mcp.errors import ConnectionLost, McpError
+from tarsy.mcp.errors import ConnectionLost, McpError, in_our_words
 from tarsy.mcp.link import Policy, Reach, Resolve
 from tarsy.mcp.offers import Offers, split
 from tarsy.mcp.schema import ArgumentSchema
 from tarsy.mcp.server import ToolServer
 from tarsy.plan.destinations import Destinations
-from tarsy.plan.model import MaskingPlan, ServerPlan
+from tarsy.plan.model import MaskingPlan, ServerPlan, StdioTransport
 from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
 
 _BACKOFF = (0.25, 0.75)
@@ -272,9 +272,10 @@ async def _open(server: ToolServer, unavailable: dict[str, str]) -> None:
     try:
         await server.live()
     except McpError as error:
-        unavailable[server.plan.name] = error.sentence
+        stdio = isinstance(server.plan.transport, StdioTransport)
+        unavailable[server.plan.name] = error.sentence if stdio else error.ours  # a status may tell it
     except Exception as error:
-        unavailable[server.plan.name] = server.redact(f"{type(error).__name__}: {error}")
+        unavailable[server.plan.name] = server.redact(in_our_words(error))
 
 
 async def _close(servers: Sequence[ToolServer]) -> None:

@@ -5,31 +5,28 @@ as "Server returned an error response". This transport turns both into JSON-RPC 
 and whether the request may have reached the server, which is what recovery needs to know. Bodies of error pages are
 never passed on, and no answer may be larger than 64 MiB.
 
-A request goes to an address that was judged just before, not to whatever its host's name is found to be next. Where a
-message belongs to a trace, which the SDK says in its `_meta`, the request says so too, in the header of W3C Trace
-Context.
+A connection goes to an address that was judged just before (`tarsy.outbound`). Where a message belongs to a trace,
+which the SDK says in its `_meta`, the request says so too, in the header of W3C Trace Context.
 """
 
-import asyncio
 import json
 import re
-import socket
 import ssl
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
 import httpx2
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 
+from tarsy.outbound.judging import Judge
+from tarsy.outbound.transport import PinnedTransport
+
 LARGEST_ANSWER = 64 * 1024 * 1024
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _REFUSED_BEFORE_DOING = {401, 404}
 _ON_THE_WAY = {502, 503, 504}
 _KEPT_HEADERS = {"content-type", "mcp-session-id"}
-_RESOLVE_SECONDS = 10.0
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-WhyNot = Callable[[str, str], str | None]
 
 
 class Wire(httpx2.AsyncBaseTransport):
@@ -37,21 +34,20 @@ class Wire(httpx2.AsyncBaseTransport):
 
     Args:
         tls: How to verify the server.
-        why_not: Of a URL and an address that its host has: why it may not be asked there, or None.
+        judge: Decides about the addresses of hosts.
     """
 
-    def __init__(self, tls: ssl.SSLContext, why_not: WhyNot | None = None) -> None:
-        self._inner = httpx2.AsyncHTTPTransport(verify=tls, trust_env=False)
-        self._why_not = why_not
+    def __init__(self, tls: ssl.SSLContext, judge: Judge) -> None:
+        self._inner = PinnedTransport(judge, tls=tls)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends one request (`httpx2.AsyncBaseTransport`)."""
         if request.method != "POST":
-            return await self._send(request)
+            return await self._inner.handle_async_request(request)
         if (parent := _traceparent(request.content)) is not None:
             request.headers["traceparent"] = parent
         try:
-            response = await self._send(request)
+            response = await self._inner.handle_async_request(request)
             json_body = response.headers.get("content-type", "").lower().startswith("application/json")
             if response.has_redirect_location or (response.is_success and not json_body):
                 return response
@@ -62,7 +58,7 @@ class Wire(httpx2.AsyncBaseTransport):
         except _NEVER_SENT as error:
             return _failed(f"no connection to the server: {_told(error)}", sent=False)
         except httpx2.TransportError as error:
-            return _failed(f"the connection broke: {_told(error)}", sent=True)
+            return _failed(f"the connection broke: {type(error).__name__}", sent=True)
         except _TooLarge:
             return _failed(
                 f"the answer is larger than {LARGEST_ANSWER // 1024**2} MiB; ask for less", sent=True, lost=False
@@ -73,31 +69,6 @@ class Wire(httpx2.AsyncBaseTransport):
             headers = {name: value for name, value in response.headers.items() if name in _KEPT_HEADERS}
             return httpx2.Response(response.status_code, headers=headers, content=body)
         return _refused(response.status_code)
-
-    async def _send(self, request: httpx2.Request) -> httpx2.Response:
-        """Sends it to the first judged address that takes a connection; TLS is verified by the host's name as ever."""
-        if self._why_not is None:
-            return await self._inner.handle_async_request(request)
-        url = request.url
-        addresses = await _addresses(url, _connect_seconds(request))
-        for address in addresses:
-            if why := self._why_not(str(url), address):
-                raise httpx2.ConnectError(why, request=request)
-        extensions = request.extensions | ({"sni_hostname": url.host} if url.scheme == "https" else {})
-        for left, address in enumerate(addresses, 1 - len(addresses)):
-            pinned = httpx2.Request(
-                request.method,
-                url.copy_with(host=address),
-                headers=request.headers,
-                stream=request.stream,
-                extensions=extensions,
-            )
-            try:
-                return await self._inner.handle_async_request(pinned)
-            except (httpx2.ConnectError, httpx2.ConnectTimeout):
-                if left == 0:
-                    raise
-        raise httpx2.ConnectError(f"host {url.host} has no address", request=request)
 
     async def aclose(self) -> None:
         """Closes the connections."""
@@ -141,20 +112,6 @@ def _traceparent(body: bytes) -> str | None:
 
 class _TooLarge(Exception):
     pass
-
-
-async def _addresses(url: httpx2.URL, seconds: float) -> list[str]:
-    port = url.port or (443 if url.scheme == "https" else 80)
-    try:
-        async with asyncio.timeout(seconds):
-            found = await asyncio.get_running_loop().getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError, TimeoutError) as error:
-        raise httpx2.ConnectError(f"host {url.host} is not found: {_told(error)}") from None
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-
-def _connect_seconds(request: httpx2.Request) -> float:
-    return float(request.extensions.get("timeout", {}).get("connect") or _RESOLVE_SECONDS)
 
 
 async def _read(response: httpx2.Response) -> bytes:

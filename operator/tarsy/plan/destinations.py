@@ -1,22 +1,35 @@
 """Where the URLs in specs may lead (DESIGN section 7): who may write an object must not reach through the operator.
 
 Decision: judged twice, by what a URL says when its object is read, and by the addresses that its host really has when
-a connection is made, since a name proves nothing. Outside a pod only addresses that are nobody's server are refused;
-in a pod everything that is not public, but for Services of the object's own namespace.
+a connection is made, since a name proves nothing (`tarsy.outbound` makes the connections). Outside a pod only addresses
+that are nobody's server are refused; in a pod everything that is not public, but for Services of the object's own
+namespace. Names are looked up in a pod as absolute ones: the search domains of a pod would let whoever owns a namespace
+called `com` or `svc` answer for names of others.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-from urllib.parse import urlsplit
+from ipaddress import IPv4Address, IPv4Network, IPv6Network
+
+from tarsy.plan.place import Address, Place
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _OPTION = "--url-host"
-Address = IPv4Address | IPv6Address
+CLUSTER_DOMAIN = "cluster.local"
+_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 Network = IPv4Network | IPv6Network
+
+
+def domain_of(resolv_conf: str) -> str:
+    """Finds the cluster's domain in a pod's resolv.conf: the search domain after `svc.`, else `cluster.local`."""
+    lines = (line.split() for line in resolv_conf.splitlines())
+    words = (word for line in lines if line[:1] == ["search"] for word in line[1:])
+    domains = (word.removeprefix("svc.").rstrip(".").lower() for word in words if word.startswith("svc."))
+    return next((domain for domain in domains if _DOMAIN.fullmatch(domain)), CLUSTER_DOMAIN)
 
 
 def is_public(address: str) -> bool:
@@ -36,15 +49,17 @@ class Destinations:
         in_pod: the process runs in a cluster, where loopback and private addresses are not for tenants.
         hosts: names opened for every namespace; `*.example.com` stands for every name below it.
         networks: addresses opened for every namespace.
+        cluster_domain: domain of the cluster's Services, in lower case.
     """
 
     in_pod: bool = False
     hosts: tuple[str, ...] = ()
     networks: tuple[Network, ...] = ()
+    cluster_domain: str = CLUSTER_DOMAIN
 
     @classmethod
-    def of(cls, opened: Iterable[str], *, in_pod: bool) -> Destinations:
-        """From the words of an administrator: names, `*.` with a name, addresses, networks.
+    def of(cls, opened: Iterable[str], *, in_pod: bool, cluster_domain: str = CLUSTER_DOMAIN) -> Destinations:
+        """Reads the words of an administrator: names, `*.` with a name, addresses, networks.
 
         Raises:
             ValueError: one of them is none of these; its text names it.
@@ -56,23 +71,30 @@ class Destinations:
             try:
                 networks.append(ipaddress.ip_network(text.strip("[]"), strict=False))
             except ValueError:
-                if not text or any(c in text for c in "/:@ []") or "*" in text.removeprefix("*."):
+                odd = not text.isascii() or any(c in text for c in "/:@ []") or "*" in text.removeprefix("*.")
+                if not text or odd:
                     raise ValueError(
                         f"{word!r} is no host name, no address and no network; write tools.example.com, "
                         "*.example.com, 10.1.2.3 or 10.0.0.0/8"
                     ) from None
                 hosts.append(text)
-        return cls(in_pod, tuple(hosts), tuple(networks))
+        domain = cluster_domain.strip(".").lower()
+        if not _DOMAIN.fullmatch(domain):
+            raise ValueError(f"{cluster_domain!r} is no domain of a cluster; write it as {CLUSTER_DOMAIN}")
+        return cls(in_pod, tuple(hosts), tuple(networks), domain)
 
     def why_not(self, url: str, namespace: str) -> str | None:
         """Why a URL of an object in `namespace` may not be used, as far as the URL itself tells; None: it may."""
-        host = _host(url)
+        try:
+            place = Place.of(url)
+        except ValueError as error:
+            return str(error)
+        host = place.host
         if self._is_open(host):
             return None
-        literal = _address(host)
-        if literal is not None:
-            return self._of_address(host, literal)
-        service = _namespace_of(host)
+        if place.address is not None:
+            return self._of_address(host, place.address)
+        service = self._namespace_of(host)
         if self.in_pod and service is not None and service != namespace:
             return (
                 f"host {host} is a Service of namespace {service}, not of {namespace}; move the object there, or "
@@ -82,15 +104,27 @@ class Destinations:
             return f"host {host} is the operator's own pod; {_remedy(host)}"
         return None
 
-    def why_not_at(self, url: str, address: str, namespace: str) -> str | None:
-        """Why the host of a URL may not be connected to at an address that it was found at; None: it may."""
-        host, found = _host(url), _address(address)
+    def asked(self, host: str) -> str:
+        """The name to look up for a host, as `Place` has it; a name that was opened means what it means in the pod."""
+        if not self.in_pod or self._is_open(host):
+            return host
+        return f"{host}.{self.cluster_domain}." if host.endswith(".svc") else f"{host}."
+
+    def why_not_at(self, host: str, address: str, namespace: str, *, alias: bool = False) -> str | None:
+        """Why a host may not be connected to at an address that it was found at; None: it may.
+
+        Args:
+            host: as `Place` has it.
+            address: one of its addresses.
+            namespace: of the object whose URL it is.
+            alias: the name is another one's alias, as that of an ExternalName Service is.
+        """
+        found = _address(address)
         if self._is_open(host):
             return None
         if found is None:
             return f"host {host} has no address that can be judged; {_remedy(host)}"
-        own = namespace in (_namespace_of(host), _short_namespace_of(host))
-        return self._of_address(host, found, own=own)
+        return self._of_address(host, found, own=not alias and self._is_own(host, namespace))
 
     def _of_address(self, host: str, found: Address, *, own: bool = False) -> str | None:
         inner = (found, *_carried(found))
@@ -112,28 +146,19 @@ class Destinations:
     def _is_open(self, host: str) -> bool:
         return any(host.endswith(entry[1:]) if entry.startswith("*.") else host == entry for entry in self.hosts)
 
+    def _is_own(self, host: str, namespace: str) -> bool:
+        """Whether a host is `NAME.NAMESPACE.svc`, with or without the cluster's domain."""
+        labels = host.removesuffix(f".{self.cluster_domain}").split(".")
+        return len(labels) == 3 and labels[1:] == [namespace, "svc"]
 
-def _host(url: str) -> str:
-    try:
-        return (urlsplit(url).hostname or "").rstrip(".").lower()
-    except ValueError:
-        return ""
+    def _namespace_of(self, host: str) -> str | None:
+        """The namespace of a name below `svc` of this cluster; None for any other."""
+        labels = host.removesuffix(f".{self.cluster_domain}").split(".")
+        return labels[-2] if len(labels) > 2 and labels[-1] == "svc" else None
 
 
 def _remedy(host: str) -> str:
     return f"ask the administrator to start operator and workers with {_OPTION} {host}"
-
-
-def _namespace_of(host: str) -> str | None:
-    """The namespace of `NAME.NAMESPACE.svc` and longer names of a Service (a pod's name by address proves nothing)."""
-    labels = host.split(".")
-    where = next((i for i in range(len(labels) - 1, 1, -1) if labels[i] == "svc"), None)
-    return None if where is None else labels[where - 1]
-
-
-def _short_namespace_of(host: str) -> str | None:
-    labels = host.split(".")
-    return labels[1] if len(labels) == 2 else None
 
 
 def _address(text: str) -> Address | None:

@@ -1,54 +1,40 @@
 """Which addresses runbooks may be fetched from.
 
-Decision: the addresses that a request's host really has are judged, when it is asked: a name proves nothing.
+Decision: the addresses that a request's host really has are judged, where the connection is made (`tarsy.outbound`): a
+name proves nothing.
 """
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from aiohttp.abc import AbstractResolver, ResolveResult
-
-from tarsy.runbook.errors import RunbookUnavailable
+from tarsy.plan.destinations import Destinations
+from tarsy.runbook.sources import Source
 
 _NOT_PUBLIC = (
     "answers from an address that is not public; ask the administrator to start the operator with --runbook-host for it"
 )
 
 
-class CheckedResolver(AbstractResolver):
-    """Resolves the names of one request and refuses those with an address that is not allowed.
+@dataclass(frozen=True, slots=True)
+class SourceJudge:
+    """Judges one source's addresses (`tarsy.outbound.judging.Judge`).
 
-    aiohttp connects to the addresses that this gives and to no others, and asks once for each connection.
+    Args:
+        source: a trusted one may have any address.
+        public: whether an address is public.
+        destinations: says how names are looked up.
     """
 
-    def __init__(self, inner: AbstractResolver, allowed: Callable[[str], bool]) -> None:
-        self._inner = inner
-        self._allowed = allowed
+    source: Source
+    public: Callable[[str], bool]
+    destinations: Destinations
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        """The addresses of a host.
+    def asked(self, host: str) -> str:
+        """Returns the name to look up for a host; the administrator's hosts mean what they mean in the pod."""
+        return host if self.source.trusted else self.destinations.asked(host)
 
-        Raises:
-            RunbookUnavailable: one of them is not allowed.
-        """
-        found = await self._inner.resolve(host, port, family)
-        for result in found:
-            check_address(host, result["host"], self._allowed)
-        return found
-
-    async def close(self) -> None:
-        """Leaves the inner resolver open: it is its maker's."""
-
-
-def check_address(host: str, address: str, allowed: Callable[[str], bool]) -> None:
-    """Refuses an address of a host.
-
-    Raises:
-        RunbookUnavailable: it is not allowed.
-    """
-    if not allowed(address):
-        raise RunbookUnavailable(f"host {host} {_NOT_PUBLIC}")
+    def why_not(self, host: str, address: str, *, alias: bool = False) -> str | None:
+        """Returns why a host may not be connected to at an address."""
+        return None if self.source.trusted or self.public(address) else f"host {host} {_NOT_PUBLIC}"

@@ -7,22 +7,23 @@ and gets the token of its own host or none, so nothing that a server answers lea
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 import aiohttp
-from aiohttp.abc import AbstractResolver
-from aiohttp.resolver import ThreadedResolver
 from yarl import URL
 
-from tarsy.plan.destinations import is_public
+from tarsy.outbound.connector import PinnedConnector
+from tarsy.outbound.judging import NotAllowed, Resolve, check, is_address, resolve
+from tarsy.plan.destinations import Destinations, is_public
 from tarsy.plan.model import SecretKey
-from tarsy.runbook.addresses import CheckedResolver, check_address
+from tarsy.plan.place import Place
+from tarsy.runbook.addresses import SourceJudge
 from tarsy.runbook.errors import RunbookUnavailable
 from tarsy.runbook.sources import Source, raw_form, source_of
 
+_ANYWHERE = Destinations()
 MAX_BYTES = 262_144
 TIMEOUT_SECONDS = 30.0
 CACHE_SECONDS = 60.0
@@ -38,7 +39,8 @@ class Fetcher:
 
     Args:
         read_token: see `ReadToken`.
-        resolver: looks hosts up; the system's when not given.
+        destinations: says how names are looked up.
+        look_up: resolves names.
         public: whether an address is public (`is_public`).
         clock: monotonic seconds.
         timeout_seconds: of one runbook, with all redirects.
@@ -48,13 +50,15 @@ class Fetcher:
         self,
         read_token: ReadToken,
         *,
-        resolver: AbstractResolver | None = None,
+        destinations: Destinations = _ANYWHERE,
+        look_up: Resolve = resolve,
         public: Callable[[str], bool] = is_public,
         clock: Callable[[], float] = time.monotonic,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
         self._read_token = read_token
-        self._resolver = resolver
+        self._destinations = destinations
+        self._look_up = look_up
         self._public = public
         self._clock = clock
         self._timeout_seconds = timeout_seconds
@@ -77,6 +81,8 @@ class Fetcher:
                 text = await self._fetch(url, among)
         except TimeoutError:
             raise RunbookUnavailable(f"no answer within {self._timeout_seconds:g} seconds") from None
+        except NotAllowed as error:
+            raise RunbookUnavailable(str(error)) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # Its text may repeat what a server answered; its kind does not.
             raise RunbookUnavailable(f"it could not be fetched ({type(error).__name__})") from None
@@ -87,25 +93,24 @@ class Fetcher:
         return text
 
     async def _fetch(self, url: str, among: tuple[Source, ...]) -> str:
-        current = raw_form(URL(url))
+        current = raw_form(URL(_place(url).url))
         for _ in range(MAX_REDIRECTS + 1):
             answer = await self._ask(current, source_of(current, among))
             if isinstance(answer, str):
                 return answer
-            current = raw_form(answer)
+            current = raw_form(URL(_place(str(answer)).url))
         raise RunbookUnavailable(f"it was redirected more than {MAX_REDIRECTS} times")
 
     async def _ask(self, url: URL, source: Source) -> str | URL:
         """One request: the text, or where it is instead."""
-        allowed = _any_address if source.trusted else self._public
-        host = url.host or ""
-        if _is_address(host):  # aiohttp asks no resolver for these
-            check_address(host, host, allowed)
+        judge = SourceJudge(source, self._public, self._destinations)
+        host = _place(str(url)).host
+        if is_address(host):  # before a token is read for it
+            check(host, host, judge)
         headers = {"Accept": "text/plain, text/markdown, */*;q=0.5", "Accept-Encoding": "identity"}
         if source.token is not None:
             headers["Authorization"] = f"Bearer {await self._read_token(source.token)}"
-        inner = self._resolver or ThreadedResolver()
-        connector = aiohttp.TCPConnector(resolver=CheckedResolver(inner, allowed), use_dns_cache=False)
+        connector = PinnedConnector(host, judge, look_up=self._look_up)
         async with (
             aiohttp.ClientSession(
                 connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
@@ -138,13 +143,8 @@ def _text(body: bytes) -> str:
     return text
 
 
-def _is_address(host: str) -> bool:
+def _place(url: str) -> Place:
     try:
-        ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    return True
-
-
-def _any_address(_: str) -> bool:
-    return True
+        return Place.of(url)
+    except ValueError as error:
+        raise RunbookUnavailable(str(error)) from None

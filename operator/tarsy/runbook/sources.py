@@ -54,7 +54,7 @@ def source_of(url: URL, among: Iterable[Source]) -> Source:
         raise RunbookUnavailable("the URL must begin with https:// and have a host")
     if url.user is not None or url.password is not None:
         raise RunbookUnavailable("the URL must hold no user and no password; put a token into the Secret of its host")
-    host = url.host.rstrip(".").lower()
+    host = (url.raw_host or "").rstrip(".").lower()
     name = _canonical(host if url.port == _PORTS[url.scheme] else f"{host}:{url.port}")
     source = next((source for source in among if source.host == name), None)
     if source is None:

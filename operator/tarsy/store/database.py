@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 import asyncpg
 import orjson
 
+from tarsy.store.address import check_address
 from tarsy.store.errors import StoreError, StoreUnavailable
 from tarsy.store.pressure import Pressure
 from tarsy.store.text import dump_json
@@ -72,9 +73,11 @@ async def open_pool(dsn: str, *, min_size: int = 1, max_size: int = 10, applicat
 
     Raises:
         StoreUnavailable: nobody answers at the address, or not yet.
-        StoreError: the address is malformed, or the server refuses the user, the password or the database.
+        StoreError: the address is malformed or leaves open whether the connection is encrypted, or the server refuses
+            the user, the password or the database.
     """
     where = describe(dsn)
+    check_address(dsn)
     try:
         pool = Pool(
             dsn,

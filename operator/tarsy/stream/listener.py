@@ -14,6 +14,7 @@ from typing import Any
 
 import asyncpg
 
+from tarsy.store.address import check_address
 from tarsy.store.database import describe, reason
 
 _CONNECT_SECONDS = 10.0
@@ -69,7 +70,11 @@ class Listener:
             poll_seconds: what a lost wake-up costs.
             check_seconds: how often a silent connection is asked whether it lives.
             longest_delay_seconds: longest pause between two tries to connect.
+
+        Raises:
+            StoreError: the address leaves open whether the connection is encrypted.
         """
+        check_address(dsn)
         self._dsn = dsn
         self._channels = tuple(channels)
         self._poll = poll_seconds

@@ -152,7 +152,7 @@ async def test_googles_refusals_are_read_by_their_reasons(
     server.answers = [gemini.fail(status, words, {}, *details)]
     error = await failure(gemini_client())
     assert (error.code, error.retryable, error.retry_after, error.started) == (code, retryable, wait, False)
-    assert words.replace(KEY, "[key]") in error.message
+    assert error.words == words.replace(KEY, "[key]") and error.words not in error.message
     assert len(server.bodies) == 1
 
 

@@ -146,14 +146,15 @@ async def test_text_is_handed_on_as_it_comes(api: Api, server: StandIn, client: 
         (529, "overloaded", ModelErrorCode.SERVER, True),
     ],
 )
-async def test_refusals_are_one_request_classified_and_told_in_the_servers_words(
+async def test_refusals_are_one_request_classified_and_the_servers_words_are_for_the_trace(
     api: Api, server: StandIn, client: LLMClient, status: int, words: str, code: ModelErrorCode, retryable: bool
 ) -> None:
     server.answers = [api.fail(status, words, {"Retry-After": "7"})]
     error, _ = await failure(client)
     assert (error.code, error.retryable, error.started) == (code, retryable, False)
     assert error.retry_after == (7.0 if retryable else None)
-    assert words.replace(KEY, "[key]") in str(error)
+    assert error.words == words.replace(KEY, "[key]")
+    assert f"answered {status}" in str(error) and "in the trace" in str(error) and words not in str(error)
     assert len(server.bodies) == 1
 
 
@@ -164,13 +165,13 @@ async def test_a_stream_cut_in_the_middle_is_partial(api: Api, server: StandIn, 
         assert (error.code, error.started, text) == (ModelErrorCode.PARTIAL_STREAM, True, "half")
 
 
-async def test_an_error_in_the_middle_is_told_in_the_servers_words(
+async def test_the_words_of_an_error_in_the_middle_are_for_the_trace(
     api: Api, server: StandIn, client: LLMClient
 ) -> None:
     server.answers = [api.half(api.broken(f"engine died, key {KEY}"))]
     error, text = await failure(client)
     assert (error.code, error.started, text) == (ModelErrorCode.SERVER, True, "half")
-    assert "engine died, key [key]" in str(error)
+    assert "engine died, key [key]" in error.words and "engine died" not in str(error)
 
 
 async def test_nobody_there_is_unreachable_and_may_be_tried_again(

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from extras import needs
 from tarsy.llm.google_native.access import Access
-from tarsy.llm.google_native.addresses import address
+from tarsy.llm.google_native.addresses import address, makers
 from tarsy.llm.probe import Probed, probe
 from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, ModelError, ModelErrorCode, TextChunk
 from tarsy.llm.registry import build_client
@@ -183,7 +183,8 @@ async def test_where_there_is_no_metadata_server_a_secret_is_the_remedy(vertex: 
     ],
 )
 def test_each_location_has_its_address(vertex: Make, location: str, host: str) -> None:
-    assert address(vertex(location=location, base_url=None)) == (f"https://{host}", "v1beta1")
+    provider = vertex(location=location, base_url=None)
+    assert address(provider, makers(provider)) == (f"https://{host}", "v1beta1")
 
 
 async def test_native_tools_are_off_beside_function_tools_which_vertex_cannot_combine(

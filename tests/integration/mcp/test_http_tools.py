@@ -117,14 +117,15 @@ async def test_servers_that_are_not_there_or_never_answer_are_unavailable(toolbo
         ("127.0.0.1", "host 127.0.0.1 is the operator's own pod"),
         ("localhost", "host localhost is the operator's own pod"),
         ("tools.elsewhere.svc", "host tools.elsewhere.svc is a Service of namespace elsewhere, not of "),
-        ("2130706433", "host 2130706433 is the operator's own pod"),  # 127.0.0.1, as a resolver reads it
+        ("2130706433", "the URL's host 2130706433 is not an IPv4 address of four decimal numbers"),
+        ("\U0001fbf1\U0001fbf2\U0001fbf7.0.0.1", "the URL holds the character U+1FBF1"),
     ],
 )
 async def test_a_url_that_leads_where_no_tenant_may_go_is_not_contacted(host: str, told: str) -> None:
     async with served() as web:
         url = web.url.replace("127.0.0.1", host)
         async with McpToolboxes(resolve, mask=str, destinations=Destinations(in_pod=True)).open([http(url)]) as box:
-            assert told in box.unavailable["web"] and "--url-host" in box.unavailable["web"]
+            assert told in box.unavailable["web"] and "its URL is not allowed: " in box.unavailable["web"]
         assert web.methods == []
 
 

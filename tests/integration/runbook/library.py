@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
-from aiohttp.abc import AbstractResolver, ResolveResult
+
+from tarsy.outbound.judging import Found
 
 
 class Library:
@@ -53,23 +53,14 @@ class Library:
         return web.Response(status=404, text="secret of the server") if page is None else await page(request)
 
 
-class Names(AbstractResolver):
-    """Gives each name its addresses, one list a question, the last again and again."""
+class Names:
+    """Gives each name its addresses, one list a question, the last again and again (`Resolve`)."""
 
     def __init__(self, **names: list[str]) -> None:
         self.names = {name.replace("_", "."): list(addresses) for name, addresses in names.items()}
         self.asked: list[str] = []
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        self.asked.append(host)
-        addresses = self.names.get(host, ["127.0.0.1"])
-        address = addresses.pop(0) if len(addresses) > 1 else addresses[0]
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        return [
-            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=socket.AI_NUMERICHOST)
-        ]
-
-    async def close(self) -> None:
-        """Has nothing open."""
+    async def __call__(self, name: str, port: int) -> Found:
+        self.asked.append(name)
+        addresses = self.names.get(name, ["127.0.0.1"])
+        return Found((addresses.pop(0) if len(addresses) > 1 else addresses[0],))

@@ -17,7 +17,7 @@ LABEL = {"tarsy.dev/credentials": "true"}
 
 
 def fetcher(desk: Desk, seconds: float = 30.0) -> Fetcher:
-    return Fetcher(token_reader(Secrets(desk.kube)), resolver=Names(), timeout_seconds=seconds)
+    return Fetcher(token_reader(Secrets(desk.kube)), look_up=Names(), timeout_seconds=seconds)
 
 
 async def test_a_runbook_by_url_is_in_the_record_masked(desk: Desk, library: Library) -> None:

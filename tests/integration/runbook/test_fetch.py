@@ -32,7 +32,7 @@ class Tokens:
 
 
 def fetcher(names: Names | None = None, **rest: Any) -> Fetcher:
-    return Fetcher(Tokens(), resolver=names or Names(), **rest)
+    return Fetcher(Tokens(), look_up=names or Names(), **rest)
 
 
 def trusted(library: Library, *hosts: str, token: SecretKey | None = None) -> tuple[Source, ...]:

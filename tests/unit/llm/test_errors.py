@@ -21,12 +21,14 @@ REQUEST = httpx2.Request("POST", "http://model.example/v1/chat/completions")
 Code = ModelErrorCode
 
 
-def of_status(status: int, body: object = None, headers: dict[str, str] | None = None) -> ModelError:
+def of_status(
+    status: int, body: object = None, headers: dict[str, str] | None = None, makers: bool = True
+) -> ModelError:
     text = body if isinstance(body, str) else json.dumps({"error": body or {"message": "words"}})
     response = httpx2.Response(status, text=text, headers=headers, request=REQUEST)
     parsed = None if isinstance(body, str) else body or {"message": "words"}
     error = openai.APIStatusError("sdk words", response=response, body=parsed)
-    return classify(error, subject="provider p", secret=KEY, started=False)
+    return classify(error, subject="provider p", secret=KEY, started=False, makers=makers)
 
 
 def of(error: BaseException, started: bool = False) -> ModelError:
@@ -163,3 +165,18 @@ def test_an_html_error_page_is_named_by_its_title() -> None:
 def test_the_servers_own_words_are_kept_in_the_shapes_servers_use() -> None:
     assert str(of_status(422, {"detail": [{"loc": ["model"], "msg": "missing"}]})).endswith('missing"}]')
     assert str(of_status(500, "plain words")).endswith(": plain words")
+
+
+def test_the_words_of_a_server_of_ones_own_are_kept_for_the_trace_and_not_told() -> None:
+    error = of_status(400, "AccessKeyId and more", makers=False)
+    assert str(error) == "provider p: the server answered 400; what it said is in the trace"
+    assert error.words == "AccessKeyId and more"
+
+
+def test_what_a_library_quotes_of_a_server_of_ones_own_is_not_told() -> None:
+    error = of(caused(lost(), httpx2.RemoteProtocolError("illegal status line: bytearray(b'SSH-2.0')")))
+    assert "SSH" not in str(error) and "RemoteProtocolError" in str(error) and "SSH" in error.words
+
+
+def test_what_the_system_says_of_a_connection_is_told() -> None:
+    assert "Connection refused" in str(of(caused(lost(), ConnectionRefusedError(111, "Connection refused"))))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tarsy.plan.destinations import Destinations
 
 S = TypeVar("S")
+_RESOLV_CONF = Path("/etc/resolv.conf")
 
 Namespaces = Annotated[
     list[str] | None, typer.Option("--namespace", "-n", help="Only this namespace; may be repeated.")
@@ -20,7 +21,12 @@ Kubeconfig = Annotated[
 ]
 Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig.")]
 DatabaseUrl = Annotated[
-    str, typer.Option(envvar="TARSY_DATABASE_URL", help="postgresql:// address of the record.", show_envvar=True)
+    str,
+    typer.Option(
+        envvar="TARSY_DATABASE_URL",
+        help="postgresql:// address of the record; with sslmode where it is not on this machine.",
+        show_envvar=True,
+    ),
 ]
 OptionalDatabaseUrl = Annotated[
     str | None,
@@ -55,6 +61,14 @@ UrlHosts = Annotated[
         "--url-host",
         help="URLs of MCPServers and LLMProviders may lead to this name (or *.NAME), address or network. In a pod, "
         "without it, only to public addresses and to Services of the object's own namespace.",
+    ),
+]
+ClusterDomain = Annotated[
+    str | None,
+    typer.Option(
+        envvar="TARSY_CLUSTER_DOMAIN",
+        help="Domain of the cluster's Services, for URLs that lead to them; not given: as in the pod's "
+        "/etc/resolv.conf, else cluster.local.",
     ),
 ]
 LentTo = Annotated[
@@ -99,11 +113,16 @@ def span(text: str, option: str, read: Callable[[str], S]) -> S:
         raise typer.BadParameter(str(error), param_hint=option) from None
 
 
-def destinations(opened: list[str] | None) -> "Destinations":
+def destinations(opened: list[str] | None, cluster_domain: str | None) -> "Destinations":
     """Where URLs of objects may lead; a process that a kubelet started knows itself in a pod."""
-    from tarsy.plan.destinations import Destinations
+    from tarsy.plan.destinations import Destinations, domain_of
 
     try:
-        return Destinations.of(opened or (), in_pod="KUBERNETES_SERVICE_HOST" in os.environ)
+        resolv_conf = _RESOLV_CONF.read_text(errors="replace")
+    except OSError:
+        resolv_conf = ""
+    domain = domain_of(resolv_conf) if cluster_domain is None else cluster_domain
+    try:
+        return Destinations.of(opened or (), in_pod="KUBERNETES_SERVICE_HOST" in os.environ, cluster_domain=domain)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--url-host") from None
+        raise typer.BadParameter(str(error), param_hint="--url-host, --cluster-domain") from None

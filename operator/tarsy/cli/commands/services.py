@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tarsy.cli.commands.options import (
+    ClusterDomain,
     Context,
     DatabaseUrl,
     DrainSeconds,
@@ -56,6 +57,7 @@ def run(
     drain_seconds: DrainSeconds = 20,
     stdio_tools: StdioTools = False,
     url_host: UrlHosts = None,
+    cluster_domain: ClusterDomain = None,
     runbook_host: Annotated[
         list[str] | None,
         typer.Option(help="Runbooks may be fetched from this host, whatever its address, for every namespace."),
@@ -163,7 +165,7 @@ def run(
         lease_namespace=lease_namespace,
         namespaces=tuple(namespace or ()),
         stdio_tools=stdio_tools,
-        destinations=destinations(url_host),
+        destinations=destinations(url_host, cluster_domain),
         runbook_hosts=tuple(runbook_host or ()),
         server_check_seconds=server_check_seconds,
         retention_seconds=span(retention, "--retention", seconds_or_forever),
@@ -211,6 +213,7 @@ def worker(
     drain_seconds: DrainSeconds = 20,
     stdio_tools: StdioTools = False,
     url_host: UrlHosts = None,
+    cluster_domain: ClusterDomain = None,
     workload_identity_for: LentTo = None,
     health_port: HealthPort = 8080,
     metrics_port: MetricsPort = None,
@@ -231,7 +234,7 @@ def worker(
         context=context,
         library_namespace=library_namespace,
         stdio_tools=stdio_tools,
-        destinations=destinations(url_host),
+        destinations=destinations(url_host, cluster_domain),
         workload_identity_for=tuple(workload_identity_for or ()),
         health_host=_health_host(health_port),
         health_port=health_port,

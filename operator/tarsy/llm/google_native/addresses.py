@@ -6,20 +6,30 @@ own identity cannot be sent elsewhere. Global, multi-regional (`us`, `eu`) and r
 
 import re
 
+from tarsy.llm.reach import ADDRESSES
 from tarsy.plan.model import ProviderPlan
 
-GEMINI = "https://generativelanguage.googleapis.com"
+GEMINI = ADDRESSES["google"]
 GEMINI_VERSION = "v1beta"
 VERTEX_VERSION = "v1beta1"
 _VERSION = re.compile(r"/(v\d+(?:alpha|beta)?\d*)/*\Z")
 
 
-def address(provider: ProviderPlan) -> tuple[str, str]:
-    """The address of a provider's API without its version, and the version."""
+def makers(provider: ProviderPlan) -> str:
+    """The address of Google's API for a provider, whatever its own is."""
+    return GEMINI if provider.vertexai is None else of_location(provider.vertexai.location)
+
+
+def address(provider: ProviderPlan, url: str) -> tuple[str, str]:
+    """The address of a provider's API without its version, and the version.
+
+    Args:
+        provider: the model, its server and its settings.
+        url: of its server.
+    """
     usual = GEMINI_VERSION if provider.vertexai is None else VERTEX_VERSION
-    base_url = provider.base_url or (GEMINI if provider.vertexai is None else of_location(provider.vertexai.location))
-    version = _VERSION.search(base_url)
-    return (base_url[: version.start()], version[1]) if version else (base_url, usual)
+    version = _VERSION.search(url)
+    return (url[: version.start()], version[1]) if version else (url, usual)
 
 
 def of_location(location: str) -> str:

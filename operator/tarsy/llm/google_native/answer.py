@@ -1,6 +1,7 @@
 """One answer of Gemini as it is read: what only the end of the stream can tell is kept until then."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,11 +26,13 @@ from tarsy.llm.protocol import (
     ToolCallChunk,
     UsageChunk,
 )
+from tarsy.llm.refusal import clean
 from tarsy.llm.text import encodable
 from tarsy.llm.toolcalls import MOST_CALLS, ToolCallAssembler
 from tarsy.record.usage import Usage
 
 _MOST_KEPT = 16 << 20
+_REASON = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 FILTERED = frozenset(
     ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY", "MODEL_ARMOR")
 )
@@ -41,12 +44,19 @@ UNUSABLE = {
 
 
 class Answer:
-    """Reads one answer; `started` says whether anything of it was received."""
+    """Reads one answer; `started` says whether anything of it was received.
 
-    def __init__(self, request: GenerateRequest, model: str) -> None:
+    Args:
+        request: what was asked.
+        model: what was asked for it.
+        makers: whether the server is Google's own, whose words may be told.
+    """
+
+    def __init__(self, request: GenerateRequest, model: str, *, makers: bool = False) -> None:
         earlier = (call.name for message in request.messages for call in message.tool_calls)
         names = ToolNames([*earlier, *(tool.name for tool in request.tools)], spell)
         self._model = model
+        self._makers = makers
         self._calls = ToolCallAssembler(names, f"{request.execution}/{len(request.messages)}")
         self._parts = Parts()
         self._code: types.ExecutableCode | None = None
@@ -64,7 +74,8 @@ class Answer:
         self._usage = _usage(response.usage_metadata) or self._usage
         feedback = response.prompt_feedback
         if feedback is not None and feedback.block_reason is not None:
-            self._blocked = f"{_name(feedback.block_reason)} {feedback.block_reason_message or ''}".strip()
+            words = clean(feedback.block_reason_message or "", None) if self._makers else ""
+            self._blocked = f"{name_of(feedback.block_reason)} {words}".strip()
         if not response.candidates:
             return
         candidate = response.candidates[0]
@@ -77,7 +88,7 @@ class Answer:
             yield from self._of_part(part)
         self._look_up(candidate)
         if candidate.finish_reason is not None:
-            self.finish_reason = _name(candidate.finish_reason)
+            self.finish_reason = name_of(candidate.finish_reason)
 
     def end(self, subject: str) -> Iterator[Chunk]:
         """What follows the text; raises ModelError when the answer did not end as an answer ends."""
@@ -120,7 +131,7 @@ class Answer:
 
     def _executed(self, output: str) -> CodeExecutionChunk:
         code, self._code = self._code, None
-        language = _name(code.language).lower() if code is not None and code.language is not None else ""
+        language = name_of(code.language).lower() if code is not None and code.language is not None else ""
         return CodeExecutionChunk((code.code if code else None) or "", output, language)
 
     def _look_up(self, candidate: types.Candidate) -> None:
@@ -149,8 +160,10 @@ class Answer:
                 return ModelErrorCode.SERVER, f"{why} ({reason})"
 
 
-def _name(value: Any) -> str:
-    return str(getattr(value, "value", value)).removesuffix("_UNSPECIFIED")
+def name_of(value: Any) -> str:
+    """The name of a reason; a server's own may be any text, which is no name."""
+    name = str(getattr(value, "value", value)).removesuffix("_UNSPECIFIED")
+    return name if _REASON.fullmatch(name) else "OTHER"
 
 
 def _usage(found: types.GenerateContentResponseUsageMetadata | None) -> Usage | None:

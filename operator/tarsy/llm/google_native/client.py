@@ -22,7 +22,9 @@ from tarsy.llm.google_native.access import Access
 from tarsy.llm.google_native.addresses import address
 from tarsy.llm.google_native.conversation import config_of, contents_of
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
+from tarsy.llm.reach import Server
 from tarsy.llm.refusal import NOT_A_STREAM, not_a_stream
+from tarsy.outbound.connector import PinnedConnector
 from tarsy.plan.model import ProviderPlan
 
 _CALL = "x-tarsy-call"  # never leaves the process
@@ -79,7 +81,7 @@ def sdk(provider: ProviderPlan, http: "Http") -> genai.Client:
         provider: `base_url` is the API's address; a version at its end is used instead of the usual one.
         http: closed by whoever made it.
     """
-    base_url, version = address(provider)
+    base_url, version = address(provider, http.server.url)
     vertex = provider.vertexai
     return genai.Client(
         vertexai=vertex is not None,
@@ -101,15 +103,17 @@ class Http:
 
     Args:
         access: what lets requests in.
+        server: where they go.
         connect_seconds: for the connection and the TLS handshake.
     """
 
-    def __init__(self, access: Access, connect_seconds: float) -> None:
+    def __init__(self, access: Access, server: Server, connect_seconds: float) -> None:
         self._access = access
+        self.server = server
         self._numbers = itertools.count()
         self._answers: dict[str, aiohttp.ClientResponse] = {}
         self.session = aiohttp.ClientSession(
-            connector=_Connector(connect_seconds),
+            connector=_Connector(server, connect_seconds),
             trust_env=False,
             middlewares=(self._only_ours,),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -147,11 +151,11 @@ class Http:
         return response
 
 
-class _Connector(aiohttp.TCPConnector):
+class _Connector(PinnedConnector):
     """Bounds the connection only: the SDK gives every request a timeout of its own, which has no such part."""
 
-    def __init__(self, connect_seconds: float) -> None:
-        super().__init__(limit=0, keepalive_timeout=30.0)
+    def __init__(self, server: Server, connect_seconds: float) -> None:
+        super().__init__(server.host, server.judge, limit=0, keepalive_timeout=30.0)
         self._connect_seconds = connect_seconds
 
     async def connect(

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 from google.genai import errors
 
-from tarsy.llm.failures import about, causes, of_connection
+from tarsy.llm.failures import about, causes, not_allowed, of_connection, said, told
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.llm.refusal import clean, of_status, remedy, retry_after, words_of, words_of_text
 
@@ -20,7 +20,9 @@ _CONTEXT = re.compile(r"token count.{0,80}exceeds|exceeds the maximum number of 
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d+)?)s")
 
 
-def classify(error: BaseException, *, subject: str, secret: str | None, started: bool) -> ModelError:
+def classify(
+    error: BaseException, *, subject: str, secret: str | None, started: bool, makers: bool = False
+) -> ModelError:
     """Turns whatever a call raised into a ModelError.
 
     Args:
@@ -28,18 +30,21 @@ def classify(error: BaseException, *, subject: str, secret: str | None, started:
         subject: provider and model, the beginning of every message.
         secret: the API key, which is taken out of every text.
         started: whether anything of the answer was received before.
+        makers: whether the server is Google's own.
     """
     if isinstance(error, ModelError):
         return about(error, subject=subject, started=started)
     wait: float | None = None
     if isinstance(error, errors.APIError):
-        code, retryable, text, wait = _of_answer(error, secret)
+        code, retryable, text, words, wait = _of_answer(error, secret)
+        text = told(text, words, makers=makers)
     else:
-        code, retryable, text = _of_type(error, secret, started)
-    return ModelError(code, f"{subject}: {text}", retryable=retryable, retry_after=wait, started=started)
+        code, retryable, text = _of_type(error, secret, started, makers)
+        words = clean(said(list(causes(error))[-1], makers=True), secret)
+    return ModelError(code, f"{subject}: {text}", retryable=retryable, retry_after=wait, started=started, words=words)
 
 
-def _of_answer(error: errors.APIError, secret: str | None) -> tuple[ModelErrorCode, bool, str, float | None]:
+def _of_answer(error: errors.APIError, secret: str | None) -> tuple[ModelErrorCode, bool, str, str, float | None]:
     body: Any = error.details
     body = body.get("error", body) if isinstance(body, Mapping) else {"message": str(body)}
     message = words_of(body)
@@ -61,14 +66,16 @@ def _of_answer(error: errors.APIError, secret: str | None) -> tuple[ModelErrorCo
     wait = _delay(body)
     if wait is None and isinstance(headers, Mapping):
         wait = retry_after(headers)
-    return code, retryable, f"the server answered {status}{hint}: {words}", wait if retryable else None
+    return code, retryable, f"the server answered {status}{hint}", words, wait if retryable else None
 
 
-def _of_type(error: BaseException, secret: str | None, started: bool) -> tuple[ModelErrorCode, bool, str]:
+def _of_type(error: BaseException, secret: str | None, started: bool, makers: bool) -> tuple[ModelErrorCode, bool, str]:
     found = list(causes(error))
-    words = clean(f"{type(found[-1]).__name__}: {found[-1]}", secret)
+    if why := not_allowed(found):
+        return ModelErrorCode.INVALID_REQUEST, False, why
+    words = clean(said(found[-1], makers=makers), secret)
     if any(isinstance(cause, aiohttp.InvalidURL) for cause in found):
-        return ModelErrorCode.INVALID_REQUEST, False, f"spec.baseURL is not a usable http(s) URL: {words}"
+        return ModelErrorCode.INVALID_REQUEST, False, "spec.baseURL is not a usable http(s) URL"
     if any(isinstance(cause, aiohttp.ConnectionTimeoutError) for cause in found):
         return ModelErrorCode.CONNECTION, True, "the server did not accept the connection in time"
     if any(isinstance(cause, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError | OSError) for cause in found):
@@ -76,7 +83,8 @@ def _of_type(error: BaseException, secret: str | None, started: bool) -> tuple[M
     if any(isinstance(cause, TimeoutError) for cause in found):
         return ModelErrorCode.TIMEOUT, True, "the server sent nothing for too long"
     code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER
-    return code, True, f"the answer cannot be read ({clean(str(error).partition(chr(10))[0], secret)})"
+    line = str(error).partition("\n")[0] if makers else type(error).__name__
+    return code, True, f"the answer cannot be read ({clean(line, secret)})"
 
 
 def _reasons(body: Mapping[str, Any]) -> Iterator[str]:

@@ -14,8 +14,11 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from tarsy.llm.google_native.access import Access
+from tarsy.llm.google_native.addresses import makers
 from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError, ModelErrorCode, NoticeChunk
+from tarsy.llm.reach import ANYWHERE, server_of
 from tarsy.plan import gemini
+from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import ProviderPlan
 
 if TYPE_CHECKING:
@@ -41,6 +44,10 @@ class GoogleNativeProvider:
         key: the API key, None for servers that need none. Environment variables are never asked.
         lent_to: namespaces whose providers may use this pod's own identity with Google.
         connect_seconds: for the connection and the TLS handshake.
+        destinations: where URLs may lead.
+
+    Raises:
+        ModelError: INVALID_REQUEST: the server may not be asked.
     """
 
     def __init__(
@@ -50,7 +57,9 @@ class GoogleNativeProvider:
         *,
         lent_to: Collection[str] = (),
         connect_seconds: float = 10.0,
+        destinations: Destinations = ANYWHERE,
     ) -> None:
+        self._server = server_of(provider, makers(provider), destinations)
         self._provider = provider
         self._access = Access(provider, key or None, lent_to=lent_to)
         self._connect_seconds = connect_seconds
@@ -72,7 +81,7 @@ class GoogleNativeProvider:
         from tarsy.llm.google_native.answer import Answer
         from tarsy.llm.google_native.errors import classify
 
-        answer = Answer(request, self._provider.model)
+        answer = Answer(request, self._provider.model, makers=self._server.makers)
         failure: ModelError | None = None
         try:
             client = await self._client()
@@ -81,7 +90,13 @@ class GoogleNativeProvider:
                     for chunk in answer.read(response):
                         yield chunk
         except Exception as error:
-            failure = classify(error, subject=self._subject, secret=self._access.secret, started=answer.started)
+            failure = classify(
+                error,
+                subject=self._subject,
+                secret=self._access.secret,
+                started=answer.started,
+                makers=self._server.makers,
+            )
         if failure is not None and not answer.finish_reason:
             raise failure
         for chunk in answer.end(self._subject):
@@ -106,7 +121,7 @@ class GoogleNativeProvider:
         if self._open is None:
             async with self._building:
                 if self._open is None:
-                    http = Http(self._access, self._connect_seconds)
+                    http = Http(self._access, self._server, self._connect_seconds)
                     try:
                         client = await asyncio.to_thread(Gemini, self._provider, http)
                     except BaseException:

@@ -18,8 +18,11 @@ from tarsy.llm.openai_native.failures import classify, no_stream, refusal
 from tarsy.llm.openai_native.reading import NativeReading
 from tarsy.llm.openai_native.request import DEFAULT_BASE_URL, body
 from tarsy.llm.openai_native.sse import EventParser
-from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError, ModelErrorCode
+from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError
+from tarsy.llm.reach import ANYWHERE, server_of
 from tarsy.llm.refusal import NOT_A_STREAM
+from tarsy.outbound.connector import PinnedConnector
+from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import ProviderPlan
 
 LONGEST_EVENT = 8 << 20
@@ -42,6 +45,10 @@ class OpenAINativeProvider:
         connect_seconds: for name, connection and TLS handshake together.
         longest_event: bytes; the most one event may have.
         gather_seconds: how long a stream's text is gathered where more than a few stream side by side.
+        destinations: where URLs may lead.
+
+    Raises:
+        ModelError: INVALID_REQUEST: the server may not be asked.
     """
 
     def __init__(
@@ -52,7 +59,11 @@ class OpenAINativeProvider:
         connect_seconds: float = 10.0,
         longest_event: int = LONGEST_EVENT,
         gather_seconds: float = _GATHER_SECONDS,
+        destinations: Destinations = ANYWHERE,
     ) -> None:
+        self._server = server_of(provider, DEFAULT_BASE_URL, destinations)
+        url = URL(self._server.url)
+        self._url = url.with_path(f"{url.raw_path.rstrip('/')}/chat/completions", encoded=True, keep_query=True)
         self._provider = provider
         self._key = key or None
         self._timeout = aiohttp.ClientTimeout(
@@ -69,7 +80,8 @@ class OpenAINativeProvider:
 
     async def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
         """Streams the answer: text as it comes; tool calls, usage and the end when the stream has ended properly."""
-        reading = NativeReading(self._provider, request, self._key)
+        makers = self._server.makers
+        reading = NativeReading(self._provider, request, self._key, makers=makers)
         response: aiohttp.ClientResponse | None = None
         failure: ModelError | None = None
         self._streams += 1
@@ -88,7 +100,9 @@ class OpenAINativeProvider:
                         yield chunk
                 await _leftovers(response.content)
             except Exception as error:
-                failure = classify(error, subject=self._subject, secret=self._key, started=reading.started)
+                failure = classify(
+                    error, subject=self._subject, secret=self._key, started=reading.started, makers=makers
+                )
         finally:
             self._streams -= 1
             if response is not None:
@@ -107,7 +121,7 @@ class OpenAINativeProvider:
     async def _post(self, content: bytes) -> aiohttp.ClientResponse:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, resolver=aiohttp.ThreadedResolver(), keepalive_timeout=30.0),
+                connector=PinnedConnector(self._server.host, self._server.judge, limit=0, keepalive_timeout=30.0),
                 timeout=self._timeout,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"Accept": "text/event-stream", "Accept-Encoding": "identity", "User-Agent": "tarsy"},
@@ -116,27 +130,17 @@ class OpenAINativeProvider:
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         return await self._session.post(
-            self._url(),
+            self._url,
             data=content if len(content) < _IN_ONE_PIECE else io.BytesIO(content),
             headers=headers,
             allow_redirects=False,
         )
 
-    def _url(self) -> URL:
-        url = URL(self._provider.base_url or DEFAULT_BASE_URL)
-        if url.scheme not in ("http", "https") or not url.raw_host or url.raw_user or url.raw_password:
-            raise ModelError(
-                ModelErrorCode.INVALID_REQUEST,
-                "spec.baseURL is not a usable http(s) URL: it needs a host, and must hold no credentials",
-                retryable=False,
-            )
-        return url.with_path(f"{url.raw_path.rstrip('/')}/chat/completions", encoded=True, keep_query=True)
-
     async def _must_be_a_stream(self, response: aiohttp.ClientResponse) -> None:
         if not response.ok or response.status >= 300:
-            raise refusal(response, await _beginning(response.content), self._key)
+            raise refusal(response, await _beginning(response.content), self._key, makers=self._server.makers)
         if response.content_type in NOT_A_STREAM:
-            raise no_stream(response, await _beginning(response.content), self._key)
+            raise no_stream(response, await _beginning(response.content), self._key, makers=self._server.makers)
 
 
 async def _beginning(content: aiohttp.StreamReader) -> bytes:

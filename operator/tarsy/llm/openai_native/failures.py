@@ -5,14 +5,16 @@ from typing import Any
 import aiohttp
 import orjson
 
-from tarsy.llm.failures import about, causes, of_connection
+from tarsy.llm.failures import about, causes, not_allowed, of_connection, said, told
 from tarsy.llm.openai_native.reading import Unreadable, reported
 from tarsy.llm.openai_native.sse import EventTooLong
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.llm.refusal import clean, not_a_stream, of_status, remedy, retry_after, words_of, words_of_text
 
 
-def classify(error: BaseException, *, subject: str, secret: str | None, started: bool) -> ModelError:
+def classify(
+    error: BaseException, *, subject: str, secret: str | None, started: bool, makers: bool = False
+) -> ModelError:
     """Turns whatever a model call raised into a ModelError.
 
     Args:
@@ -20,14 +22,16 @@ def classify(error: BaseException, *, subject: str, secret: str | None, started:
         subject: provider and model, the beginning of every message.
         secret: the API key, which is taken out of every text.
         started: whether anything of the answer was received before.
+        makers: whether the server is the maker's own.
     """
     if isinstance(error, ModelError):
         return about(error, subject=subject, started=started)
-    code, retryable, text = _of_type(error, started)
-    return ModelError(code, f"{subject}: {clean(text, secret, 600)}", retryable=retryable, started=started)
+    code, retryable, text = _of_type(error, started, makers)
+    words = clean(said(list(causes(error))[-1], makers=True), secret)
+    return ModelError(code, f"{subject}: {clean(text, secret, 600)}", retryable=retryable, started=started, words=words)
 
 
-def refusal(response: aiohttp.ClientResponse, body: bytes, secret: str | None) -> ModelError:
+def refusal(response: aiohttp.ClientResponse, body: bytes, secret: str | None, *, makers: bool = False) -> ModelError:
     """An answer that is no success; `body` is the beginning of its body."""
     found = _object(body)
     error = found.get("error") or found
@@ -36,23 +40,25 @@ def refusal(response: aiohttp.ClientResponse, body: bytes, secret: str | None) -
     code, retryable = of_status(response.status, error, words)
     return ModelError(
         code,
-        f"the server answered {response.status}{remedy(code, response.status)}: {words}",
+        told(f"the server answered {response.status}{remedy(code, response.status)}", words, makers=makers),
         retryable=retryable,
         retry_after=retry_after(response.headers) if retryable else None,
+        words=words,
     )
 
 
-def no_stream(response: aiohttp.ClientResponse, body: bytes, secret: str | None) -> ModelError:
+def no_stream(response: aiohttp.ClientResponse, body: bytes, secret: str | None, *, makers: bool = False) -> ModelError:
     """A success that is no stream; `body` is the beginning of its body, which may tell an error all the same."""
     if error := _object(body).get("error"):
-        return reported(error, secret, started=False)
+        return reported(error, secret, started=False, makers=makers)
     text = not_a_stream(response.status, response.content_type)
     return ModelError(ModelErrorCode.INVALID_REQUEST, text, retryable=False)
 
 
-def _of_type(error: BaseException, started: bool) -> tuple[ModelErrorCode, bool, str]:
+def _of_type(error: BaseException, started: bool, makers: bool) -> tuple[ModelErrorCode, bool, str]:
     found = list(causes(error))
-    said = f"{type(found[-1]).__name__}: {found[-1]}"
+    if why := not_allowed(found):
+        return ModelErrorCode.INVALID_REQUEST, False, why
     match error:
         case aiohttp.ConnectionTimeoutError():
             return ModelErrorCode.CONNECTION, True, "the server did not accept the connection in time"
@@ -61,11 +67,11 @@ def _of_type(error: BaseException, started: bool) -> tuple[ModelErrorCode, bool,
         case EventTooLong():
             return ModelErrorCode.SERVER, False, f"the answer cannot be read: {error}"
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
-            return ModelErrorCode.INVALID_REQUEST, False, f"spec.baseURL is not a usable http(s) URL: {said}"
+            return ModelErrorCode.INVALID_REQUEST, False, "spec.baseURL is not a usable http(s) URL"
         case aiohttp.ClientError() | OSError():
-            return of_connection(found, said, started=started)
+            return of_connection(found, said(found[-1], makers=makers), started=started)
     code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER
-    what = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
+    what = str(error) if isinstance(error, Unreadable) else said(error, makers=makers)
     return code, True, f"the answer cannot be read: {what}"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from tarsy.llm.answer import Reading
+from tarsy.llm.failures import told
 from tarsy.llm.openai_native.request import REASONING_FIELDS, state
 from tarsy.llm.protocol import (
     ActivityChunk,
@@ -43,12 +44,20 @@ class NativeReading(Reading):
         request: what it was asked.
         secret: the key, which is taken out of the server's words.
         kept: characters; the most of reasoning and tool calls, which are kept until the end.
+        makers: whether the server is the maker's own.
     """
 
     def __init__(
-        self, provider: ProviderPlan, request: GenerateRequest, secret: str | None, *, kept: int = MOST_KEPT
+        self,
+        provider: ProviderPlan,
+        request: GenerateRequest,
+        secret: str | None,
+        *,
+        kept: int = MOST_KEPT,
+        makers: bool = False,
     ) -> None:
         super().__init__(request)
+        self._makers = makers
         self.done = False
         self._provider = provider
         self._secret = secret
@@ -90,7 +99,7 @@ class NativeReading(Reading):
                 raise
             except (TypeError, AttributeError, ValueError, LookupError) as error:
                 yield from self._chunks(thinking, text)
-                raise Unreadable(f"{type(error).__name__}: {error}") from None
+                raise Unreadable(f"an event of another shape ({type(error).__name__})") from None
             if (thought and text) or (said and thinking):
                 yield from self._chunks(thinking, text)
             thinking += thought
@@ -130,7 +139,7 @@ class NativeReading(Reading):
 
     def _delta(self, chunk: dict[str, Any]) -> Mapping[str, Any]:
         if (error := chunk.get("error")) or chunk.get("object") == "error":
-            raise reported(error or chunk, self._secret, started=self.started)
+            raise reported(error or chunk, self._secret, started=self.started, makers=self._makers)
         self.usage = _usage(chunk.get("usage")) or self.usage
         for choice in chunk.get("choices") or ():
             if not choice.get("index"):
@@ -192,12 +201,12 @@ class NativeReading(Reading):
         return ModelError(ModelErrorCode.SERVER, f"the answer has {what}", retryable=False, started=True)
 
 
-def reported(error: Any, secret: str | None, *, started: bool) -> ModelError:
+def reported(error: Any, secret: str | None, *, started: bool, makers: bool = False) -> ModelError:
     """An error that a server told in an answer that began with 200."""
     words = clean(words_of(error) or str(error), secret)
     code, retryable = of_event(error, words)
-    text = f"the server reported an error in its answer: {words}"
-    return ModelError(code, text, retryable=retryable, started=started)
+    text = told("the server reported an error in its answer", words, makers=makers)
+    return ModelError(code, text, retryable=retryable, started=started, words=words)
 
 
 def _parsed(event: bytes) -> dict[str, Any]:

@@ -14,12 +14,13 @@ import orjson
 
 from tarsy.llm.names import encode
 from tarsy.llm.protocol import GenerateRequest
+from tarsy.llm.reach import ADDRESSES
 from tarsy.llm.text import encodable
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.messages import Message, Role, ToolDefinition
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
+DEFAULT_BASE_URL = ADDRESSES["openai"]
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 STATE = "openai-native"
 _NEWER_LIMIT = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9])")

@@ -1,0 +1,70 @@
+"""aiohttp's connections: to one place, at addresses that were judged."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from tarsy.outbound.judging import Judge, NotAllowed, Resolve, check, judged, resolve
+
+_MOST = 1024
+
+
+class PinnedConnector(aiohttp.TCPConnector):
+    """Connects to one host only, and only to addresses that were judged.
+
+    Names are judged when they are resolved. The socket of each connection is judged too, since aiohttp asks no
+    resolver about addresses, and keeps what a resolver found for ten seconds.
+
+    Args:
+        host: as `tarsy.plan.place.Place` has it.
+        judge: decides about addresses.
+        look_up: resolves names.
+        options: of `aiohttp.TCPConnector`.
+    """
+
+    def __init__(self, host: str, judge: Judge, *, look_up: Resolve = resolve, **options: Any) -> None:
+        resolver = _Resolver(host, judge, look_up)
+
+        def connect_from(info: tuple[Any, ...]) -> socket.socket:
+            family, kind, protocol, _, where = info
+            if where[0] not in resolver.found:
+                check(host, where[0], judge)
+            return socket.socket(family, kind, protocol)
+
+        super().__init__(resolver=resolver, socket_factory=connect_from, **options)
+
+
+class _Resolver(AbstractResolver):
+    def __init__(self, host: str, judge: Judge, look_up: Resolve) -> None:
+        self._host = host
+        self._judge = judge
+        self._look_up = look_up
+        self.found: set[str] = set()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        if host.rstrip(".").lower() != self._host:
+            raise NotAllowed(f"host {host} is another one than {self._host}, which was judged")
+        addresses = await judged(host, port, self._judge, self._look_up)
+        if len(self.found) > _MOST:
+            self.found.clear()
+        self.found.update(addresses)  # also those of a connection that is being made meanwhile
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in addresses
+        ]
+
+    async def close(self) -> None:
+        """Has nothing open."""

@@ -1,0 +1,84 @@
+"""httpx2's connections: at addresses that were judged, whatever host a request names."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterable
+from typing import Any
+
+import httpcore2
+import httpx2
+
+from tarsy.outbound.judging import Judge, NotAllowed, Resolve, judged, resolve
+
+_CONNECT_SECONDS = 10.0
+
+
+class PinnedTransport(httpx2.AsyncHTTPTransport):
+    """Sends requests over HTTP/1.1, never through a proxy.
+
+    httpx2 lets nobody give its connection pool a way to connect, so the pool is replaced by one that has it; TLS, Host
+    and the reuse of connections stay those of the URL.
+
+    Args:
+        judge: decides about addresses.
+        tls: verifies servers; None for the system's authorities and those of `SSL_CERT_FILE`.
+        limits: on connections.
+        look_up: resolves names.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        *,
+        tls: ssl.SSLContext | None = None,
+        limits: httpx2.Limits | None = None,
+        look_up: Resolve = resolve,
+    ) -> None:
+        context = tls or httpx2.create_ssl_context()
+        limits = limits or httpx2.Limits(max_connections=100, max_keepalive_connections=20)
+        super().__init__(verify=context, trust_env=False, limits=limits)
+        if not isinstance(self._pool, httpcore2.AsyncConnectionPool):
+            raise RuntimeError("httpx2 has no connection pool that could be replaced")
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=context,
+            max_connections=limits.max_connections,
+            max_keepalive_connections=limits.max_keepalive_connections,
+            keepalive_expiry=limits.keepalive_expiry,
+            network_backend=_Pinned(judge, look_up),
+        )
+
+
+class _Pinned(httpcore2.AnyIOBackend):
+    def __init__(self, judge: Judge, look_up: Resolve) -> None:
+        self._judge = judge
+        self._look_up = look_up
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + (timeout or _CONNECT_SECONDS)
+        try:
+            async with asyncio.timeout_at(until):
+                addresses = await judged(host, port, self._judge, self._look_up)
+        except NotAllowed as error:
+            raise httpcore2.ConnectError(str(error)) from error
+        except TimeoutError as error:
+            raise httpcore2.ConnectTimeout(f"host {host} was not looked up in time") from error
+        except OSError as error:
+            raise httpcore2.ConnectError(error.strerror or str(error)) from error
+        for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
+            share = max(0.0, until - loop.time()) / left  # so that an address that is silent leaves time for the next
+            try:
+                return await super().connect_tcp(address, port, share, local_address, socket_options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
+                if left == 1:
+                    raise
+        raise httpcore2.ConnectError(f"host {host} has no address")
