@@ -146,6 +146,8 @@ class Sender:
             return Answer(f"the Kubernetes API gave no Secret ({error.reason})")
         except TimeoutError:
             return Answer(f"no answer within {self._seconds:g} s")
+        except aiohttp.ClientConnectorDNSError as error:
+            return Answer(error.os_error.strerror or "its host is not found")
         except ssl.SSLError:
             return Answer("its certificate cannot be verified")
         except (aiohttp.ClientError, OSError, ValueError) as error:

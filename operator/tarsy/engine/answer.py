@@ -57,7 +57,7 @@ class Answer:
 
     `hidden`: its text is not shown as it arrives, but read when it is complete; `silent`: nor is its thinking.
     `repeats`: it was cut, because it repeated itself. `waits`: the limits under which the call waited for its turn,
-    with the seconds.
+    with the seconds. `server_words`: what the server said of a failure, masked; only the trace has them.
     """
 
     hidden: bool = False
@@ -71,6 +71,7 @@ class Answer:
     usage: Usage | None = None
     end: EndChunk | None = None
     repeats: bool = False
+    server_words: str = ""
 
     def metadata(self) -> dict[str, Any]:
         """What the trace says of the answer beyond its text."""
@@ -83,6 +84,8 @@ class Answer:
             found["retries"] = [{"error": r.error.code.value, "seconds": round(r.seconds, 2)} for r in self.retries]
         if self.waits:
             found["waits"] = [{"limit": limit, "seconds": round(seconds, 2)} for limit, seconds in self.waits]
+        if self.server_words:
+            found["server_words"] = self.server_words
         for chunk in self.native:
             match chunk:
                 case CodeExecutionChunk(code, output, language):

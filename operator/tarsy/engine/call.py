@@ -233,7 +233,7 @@ async def _record_failure(
     conversation: Conversation, call: UUID, made: Draft, answer: Answer, error: ModelError, started: float, world: World
 ) -> None:
     """Records a failed call; returns when it is worth asking again, raises ModelCallFailed when not."""
-    answer = billed(answer, error)
+    answer = replace(billed(answer, error), server_words=error.words)
     lost = conversation.loop.consecutive_timeouts + 1
     loop = _after(conversation, made, answer).model_copy(update={"consecutive_timeouts": lost})
     shorter = refused(conversation, made.size) if error.code is ModelErrorCode.CONTEXT_TOO_LONG else None
@@ -266,7 +266,7 @@ async def _record_failure(
             usage=answer.usage,
             failure=Failure(error.code.value, error.message),
             duration_ms=milliseconds(started, answer),
-            response_metadata=answer.metadata() | ({"server_words": error.words} if error.words else {}),
+            response_metadata=answer.metadata(),
             cost_usd=cost(answer.usage, used.rates),
             estimated_tokens=used.tokens,
             estimated_cost_usd=used.cost_usd or Decimal(0),

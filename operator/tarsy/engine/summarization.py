@@ -141,7 +141,7 @@ class _Summary:
         try:
             await receive(answer, asked, call.id, request, world, watch)
         except ModelError as error:
-            failed, answer = error, billed(answer, error)
+            failed, answer = error, replace(billed(answer, error), server_words=masked(world.mask, error.words))
         known = await without_secrets(answer, world.mask, None)
         text = within(
             known.text.strip(), self._long.setting.summary_tokens * BYTES_PER_TOKEN * _AT_MOST, "it is too long"

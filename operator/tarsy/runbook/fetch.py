@@ -83,6 +83,8 @@ class Fetcher:
             raise RunbookUnavailable(f"no answer within {self._timeout_seconds:g} seconds") from None
         except NotAllowed as error:
             raise RunbookUnavailable(str(error)) from None
+        except aiohttp.ClientConnectorDNSError as error:
+            raise RunbookUnavailable(error.os_error.strerror or "its host is not found") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # Its text may repeat what a server answered; its kind does not.
             raise RunbookUnavailable(f"it could not be fetched ({type(error).__name__})") from None

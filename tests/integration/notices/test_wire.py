@@ -1,6 +1,7 @@
 """Messages on the wire: signed webhooks and Slack, and what their failures mean."""
 
 import asyncio
+import socket
 from email.utils import formatdate
 from uuid import UUID
 
@@ -9,6 +10,7 @@ import pytest
 from tarsy.controllers.notification_wire import Answer, Sender
 from tarsy.kube.client import ApiError
 from tarsy.llm.registry import SecretProblem
+from tarsy.outbound.judging import Found
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import SecretKey
 from tarsy.resources.v1alpha1.common import SecretKeyRef
@@ -160,6 +162,30 @@ async def test_where_a_url_may_not_lead_nothing_is_sent() -> None:
         assert not receiver.told
     for answer in (got, named, metadata):
         assert answer.problem is not None and "--url-host" in answer.problem and not answer.passing
+
+
+async def test_a_name_is_judged_where_it_is_connected_to() -> None:
+    async with receiving() as receiver:
+        target = WebhookTarget(url=receiver.url.replace("127.0.0.1", "tools.example"), signing_secret_ref=REF)
+
+        async def ask(destinations: Destinations, *addresses: str) -> Answer:
+            async def look_up(name: str, port: int) -> Found:
+                if not addresses:
+                    raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+                return Found(addresses)
+
+            return await Sender(Secrets(KEY), destinations, seconds=60, look_up=look_up).webhook(
+                "team-a", target, ID, b"{}"
+            )
+
+        closed, opened = Destinations(in_pod=True), Destinations.of(["127.0.0.1"], in_pod=True)
+        refused = await ask(closed, "127.0.0.1")
+        assert refused.problem is not None and "host tools.example is the operator's own pod" in refused.problem
+        assert not refused.passing and not receiver.told
+        gone = await ask(closed)
+        assert gone.passing and gone.problem is not None and "host tools.example is not found" in gone.problem
+        assert await ask(opened, "127.0.0.1") == Answer()
+        assert receiver.told[0].headers["host"].startswith("tools.example:")
 
 
 @pytest.mark.parametrize(

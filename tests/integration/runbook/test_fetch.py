@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import socket
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from integration.runbook.library import Library, Names
+from tarsy.outbound.judging import Found
 from tarsy.plan.model import SecretKey
 from tarsy.runbook.errors import RunbookUnavailable
 from tarsy.runbook.fetch import MAX_BYTES, MAX_REDIRECTS, Fetcher
@@ -212,3 +214,24 @@ async def test_the_address_that_was_checked_is_the_one_that_is_connected_to(libr
     message = await refusal(one.fetch(url, (Source(f"wiki.test:{library.port}"),)))
     assert message.startswith("it could not be fetched (Client")
     assert (names.asked, checked) == (["wiki.test"], ["127.0.0.1"])
+
+
+@pytest.mark.parametrize(
+    "host", ["\U0001fbf1\U0001fbf2\U0001fbf7.0.0.1", "127.1", "2130706433", "127.0.0.1\\@wiki.test"]
+)
+async def test_a_url_that_clients_might_read_in_different_ways_is_not_fetched(library: Library, host: str) -> None:
+    library.put("/crash.md", "text")
+    names = Names()
+    url = f"http://{host}:{library.port}/crash.md"
+    assert (await refusal(fetcher(names).fetch(url, trusted(library)))).startswith("the URL")
+    library.redirect("/there", url)
+    assert await refusal(fetcher(names).fetch(library.url("/there"), trusted(library)))
+    assert [path for _, path, _ in library.asked] == ["/there"]
+
+
+async def test_a_host_that_is_not_found_is_said_in_a_sentence(library: Library) -> None:
+    async def nobody(name: str, port: int) -> Found:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    one = Fetcher(Tokens(), look_up=nobody)
+    assert "host wiki.test is not found" in await refusal(one.fetch(library.url("/a"), trusted(library)))

@@ -231,3 +231,16 @@ def test_cancellation_that_comes_together_with_a_timeout_is_cancellation() -> No
             await running
 
     in_virtual_time(main())
+
+
+async def test_what_a_server_says_of_a_failure_is_in_the_trace_alone_and_masked() -> None:
+    error = ModelError(ModelErrorCode.SERVER, "it answered 500", retryable=True, words="AccessKeyId secret-of-metadata")
+    s = scene({"triage": [Answer("so far", error=error), Answer("done")]})
+    s.mask = lambda text: text.replace("secret-of-metadata", "[MASKED]")
+
+    outcome = await s.run(plan(stage("look", agent())))
+
+    failed, _ = (row.result for row in s.record.model_calls.values())
+    assert failed is not None and failed.response_metadata["server_words"] == "AccessKeyId [MASKED]"
+    told = f"{outcome} {failed.failure} {s.models.requests[1].messages} {s.record.events}"
+    assert "AccessKeyId" not in told and "it answered 500" in told
