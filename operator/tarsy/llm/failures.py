@@ -29,14 +29,14 @@ def about(error: ModelError, *, subject: str, started: bool) -> ModelError:
 
 
 def told(text: str, words: str, *, makers: bool) -> str:
-    """A sentence with the words of a server; without them where it is not the maker's own."""
+    """Appends the words of a server to a sentence, or where they are when it is not the maker's own."""
     if not words:
         return text
     return f"{text}: {words}" if makers else f"{text}{_IN_TRACE}"
 
 
 def said(error: BaseException, *, makers: bool) -> str:
-    """The kind of an error and its text; of a server that is not the maker's own, only what the system says of it."""
+    """Tells the kind of an error and its text; of a server that is not the maker's own, only the system's text."""
     kind = type(error).__name__
     if makers:
         return f"{kind}: {error}"
@@ -53,7 +53,7 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def not_allowed(found: Sequence[BaseException]) -> str | None:
-    """The sentence about an address that may not be connected to, by `causes`; None where nothing forbade it."""
+    """Finds the sentence about an address that may not be connected to, by `causes`; None where there is none."""
     return next((f"{NOT_ALLOWED}{cause}" for cause in found if isinstance(cause, NotAllowed)), None)
 
 

@@ -9,6 +9,7 @@ A server that cannot be asked this way (many compatible ones have no `/models`) 
 
 import asyncio
 import re
+import socket
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -192,4 +193,6 @@ def _listed(body: Any) -> set[str] | None:
 def _unreachable(error: BaseException) -> str:
     found = list(causes(error))
     known = unreachable(found)
+    if isinstance(found[-1], socket.gaierror):
+        return f"{known[0] if known else 'no answer'}: {found[-1].strerror}"
     return known[0] if known else f"no answer from the server ({type(found[-1]).__name__})"
