@@ -91,8 +91,30 @@ async def test_a_flood_is_cut_and_the_run_goes_on(tenant: Tenant) -> None:
     assert len(json.dumps(inv)) < 64 * 1024
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "[::ffff:169.254.169.254]", "0.0.0.0"])
-async def test_urls_in_objects_lead_to_no_metadata_service(tenant: Tenant, address: str) -> None:
+async def test_what_a_server_at_somebodys_url_says_of_a_failure_is_in_the_trace_alone(tenant: Tenant) -> None:
+    said = "AccessKeyId-of-a-metadata-service"
+    error = {"error": {"status": 400, "message": said}}
+    await tenant.simple(json.dumps({"agents": {"agent": {"repeat": "last", "entries": [error]}}}))
+    await tenant.investigate()
+    inv = await tenant.finished()
+    assert condition(inv, "Succeeded") == "False"
+    told = inv["status"]["lastError"]["message"]
+    assert "the server answered 400; what it said is in the trace" in told, told
+    _, described = await tenant.kubectl("describe", "inv,llmp")
+    assert said not in f"{inv}{described}{tenant.machine.log.read_text(errors='replace')}"
+    assert set(await rows_with(tenant, said)) == {"llm_interaction"}
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("169.254.169.254", "link-local"),
+        ("[::ffff:169.254.169.254]", "link-local"),
+        ("0.0.0.0", "link-local"),
+        ("\U0001fbf1\U0001fbf6\U0001fbf9.254.169.254", "U+1FBF1"),
+    ],
+)
+async def test_urls_in_objects_lead_to_no_metadata_service(tenant: Tenant, address: str, why: str) -> None:
     url = f"http://{address}/latest/meta-data/"
     await tenant.simple(script("tools.look"))
     await tenant.put("MCPServer", "inside", {"transport": {"type": "http", "http": {"url": url}}, "toolPolicy": "All"})
@@ -103,9 +125,9 @@ async def test_urls_in_objects_lead_to_no_metadata_service(tenant: Tenant, addre
     said = condition(inv, "EvidenceDegraded", "message")
     assert "inside" in said
 
-    async def why() -> str | None:
+    async def told() -> str | None:
         server = await tenant.get("inside", "MCPServer")
         return condition(server, "Available", "message") if condition(server, "Available") == "False" else None
 
-    inside = await until("the server was looked at", why)
-    assert "link-local" in inside and "--url-host" in inside
+    inside = await until("the server was looked at", told)
+    assert why in inside and "its URL is not allowed" in inside
