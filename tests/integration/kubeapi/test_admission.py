@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable
@@ -193,3 +194,43 @@ async def test_aggregated_api_is_served_with_the_callers_name(
         assert "No resources found" in listed.stderr, listed.stderr
         assert ("kubernetes-admin", ["system:masters", "system:authenticated"]) in callers
     await asyncio.to_thread(kubectl, "delete", "apiservice", f"v1.{group}")
+
+
+def test_registrations_have_the_defaults_that_other_api_servers_rely_on(
+    kubectl: Kubectl, namespace: str, make: Callable[[dict[str, Any]], None]
+) -> None:
+    """An API server that reads policies from here refuses every write where a selector is missing."""
+    nobody = {**rule("configmaps"), "resourceNames": ["nobody"]}
+    service = {"name": "s", "namespace": namespace}
+    hook = {"name": "a.b.c", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Ignore"}
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        hooks = [{**hook, "clientConfig": {"service": service}, "rules": [rule("nothings")]}]
+        make({"apiVersion": GROUP, "kind": kind, "metadata": {"name": namespace}, "webhooks": hooks})
+    matching = {"resourceRules": [nobody]}
+    policy = {"matchConstraints": matching, "validations": [{"expression": "true"}]}
+    make({"apiVersion": GROUP, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": namespace}, "spec": policy})
+    bound = {"policyName": namespace, "validationActions": ["Deny"], "matchResources": matching}
+    make(
+        {
+            "apiVersion": GROUP,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": namespace},
+            "spec": bound,
+        }
+    )
+
+    def found(kind: str) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(kubectl("get", kind, namespace, "-o", "json").stdout)
+        kubectl("delete", kind, namespace)
+        return answer
+
+    selecting = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
+    (mutating,) = found("mutatingwebhookconfiguration")["webhooks"]
+    (validating,) = found("validatingwebhookconfiguration")["webhooks"]
+    for each in (mutating, validating):
+        assert each.items() >= selecting.items() and each["timeoutSeconds"] == 10 and each["failurePolicy"] == "Ignore"
+        assert each["clientConfig"]["service"]["port"] == 443 and each["rules"][0]["scope"] == "*"
+    assert mutating["reinvocationPolicy"] == "Never" and "reinvocationPolicy" not in validating
+    spec = found("validatingadmissionpolicy")["spec"]
+    assert spec["failurePolicy"] == "Fail" and spec["matchConstraints"].items() >= selecting.items()
+    assert found("validatingadmissionpolicybinding")["spec"]["matchResources"].items() >= selecting.items()

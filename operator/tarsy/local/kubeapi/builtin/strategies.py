@@ -13,6 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tarsy.local.kubeapi.builtin.registrations import (
+    complete_mutating_configuration,
+    complete_policy,
+    complete_policy_binding,
+    complete_validating_configuration,
+)
 from tarsy.local.kubeapi.errors import FieldError, not_permitted, not_supported, required, wrong
 from tarsy.local.kubeapi.objects import Key, Obj, now
 from tarsy.local.kubeapi.selectors import matches_label_selector
@@ -270,6 +276,7 @@ def _complete_api_service(obj: Obj, old: Obj | None) -> None:
 _WORKLOAD = Strategy(_complete_workload, _check_workload)
 _BINDING = Strategy(_complete_binding, _check_binding)
 _RBAC = "rbac.authorization.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
 STRATEGIES: dict[Key, Strategy] = {
     ("", "namespaces"): Strategy(_complete_namespace),
     ("", "secrets"): Strategy(_complete_secret, _check_secret),
@@ -289,6 +296,10 @@ STRATEGIES: dict[Key, Strategy] = {
     (_RBAC, "rolebindings"): _BINDING,
     (_RBAC, "clusterrolebindings"): _BINDING,
     ("apiregistration.k8s.io", "apiservices"): Strategy(_complete_api_service),
+    (_ADMISSION, "mutatingwebhookconfigurations"): Strategy(complete_mutating_configuration),
+    (_ADMISSION, "validatingwebhookconfigurations"): Strategy(complete_validating_configuration),
+    (_ADMISSION, "validatingadmissionpolicies"): Strategy(complete_policy),
+    (_ADMISSION, "validatingadmissionpolicybindings"): Strategy(complete_policy_binding),
 }
 _PLAIN = Strategy()
 
