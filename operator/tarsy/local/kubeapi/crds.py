@@ -117,7 +117,7 @@ def _check_version(version: dict[str, Any], at: int, changed: bool) -> Iterator[
     root = _ROOT.format(at=at)
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if not isinstance(schema, dict):
-        yield required(f"spec.versions[{at}].schema.openAPIV3Schema", "schemas are required")
+        yield required(f"spec.versions[{at}].schema.openAPIV3Schema")
         return
     if schema.get("type") != "object":
         yield wrong(f"{root}.type", schema.get("type", ""), 'must be "object" at the root')

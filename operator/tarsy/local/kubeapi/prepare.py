@@ -199,7 +199,7 @@ def check(resource: Resource, obj: Obj, old: Obj | None) -> None:
         errors.extend(check_change(meta, old["metadata"]))
     errors.extend(check_metadata(meta))
     if resource.schema is not None:
-        errors.extend(resource.schema.check(obj, old))
+        errors.extend(resource.schema.check(obj, old, errors))
     if resource.key == CRDS:
         errors.extend(check_crd(obj, old))
     errors.extend(check_expressions(resource.key, obj))

@@ -138,7 +138,7 @@ class Writes:
         obj = typed(resource, sent, namespace, name)
         if resource.custom and not obj["metadata"].get("resourceVersion"):
             self.get(resource, namespace, name)
-            text = "Invalid value: 0x0: must be specified for an update"
+            text = "Invalid value: 0: must be specified for an update"
             error = FieldError("FieldValueInvalid", "metadata.resourceVersion", text)
             raise invalid(resource.group, resource.plural, name, [error])
         return await self._replace(resource, namespace, name, lambda _: Candidate(copied(obj)), call, subresource)
@@ -177,7 +177,10 @@ class Writes:
         if not call.manager:
             error = required("fieldManager", "is required for apply patch")
             raise invalid("meta.k8s.io", "PatchOptions", "", [error])
-        if isinstance(body, dict) and body.get("apiVersion") != resource.api_version:
+        if isinstance(body, dict) and not (body.get("apiVersion") and body.get("kind")):
+            group, _, version = str(body.get("apiVersion", "")).rpartition("/")
+            raise bad_request(f"invalid object type: {group}/{version}, Kind={body.get('kind', '')}")
+        if isinstance(body, dict) and body["apiVersion"] != resource.api_version:
             said = f"Specified patch version: {body.get('apiVersion', '')}, expected: {resource.api_version}"
             raise bad_request(f"Incorrect version specified in apply patch. {said}")
         declared = typed(resource, body, namespace, name)
@@ -320,7 +323,8 @@ def _judged(review: Review, obj: Obj) -> Review:
 def _patched(resource: Resource, live: Obj, kind: PatchKind, body: Any) -> Any:
     if kind == "json":
         if not isinstance(body, list):
-            raise bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+            detail = "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
+            raise bad_request(f"error decoding patch: {detail}")
         return json_patch(live, body)
     if not isinstance(body, dict):
         raise PatchError("the patch must be an object")

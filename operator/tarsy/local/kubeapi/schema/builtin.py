@@ -7,6 +7,7 @@ checked here is what Go's types do not say either: bounds and dependencies are i
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from tarsy.local.kubeapi.errors import FieldError
@@ -64,7 +65,7 @@ class BuiltinSchema:
                 found[name] = _read(fields[name], value, name, name, bare_name(self.model), unknown)
         return found, unknown
 
-    def check(self, obj: Obj, old: Obj | None) -> list[FieldError]:
+    def check(self, obj: Obj, old: Obj | None, found: Sequence[FieldError] = ()) -> list[FieldError]:
         """Nothing: a kind's own checks are in its strategy."""
         return []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tarsy.local.kubeapi.errors import FieldError
@@ -12,7 +13,13 @@ from tarsy.local.kubeapi.schema.rules import check_rules, compile_rules
 from tarsy.local.kubeapi.schema.values import check_values
 
 # After one of these, rules would judge a value they cannot read (apiextensions-apiserver, hasBlockingErr).
-_BLOCKING = {"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
+_BLOCKING = {
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+}
 _NOT_CHECKED = FieldError(
     "FieldValueInvalid",
     "<nil>",
@@ -41,12 +48,18 @@ class Schema:
         kept = pruned(self.document, obj, "", unknown, resource=True)
         return with_defaults(self.document, kept), unknown
 
-    def check(self, obj: Obj, old: Obj | None) -> list[FieldError]:
-        """Everything that is wrong with an object; `old` is what it replaces, for rules with `oldSelf`."""
+    def check(self, obj: Obj, old: Obj | None, found: Sequence[FieldError] = ()) -> list[FieldError]:
+        """Everything that is wrong with an object.
+
+        Args:
+            obj: the object.
+            old: what it replaces, for rules with `oldSelf`.
+            found: what is known to be wrong with its metadata; rules are not evaluated beside some errors.
+        """
         errors: list[FieldError] = []
         check_values(self.document, obj, "", errors, old)
         if self._rules is None:
             return errors
-        if any(error.reason in _BLOCKING for error in errors):
+        if any(error.reason in _BLOCKING for error in (*found, *errors)):
             return [*errors, _NOT_CHECKED]
         return errors + check_rules(self._rules, obj, old)

@@ -82,7 +82,8 @@ def _string(schema: dict[str, Any], value: str, path: str, errors: Errors) -> No
     if (text := schema.get("pattern")) and not pattern(text).is_in(value):
         errors.append(wrong(path, value, f"{path} in body should match '{text}'"))
     if (check := _FORMATS.get(schema.get("format", ""))) and not check(value):
-        errors.append(wrong(path, value, f"{path} in body must be of type {schema['format']}: {show(value)}"))
+        detail = f"{path} in body must be of type {schema['format']}: {show(value)}"
+        errors.append(FieldError("FieldValueTypeInvalid", path, f"Invalid value: {show(value)}: {detail}"))
 
 
 def _number(schema: dict[str, Any], value: float, path: str, errors: Errors) -> None:
