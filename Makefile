@@ -1,6 +1,6 @@
 # Every target makes what it needs; `make demo` and `make test` work on a fresh checkout.
 .DEFAULT_GOAL := help
-.PHONY: help setup kube-apiserver demo dev test test-real test-all test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind cluster clean
+.PHONY: help setup kube-apiserver kube-extensions test-newer demo dev test test-real test-all test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind cluster clean
 BIN := .venv/bin
 # Only these plugins: what the product needs brings others, which cost each process seconds.
 PLUGINS := --disable-plugin-autoload $(addprefix -p ,xdist asyncio randomly timeout hypothesispytest)
@@ -20,6 +20,9 @@ setup: .venv/ready ## Make .venv from the lock
 
 kube-apiserver: .venv/ready ## Find, fetch or build kube-apiserver and etcd (once a machine)
 	$(BIN)/python -m tarsy.local.apiserver.acquire
+
+kube-extensions: .venv/ready ## Build the API extensions server of Kubernetes 1.36 (once a machine)
+	$(BIN)/python -m tarsy.local.apiserver.extensions_build
 
 demo: ## Investigate a crash-looping Deployment on this machine
 	@$(MAKE) --no-print-directory -j 2 .venv/ready page-where-node-is
@@ -72,6 +75,9 @@ test: lint ## Run the tests but the heavy ones, on the embedded Kubernetes API
 
 test-real: kube-apiserver ## Run the tests that need a Kubernetes API, on a real one
 	$(PYTEST) $(IN_PARALLEL) -n 2 --api real
+
+test-newer: kube-extensions ## Run the tests of CRDs, CEL and policies, on Kubernetes 1.36's own machinery
+	$(PYTEST) $(IN_PARALLEL) -n 2 --api newer
 
 test-all: lint kube-apiserver ## Run all tests, on both Kubernetes APIs, the few that fail once more alone: what CI runs
 	PYTEST='$(PYTEST)' IN_PARALLEL='$(IN_PARALLEL) -n 3' hack/test-all.sh --api both

@@ -1,4 +1,5 @@
-"""Which Kubernetes API a test stands on: the embedded one or a real one, of the same surface.
+"""Which Kubernetes API a test stands on, of the same surface: the embedded one, a real one, or the embedded one with
+the API extensions server of a newer Kubernetes behind it.
 
 Decision: a process starts each kind at most once and keeps it to its end, so a test file of the one kind between two of
 the other costs no new start.
@@ -12,11 +13,12 @@ from typing import Literal
 
 from tarsy.kube.client import KubeClient
 from tarsy.local.apiserver.binaries import find_binaries
+from tarsy.local.apiserver.extensions_server import ExtensionsApi
 from tarsy.local.apiserver.server import ApiServer
 from tarsy.local.kubeapi.server import EmbeddedApi
 from tarsy.local.objects import install_crds
 
-ApiKind = Literal["embedded", "real"]
+ApiKind = Literal["embedded", "real", "newer"]
 LocalApi = ApiServer | EmbeddedApi
 START_SECONDS = 300.0
 """How long a server may take to start: its machine has other tests to run, and perhaps not only those."""
@@ -24,7 +26,13 @@ START_SECONDS = 300.0
 
 def new_api(kind: ApiKind, folder: Path | None = None) -> LocalApi:
     """An API of this kind, not yet started; `folder` as its own `state_dir`."""
-    return ApiServer(folder, start_timeout=START_SECONDS) if kind == "real" else EmbeddedApi(folder)
+    match kind:
+        case "embedded":
+            return EmbeddedApi(folder)
+        case "real":
+            return ApiServer(folder, start_timeout=START_SECONDS)
+        case "newer":
+            return ExtensionsApi(folder)
 
 
 def find_kubectl() -> Path | None:

@@ -2,7 +2,8 @@
 
 A test asks for an API through a fixture that depends on `api_kind`; the kind then shows in its name. What only a real
 server makes meaningful is marked `real_only(reason)`; what needs Kubernetes 1.30 is marked `newer_api`, and skipped on
-an older real server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is
+an older real server; `--api newer` runs just these, with custom resources served by Kubernetes 1.36's own API
+extensions server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is
 but a few files; `--quick` skips it. What the real API adds little to is marked `once(reason)`: `--api both` shows it on
 the embedded one only, `--api real` on a real one. The closing lines count by API what ran and what was skipped and why,
 so that a green run never hides what it did not check.
@@ -21,8 +22,9 @@ import second_chance
 from e2e.kubernetes_mcp import NotToBeHad, program
 from tarsy.local.apiserver.binaries import find_binaries, program_version, require_binaries
 from tarsy.local.apiserver.errors import LocalKubernetesError
+from tarsy.local.apiserver.extensions_build import require_extensions
 
-KINDS = {"embedded": ("embedded",), "real": ("real",), "both": ("real", "embedded")}
+KINDS = {"embedded": ("embedded",), "real": ("real",), "both": ("real", "embedded"), "newer": ("newer",)}
 OLDEST_SUPPORTED = (1, 30)
 NONE = "none"
 MACHINES = ("e2e", "chaos")
@@ -56,7 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--api",
         choices=list(KINDS),
         default="embedded",
-        help="Kubernetes API of the tests that need one; with `real`, all other tests are left out.",
+        help="Kubernetes API of the tests that need one; with `real` or `newer`, all other tests are left out.",
     )
     parser.addoption("--quick", action="store_true", help="Skip the tests that are heavy.")
     goldens.add_option(parser)
@@ -69,16 +71,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "once(reason): is not repeated on a real API server when both are asked for")
     config.addinivalue_line("markers", "heavy(reason): takes long; --quick skips it")
     second_chance.configure(config)
-    if "real" in KINDS[config.getoption("--api")]:
-        try:
+    kinds = KINDS[config.getoption("--api")]
+    try:
+        if "real" in kinds:
             require_binaries()
-        except LocalKubernetesError as error:
-            raise pytest.UsageError(f"--api {config.getoption('--api')}: {error}") from None
+        if "newer" in kinds:
+            require_extensions()
+    except LocalKubernetesError as error:
+        raise pytest.UsageError(f"--api {config.getoption('--api')}: {error}") from None
 
 
 @pytest.fixture(scope="session")
 def api_kind(request: pytest.FixtureRequest) -> str:
-    """Which Kubernetes API this test runs on: `embedded` or `real`."""
+    """Which Kubernetes API this test runs on: `embedded`, `real` or `newer`."""
     return str(request.param)
 
 
@@ -93,7 +98,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Leaves out and skips what the chosen APIs cannot show; puts the longest first when all others had their say."""
     choice = config.getoption("--api")
-    tier = set(KINDS[choice]) | ({NONE} if choice != "real" else set())
+    tier = set(KINDS[choice]) | ({NONE} if "embedded" in KINDS[choice] else set())
     version, patient = _real_version(), config.pluginmanager.hasplugin("timeout")
     for item in items:
         kind = _kind(item)
@@ -103,9 +108,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if reason := _why_not(item, kind, version, choice) or (_why_later(item) if config.getoption("--quick") else ""):
             item.add_marker(pytest.mark.skip(reason=reason))
     yield
-    if left_out := [item for item in items if _kind(item) not in tier]:
+    if left_out := [item for item in items if not _is_of(item, tier)]:
         config.hook.pytest_deselected(items=left_out)
-    items[:] = sorted((item for item in items if _kind(item) in tier), key=_order)
+    items[:] = sorted((item for item in items if _is_of(item, tier)), key=_order)
 
 
 class ByFileAndApi(LoadScopeScheduling):
@@ -129,6 +134,11 @@ def _kind(item: pytest.Item) -> str:
     if isinstance(item, pytest.Function) and hasattr(item, "callspec") and "api_kind" in item.callspec.params:
         return str(item.callspec.params["api_kind"])
     return "embedded" if _folders(item)[:3] == ("tests", "integration", "kubeapi") else NONE
+
+
+def _is_of(item: pytest.Item, tier: set[str]) -> bool:
+    kind = _kind(item)
+    return kind in tier and (kind != "newer" or item.get_closest_marker("newer_api") is not None)
 
 
 def _folders(item: pytest.Item) -> tuple[str, ...]:
@@ -188,7 +198,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         skipped[_of(report)][reason.removeprefix("Skipped: ")] += 1
     version = _real_version() if "real" in KINDS[config.getoption("--api")] else None
-    names = {"embedded": "embedded API", "real": f"real API {_dotted(version)}" if version else "real API"}
+    names = {
+        "embedded": "embedded API",
+        "newer": "API extensions server of 1.36",
+        "real": f"real API {_dotted(version)}" if version else "real API",
+    }
     terminalreporter.section("which Kubernetes API the tests ran on")
     for kind in (*KINDS[config.getoption("--api")], NONE):
         reasons = skipped[kind]

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tarsy.local.apiserver.binaries import architecture
+
 pytest_plugins = ["pytester"]
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
 INI = """
@@ -22,7 +24,7 @@ TESTS = """
     def test_etcd(api_kind): assert api_kind == "real"
 
     @pytest.mark.newer_api
-    def test_rules(api_kind): assert api_kind == "embedded"
+    def test_rules(api_kind): assert api_kind in ("embedded", "newer")
 
     @pytest.mark.heavy("a thousand times")
     def test_again(): pass
@@ -91,3 +93,23 @@ def test_real_tier_without_binaries_ends_with_a_sentence(
     result = checkout.runpytest_inprocess("--api", "both")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--api both: no kube-apiserver and etcd in*run `make kube-apiserver`"])
+
+
+def test_newer_tier_runs_just_what_needs_a_newer_api(
+    checkout: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = checkout.mkdir("cache") / "tarsy/kubernetes" / f"extensions-0.36-{architecture()}"
+    folder.mkdir(parents=True)
+    for name in ("apiextensions-apiserver", "etcd"):
+        (folder / name).touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(checkout.path / "cache"))
+    result = checkout.runpytest_inprocess("--api", "newer")
+    result.assert_outcomes(passed=1, deselected=4)
+    result.stdout.fnmatch_lines(["API extensions server of 1.36: 1 ran, 0 skipped"])
+
+
+def test_newer_tier_says_what_is_missing(checkout: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(checkout.mkdir("empty")))
+    result = checkout.runpytest_inprocess("--api", "newer")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no API extensions server of Kubernetes 1.36 in *: run `make kube-extensions`"])

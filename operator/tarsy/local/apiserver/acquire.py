@@ -48,7 +48,7 @@ def acquire(progress: Progress) -> Binaries:
         return found
     root = cache_root()
     root.mkdir(parents=True, exist_ok=True)
-    with _locked(root / ".lock", progress):
+    with locked(root / ".lock", progress):
         if found := find_binaries():
             return found
         for left_behind in (*root.glob(".stage-*"), *root.glob(".build-*")):
@@ -62,7 +62,7 @@ def _fill(root: Path, progress: Progress) -> None:
         raise AcquireError(
             "kube-apiserver is released for Linux only: set KUBEBUILDER_ASSETS to what setup-envtest leaves"
         )
-    with _folder(root, ".stage-") as stage:
+    with temporary_folder(root, ".stage-") as stage:
         try:
             version = releases.download_release(stage, progress)
             _install(stage, root, version, "official release", "")
@@ -77,7 +77,7 @@ def _fill(root: Path, progress: Progress) -> None:
             f"{reason}; and this is not Debian {debian.RELEASE}, whose source package could be built without it: "
             "set KUBEBUILDER_ASSETS to a folder with kube-apiserver and etcd"
         )
-    with _folder(root, ".stage-") as stage, _folder(root, ".build-") as work:
+    with temporary_folder(root, ".stage-") as stage, temporary_folder(root, ".build-") as work:
         version = debian.build(stage, work, progress)
         _install(stage, root, version, f"Debian {debian.RELEASE} source package", "-debian")
 
@@ -97,7 +97,8 @@ def _install(stage: Path, root: Path, version: str, origin: str, suffix: str) ->
 
 
 @contextmanager
-def _folder(root: Path, prefix: str) -> Iterator[Path]:
+def temporary_folder(root: Path, prefix: str) -> Iterator[Path]:
+    """A new folder below `root`, which is gone at the end."""
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=root))
     try:
         yield folder
@@ -106,7 +107,7 @@ def _folder(root: Path, prefix: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _locked(path: Path, progress: Progress) -> Iterator[None]:
+def locked(path: Path, progress: Progress) -> Iterator[None]:
     """Hold the lock file; flock has no timeout of its own, so it is asked twice a second."""
     with path.open("w") as handle:
         deadline = time.monotonic() + _LOCK_WAIT_SECONDS

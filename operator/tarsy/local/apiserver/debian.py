@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tarsy.local.apiserver.binaries import program_version
@@ -49,7 +49,7 @@ def build(folder: Path, work: Path, progress: Progress) -> str:
     Raises:
         AcquireError: a step failed; with the end of its log.
     """
-    apt = _apt_options(work)
+    apt = apt_options(work, source_files(Path("/etc/apt")))
     packages, tools, source = work / "packages", work / "tools", work / "source"
     for new in (packages, tools, source):
         new.mkdir()
@@ -136,8 +136,16 @@ def _build_environment(tools: Path, source: Path, work: Path) -> dict[str, str]:
     }
 
 
-def _apt_options(work: Path) -> list[str]:
-    """Options that give apt lists, caches and sources of its own; proxies, keys and pins stay the machine's."""
+def apt_options(work: Path, texts: Mapping[str, str]) -> list[str]:
+    """Options that give apt lists, caches and sources of its own; proxies, keys and pins stay the machine's.
+
+    Args:
+        work: an empty folder for them.
+        texts: the sources, by file name.
+
+    Raises:
+        AcquireError: apt is not on this machine, or there are no sources.
+    """
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         raise AcquireError(
             "apt-get or dpkg-deb is missing: set KUBEBUILDER_ASSETS to a folder with the binaries instead"
@@ -145,7 +153,6 @@ def _apt_options(work: Path) -> list[str]:
     parts, lists, cache = work / "apt/sources", work / "apt/lists", work / "apt/cache"
     for new in (parts, lists / "partial", cache / "archives/partial"):
         new.mkdir(parents=True)
-    texts = source_files(Path("/etc/apt"))
     if not texts:
         raise AcquireError(
             f"no source of Debian {RELEASE} main under /etc/apt: add Debian's mirror to the machine's apt sources"
