@@ -18,6 +18,9 @@ from tarsy.plan.policy import names
 NAMESPACES = "tarsy.dev/namespaces"
 """Key of `_meta`: of a request, the namespaces that it is about (`*`: all); of a tool, `enforced`."""
 
+MCPSERVER = "tarsy.dev/mcpserver"
+"""Key of `_meta` of a request: the MCPServer that it is made for, by namespace and name."""
+
 ENFORCED = "enforced"
 ALL = "*"
 _LARGEST = 10_000
@@ -27,11 +30,15 @@ class OutOfReach(Exception):
     """A call is not held to the namespace of the run; the text is for the model."""
 
 
-def of_request(reach: ReachPlan | None) -> dict[str, Any]:
-    """What a request carries in its `_meta`, for servers that bind by themselves."""
-    if reach is None or reach.bound_by != "Server":
+def of_request(plan: ServerPlan) -> dict[str, Any]:
+    """What a request carries in its `_meta`; servers that bind by themselves keep to it.
+
+    Who owns a server cannot be told by its URL: another namespace may have an MCPServer with the same one. So a request
+    also names the MCPServer, and the server grants what only those of its own namespace may have.
+    """
+    if plan.reach is None:
         return {}
-    return {NAMESPACES: [reach.namespace or ALL]}
+    return {NAMESPACES: [plan.reach.namespace or ALL], MCPSERVER: f"{plan.ref.namespace}/{plan.ref.name}"}
 
 
 def declares(tool: types.Tool) -> bool:

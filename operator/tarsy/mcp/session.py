@@ -106,7 +106,7 @@ class McpSession:
         """
         if not self.alive or self._session is None:
             raise ConnectionLost("the session has ended")
-        meta = {IDEMPOTENCY_KEY: idempotency_key, **of_request(self._server.reach)}
+        meta = {IDEMPOTENCY_KEY: idempotency_key, **of_request(self._server)}
         parameters = types.CallToolRequestParams(name=tool, arguments=arguments, _meta=meta)
         self._calls += 1
         try:

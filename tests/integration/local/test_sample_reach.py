@@ -74,8 +74,8 @@ async def cluster(asked: list[str], tmp_path: Path) -> AsyncIterator[Cluster]:
     await runner.cleanup()
 
 
-def plan(reach: ReachPlan | None) -> ServerPlan:
-    ref = ObjectRef(kind="MCPServer", namespace="library", name="kubernetes")
+def plan(reach: ReachPlan | None, home: str = "library") -> ServerPlan:
+    ref = ObjectRef(kind="MCPServer", namespace=home, name="kubernetes")
     return ServerPlan(ref=ref, name="kubernetes", transport=HttpTransport(url="http://x/mcp"), reach=reach)
 
 
@@ -106,9 +106,9 @@ class Caller:
         return found.content
 
 
-@pytest.fixture(params=[True, False], ids=["bound", "not bound by itself"])
+@pytest.fixture(params=["library", None], ids=["bound", "not bound by itself"])
 async def shop(cluster: Cluster, request: pytest.FixtureRequest) -> AsyncIterator[Caller]:
-    server = sample_server(cluster, bound=request.param)
+    server = sample_server(cluster, owner=request.param)
     async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([plan(SHOP)]) as box:
         assert len(box.tools) == 4, box.unavailable
         yield Caller(box)
@@ -149,7 +149,7 @@ async def test_what_is_in_no_namespace_is_read_without_what_it_tells_of_others(s
 
 
 async def test_a_run_that_is_not_bound_reads_everything(cluster: Cluster) -> None:
-    server = sample_server(cluster, bound=True)
+    server = sample_server(cluster, owner="library")
     everywhere = plan(ReachPlan(bound_by="Server"))
     async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([everywhere]) as box:
         free = Caller(box)
@@ -157,19 +157,36 @@ async def test_a_run_that_is_not_bound_reads_everything(cluster: Cluster) -> Non
         assert "pay/app" in await free.read("get_resource", kind="Node", name="n1")
 
 
-@pytest.mark.parametrize("reach", [None, ReachPlan()], ids=["an older worker", "not asked for"])
-async def test_a_bound_server_answers_no_request_without_a_namespace(
-    cluster: Cluster, asked: list[str], reach: ReachPlan | None
-) -> None:
-    server = sample_server(cluster, bound=True)
-    async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([plan(reach)]) as box:
+async def test_a_bound_server_answers_no_request_without_a_namespace(cluster: Cluster, asked: list[str]) -> None:
+    """Such as one of an older worker."""
+    server = sample_server(cluster, owner="library")
+    async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([plan(None)]) as box:
         said = await Caller(box).refused("list_resources", kind="pv")
     assert NAMESPACES in said and asked == []
 
 
-async def test_held_by_its_argument_the_same_server_reaches_no_further(cluster: Cluster, asked: list[str]) -> None:
-    """As the object of an earlier version has it, which says nothing of `reach`."""
-    server = sample_server(cluster)
+async def test_an_mcp_server_of_another_namespace_at_the_same_url_reaches_its_own_namespace(
+    cluster: Cluster, asked: list[str]
+) -> None:
+    server = sample_server(cluster, owner="library")
+    granted = plan(ReachPlan(bound_by="Server"), home="shop")
+    async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([granted]) as box:
+        caller = Caller(box)
+        assert "out of reach" in await caller.refused("get_resource", kind="cm", name="settings", namespace="pay")
+        assert asked == []
+        assert "red" in await caller.read("get_resource", kind="cm", name="settings")
+    lent = plan(ReachPlan(foreign=True, namespace="pay", bound_by="Server"), home="shop")
+    async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([lent]) as box:
+        said = await Caller(box).refused("list_resources", kind="cm")
+    assert "MCPServer shop/kubernetes is not of namespace library" in said
+
+
+@pytest.mark.parametrize("owner", [None, "library"])
+async def test_held_by_its_argument_the_same_server_reaches_no_further(
+    cluster: Cluster, asked: list[str], owner: str | None
+) -> None:
+    """As the object, or the stored plan, of an earlier version has it, which says nothing of `reach`."""
+    server = sample_server(cluster, owner=owner)
     reach = ReachPlan(foreign=True, namespace="shop")
     async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([plan(reach)]) as box:
         caller = Caller(box)

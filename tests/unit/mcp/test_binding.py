@@ -5,7 +5,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from tarsy.mcp.binding import ENFORCED, NAMESPACES, OutOfReach, can_be_held, declares, hold, of_request
+from tarsy.mcp.binding import ENFORCED, MCPSERVER, NAMESPACES, OutOfReach, can_be_held, declares, hold, of_request
 from tarsy.mcp.offer import OUT_OF_REACH, digests_of, nothing_offered, offer
 from tarsy.plan.model import HttpTransport, ObjectRef, ReachPlan, ServerPlan
 
@@ -115,9 +115,11 @@ def test_a_server_that_binds_must_declare_it_on_each_tool() -> None:
 
 
 def test_what_a_request_carries() -> None:
-    assert of_request(None) == {} == of_request(ReachPlan(namespace="shop"))
-    assert of_request(ReachPlan(namespace="shop", bound_by="Server")) == {NAMESPACES: ["shop"]}
-    assert of_request(ReachPlan(bound_by="Server")) == {NAMESPACES: ["*"]}
+    assert of_request(plan().model_copy(update={"reach": None})) == {}
+    of = {MCPSERVER: "library/kube"}
+    for by in ("Server", "Argument"):
+        assert of_request(plan(bound_by=by)) == {NAMESPACES: ["shop"], **of}
+        assert of_request(plan(bound_by=by, namespace=None)) == {NAMESPACES: ["*"], **of}
 
 
 def test_tools_that_cannot_be_held_are_withheld_and_said() -> None:

@@ -1,7 +1,8 @@
 """The namespaces that a request is about: named by the caller in `_meta`, out of reach of the arguments.
 
-Decision: what a request carries is kept to, always. With `--bound` one that carries nothing is refused, so that nobody
-reaches all namespaces by leaving it out.
+Decision: what a request carries is kept to, always. With `--bound NAMESPACE` one that carries nothing is refused, and
+only requests for MCPServers of that namespace reach more than one: an MCPServer of another namespace that has found the
+URL reaches its own namespace, whatever it grants.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Any
 from tarsy.local.sample_server.kinds import NAME, Refused
 
 NAMESPACES = "tarsy.dev/namespaces"
+MCPSERVER = "tarsy.dev/mcpserver"
 ENFORCED = {NAMESPACES: "enforced"}
 """What the `_meta` of each tool declares."""
 
@@ -42,27 +44,36 @@ class Reach:
         return "all namespaces" if self.namespaces is None else f"namespace {', '.join(sorted(self.namespaces))}"
 
 
-def reach_of(meta: Mapping[str, Any] | None, *, bound: bool) -> Reach:
+def reach_of(meta: Mapping[str, Any] | None, *, owner: str | None) -> Reach:
     """The reach of a request.
 
     Args:
         meta: its `_meta`.
-        bound: whether it must name namespaces.
+        owner: the namespace of the MCPServers that this server is for; None: requests need not name any namespace.
 
     Raises:
-        Refused: it must and does not, or what it names are no namespaces.
+        Refused: it names no namespaces and must, or names what are none, or none is left of them.
     """
-    named = (meta or {}).get(NAMESPACES)
-    if named is None:
-        if bound:
-            raise Refused(f"this server answers only requests that name their namespaces in _meta ({NAMESPACES})")
+    named, server = (meta or {}).get(NAMESPACES), (meta or {}).get(MCPSERVER)
+    if named is None and owner is None:
         return Reach()
-    if named == [ALL]:
-        return Reach()
-    if (
-        not isinstance(named, list)
-        or not named
-        or not all(isinstance(one, str) and NAME.fullmatch(one) for one in named)
-    ):
+    if named is None or (owner is not None and not isinstance(server, str)):
+        raise Refused(
+            f"this server answers only requests that name their namespaces and MCPServer in _meta ({NAMESPACES}, "
+            f"{MCPSERVER}), as TARSy sends them"
+        )
+    reach = Reach() if named == [ALL] else Reach(_namespaces(named))
+    home = str(server).partition("/")[0]
+    if owner is None or home == owner:
+        return reach
+    if not reach.includes(home):
+        raise Refused(
+            f"{reach} is out of reach: MCPServer {server} is not of namespace {owner} and reaches its own only"
+        )
+    return Reach(_namespaces([home]))
+
+
+def _namespaces(named: object) -> frozenset[str]:
+    if not isinstance(named, list) or not named or not all(isinstance(n, str) and NAME.fullmatch(n) for n in named):
         raise Refused(f"_meta {NAMESPACES} of the request is not a list of namespaces")
-    return Reach(frozenset(named))
+    return frozenset(named)

@@ -35,12 +35,12 @@ Namespace = Annotated[str, Field(description="The namespace.")]
 Lines = Annotated[int, Field(ge=1, le=5000, description="How many lines of the log's end.")]
 
 
-def sample_server(cluster: Cluster, *, bound: bool = False) -> MCPServer:
+def sample_server(cluster: Cluster, *, owner: str | None = None) -> MCPServer:
     """The server `kubernetes` over a cluster, which is closed with it.
 
     Args:
         cluster: what is read.
-        bound: whether requests must name their namespaces.
+        owner: the namespace of the MCPServers that it is for; requests must name their namespaces then.
     """
 
     @asynccontextmanager
@@ -52,7 +52,7 @@ def sample_server(cluster: Cluster, *, bound: bool = False) -> MCPServer:
     tool = server.tool(annotations=READ_ONLY, meta=ENFORCED, structured_output=False)
 
     def reach(context: Context) -> Reach:
-        return reach_of(context.request_context.meta, bound=bound)
+        return reach_of(context.request_context.meta, owner=owner)
 
     async def list_resources(
         context: Context, kind: KindName, namespace: str | None = None, label_selector: str | None = None
