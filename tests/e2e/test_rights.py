@@ -165,6 +165,24 @@ async def test_a_tenants_own_model_with_a_server_that_admits_it_reaches_no_furth
     assert await rows_with(shop, attack.secret) == {}
 
 
+async def test_a_chain_says_whose_runs_its_tools_are_bound_for(attack: Attack) -> None:
+    await attack.shop.put("InvestigationDefaults", "default", {"llmProvider": "evil"})
+    await attack.library.use_model(attack.obeying(), name=attack.mark)
+    await attack.tools()
+    await attack.chain(llmProvider=attack.mark)
+
+    async def told() -> str | None:
+        chain = await attack.library.get(attack.mark, "Chain")
+        text = condition(chain, "ReachBound", "message")
+        return text if attack.shop.namespace in text and condition(chain, "Ready") == "True" else None
+
+    # What it was first judged by may not have had its Agent, or the tenant's defaults: it is looked at again.
+    await attack.chain(llmProvider=attack.mark, description="As it was.")
+    text = await until("the Chain says so", told)
+    assert f"Runs of all other namespaces reach only their own namespace through MCPServer {LIBRARY}/" in text
+    assert "spec.allowedProviderNamespaces" in text
+
+
 async def test_the_owner_of_the_server_grants_more(attack: Attack) -> None:
     shop = attack.shop
     await attack.library.use_model(attack.obeying(), name=attack.mark)

@@ -162,6 +162,12 @@ class Chain(Resource[ChainSpec, ConfigStatus]):
         AGE,
         Column("Description", ".spec.description", description="What it is for.", wide=True),
         NOTIFY_COLUMN,
+        Column(
+            "Reach",
+            '.status.conditions[?(@.type=="ReachBound")].reason',
+            description="Whether its tools are held to the namespace of the run, in runs of other namespaces.",
+            wide=True,
+        ),
         MESSAGE_COLUMN,
     )
 
