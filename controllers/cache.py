@@ -119,6 +119,11 @@ class Cache:
         else:
             self._labels[name] = {"kubernetes.io/metadata.name": name, **labels}
 
+    @property
+    def namespaces(self) -> list[str]:
+        """The names of the namespaces that are known."""
+        return sorted(self._labels)
+
     def get(self, kind: type[R], namespace: str, name: str) -> R | None:
         """The object of a kind, or None."""
         found = self._objects.get(kind.KIND, {}).get((namespace, name))

@@ -12,10 +12,11 @@ from uuid import UUID
 
 from tarsy.controllers.alert import ACCEPTED_UID
 from tarsy.controllers.answers import project_answer
-from tarsy.controllers.authorization import named, refusal
+from tarsy.controllers.authorization import named, refusal, timeline_read
 from tarsy.controllers.cache import Key
 from tarsy.controllers.investigation import Desk, acts_no_more, masked, may_act
 from tarsy.controllers.status import set_alike, write_status
+from tarsy.plan.errors import At
 from tarsy.plan.model import Plan
 from tarsy.record.run import DesiredState, InvestigationRecord, State
 from tarsy.resources.meta import API_VERSION, ConditionStatus
@@ -124,9 +125,13 @@ async def _authorized(message: ChatMessage, plan: Plan, desk: Desk) -> None:
 
 
 async def _refusal(message: ChatMessage, plan: Plan, desk: Desk) -> tuple[str, str] | None:
-    """A question goes to the tools of the chain, and of servers that the alert brought: as much as to run it."""
+    """A question goes to the tools of the chain, and of servers that the alert brought: as much as to run it.
+
+    It is answered out of the timeline, so who asks must be allowed to read that.
+    """
     used = [Key(ref.kind, ref.namespace, ref.name) for ref in (plan.chain, *plan.brought)]
-    return await refusal(message.spec.author, used, desk.client, required=desk.require_author)
+    reads = [timeline_read(message.spec.investigation_ref.name, At.of(message) / "investigationRef" / "name")]
+    return await refusal(message.spec.author, used, desk.client, required=desk.require_author, reads=reads)
 
 
 def _comes_with(other: ChatMessage, message: ChatMessage) -> bool:

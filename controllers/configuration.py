@@ -18,6 +18,7 @@ from tarsy.controllers.accounts import account_errors, account_to_check
 from tarsy.controllers.cache import Cache
 from tarsy.controllers.masking import masking_errors
 from tarsy.controllers.probing import Probes, as_plan
+from tarsy.controllers.reach import with_reach
 from tarsy.controllers.status import write_status
 from tarsy.kube.client import KubeClient
 from tarsy.kube.values import config_map_text
@@ -26,6 +27,7 @@ from tarsy.plan.check import check, config_maps, notify_secrets, secrets
 from tarsy.plan.errors import At, PlanError
 from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
 from tarsy.resources.meta import AnyResource, Condition, Conditions, set_condition
+from tarsy.resources.v1alpha1.chain import Chain
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.store.errors import StoreError
@@ -83,7 +85,10 @@ async def reconcile(
             errors.append((At.of(obj).error(found.message), found.reason))
     untold, again_told = await notify_problems(obj, read_secret)
     waits += again_told
-    status = judge(obj, errors, datetime.now(UTC), note, untold)
+    now = datetime.now(UTC)
+    status = with_reach(judge(obj, errors, now, note, untold), obj, cache, now)
+    if isinstance(obj, Chain) and obj.spec.allowed_namespaces is not None:  # namespaces and Agents come and change
+        waits.append(SETTLED_RECHECK_SECONDS)
     await write_status(client, cache, obj, status)
     return min(waits, default=None)
 

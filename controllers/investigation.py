@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from tarsy.controllers.alert import ACCEPTED_UID, mark_accepted
-from tarsy.controllers.authorization import named, refusal
+from tarsy.controllers.authorization import Read, alert_read, config_map_reads, named, refusal
 from tarsy.controllers.cache import Cache, Key, Unreadable
 from tarsy.controllers.expiry import expire
 from tarsy.controllers.projection import project
@@ -134,6 +134,8 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
     if await desk.runs.accept(run):
         chain, author = run.plan.chain, investigation.spec.author
         await desk.events.tell(investigation, "Accepted", f"{named(author)} runs Chain {chain.namespace}/{chain.name}.")
+        for sentence in run.plan.not_used:
+            await desk.events.tell(investigation, "SettingNotUsed", sentence, kind="Warning")
     await mark_accepted(desk.client, desk.cache, investigation)
     return None
 
@@ -180,7 +182,7 @@ def _finished_without_record(investigation: Investigation) -> tuple[str, str] | 
 
 async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
     meta, spec = investigation.metadata, investigation.spec
-    alert, source = await _alert(investigation, desk)
+    alert, source, named_by = await _alert(investigation, desk)
     chain_ref = (spec.chain_ref.name, At.of(investigation) / "chainRef" / "name") if spec.chain_ref else None
     budget = (spec.budget, At.of(investigation) / "budget") if spec.budget else None
     try:
@@ -208,6 +210,7 @@ async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
     except PlanInvalid as error:
         raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
     await _authorized(spec.author, [Key(ref.kind, ref.namespace, ref.name) for ref in plan.brought], desk)
+    await _may_read(investigation, alert, source, named_by, desk)
     namespace = await desk.client.find("Namespace", None, meta.namespace)
     return NewRun(
         id=UUID(meta.uid),
@@ -222,9 +225,22 @@ async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
     )
 
 
-async def _authorized(author: Author | None, used: Iterable[Key], desk: Desk) -> None:
-    if refused := await refusal(author, used, desk.client, required=desk.require_author):
+async def _authorized(author: Author | None, used: Iterable[Key], desk: Desk, reads: Iterable[Read] = ()) -> None:
+    if refused := await refusal(author, used, desk.client, required=desk.require_author, reads=reads):
         raise NotYet(*refused)
+
+
+async def _may_read(
+    investigation: Investigation, alert: AlertContent, at: At, named_by: Author | None, desk: Desk
+) -> None:
+    """Asks for whoever runs the alert and for whoever wrote it, before a text that it names is read for them."""
+    author, ref = investigation.spec.author, investigation.spec.alert_ref
+    texts = config_map_reads(alert, at)
+    strange = ref is not None and author is not None and (named_by is None or named_by.username != author.username)
+    theirs = [alert_read(ref.name, At.of(investigation) / "alertRef" / "name")] if ref is not None and strange else []
+    await _authorized(author, (), desk, [*theirs, *texts])
+    if named_by != author and texts:
+        await _authorized(named_by, (), desk, texts)
 
 
 async def masked(text: str, setting: MaskingPlan | None, desk: Desk) -> str:
@@ -262,10 +278,11 @@ async def _runbook(investigation: Investigation, alert: AlertContent, at: At, de
     return f"{problem} The default runbook follows.\n\n{default}" if default else f"{problem} There is no default."
 
 
-async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent, At]:
+async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent, At, Author | None]:
+    """What is investigated, where it stands, and who wrote it."""
     spec, meta = investigation.spec, investigation.metadata
     if spec.alert is not None:
-        return spec.alert, At.of(investigation) / "alert"
+        return spec.alert, At.of(investigation) / "alert", spec.author
     if spec.alert_ref is None:
         raise NotYet("AlertMissing", "spec: set exactly one of alertRef and alert")
     alert = desk.cache.get(Alert, meta.namespace, spec.alert_ref.name)
@@ -281,7 +298,7 @@ async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent
         alert = found
     if spec.alert_ref.uid and spec.alert_ref.uid != alert.metadata.uid:
         raise NotYet("AlertReplaced", f"spec.alertRef.uid: {alert} is another Alert of that name; name it without uid")
-    return alert.spec, At.of(alert)
+    return alert.spec, At.of(alert), alert.spec.author
 
 
 def _waiting(investigation: Investigation, reason: NotYet, now: datetime) -> InvestigationStatus:

@@ -178,8 +178,12 @@ def _verified(server: MCPServer, plan: ServerPlan, found: Look) -> _Said:
         return _Said("False", "ToolsMissing", text)
     if (why := nothing_offered(plan, found.offer)) is not None:
         return _Said("False", "NothingOffered", f"Agents get none of its tools: {why}.")
-    offered = len(found.offer.definitions)
-    return _Said("True", "ToolsKnown", f"Agents get at most {offered} of its {count} tools (toolPolicy {plan.policy}).")
+    offered = [tool.name.partition(".")[2] for tool in found.offer.definitions]
+    text = f"Agents get at most {len(offered)} of its {count} tools (toolPolicy {plan.policy})."
+    bindable = sum(name in found.offer.bindable for name in offered)
+    if bindable < len(offered):
+        text += f" In runs of other namespaces that spec.reach holds to their namespace: at most {bindable}."
+    return _Said("True", "ToolsKnown", text)
 
 
 def happened(before: MCPServerStatus, after: MCPServerStatus) -> Iterator[Told]:

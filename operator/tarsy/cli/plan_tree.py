@@ -33,6 +33,10 @@ def tree(explained: Explained) -> Tree:
         if agent is not None:
             _agent(root, title, agent, path, origins)
     _figures(root, plan, origins)
+    if plan.not_used:
+        branch = root.add(Text("not used"))
+        for sentence in plan.not_used:
+            branch.add(Text(sentence))
     return root
 
 
@@ -60,7 +64,8 @@ def _agent(parent: Tree, title: str, agent: AgentPlan, path: str, origins: Mappi
         ("provider", _provider(agent.provider), of("provider")),
         ("iterations", str(agent.max_iterations), of("max_iterations")),
     ]
-    rows += [("server", _server(server), of("servers")) for server in agent.servers]
+    for server in agent.servers:
+        rows += [("server", _server(server), of("servers")), *_reach(server)]
     rows += [("native tool", tool, of(f"native_tools.{tool}")) for tool in agent.native_tools]
     rows += [
         ("fallback", f"{_provider(entry.provider)} with {entry.strategy.value}", of("fallback"))
@@ -91,6 +96,17 @@ def _server(server: ServerPlan) -> str:
     tools = ", ".join(server.selected) or ", ".join(server.allow) or "all tools"
     without = f" but {', '.join(server.deny)}" if server.deny else ""
     return f"{server.ref.namespace}/{server.name} ({tools}{without}, {server.policy.value})"
+
+
+def _reach(server: ServerPlan) -> list[Row]:
+    """How far a server goes that acts with the rights of another namespace than the run's."""
+    reach, at = server.reach, At("MCPServer", server.ref.namespace, server.name) / "reach"
+    if reach is None or not reach.foreign:
+        return []
+    if reach.namespace is None:
+        return [("reach", f"all that {server.name} may", at)]
+    kept = "by the server" if reach.bound_by == "Server" else f"by {', '.join(reach.arguments)}"
+    return [("reach", f"namespace {reach.namespace} only, {kept}", at)]
 
 
 def _table(rows: list[Row], *, origin: bool = True) -> Table:

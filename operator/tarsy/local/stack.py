@@ -177,7 +177,7 @@ class Stack:
     async def _start_tools(self, kubeconfig: Path) -> str:
         """Starts the sample tool server as a process of its own, which all agents share; returns its URL."""
         port = free_port()
-        command = [sys.executable, "-m", "tarsy.local.sample_server", "--http", "--port", str(port)]
+        command = [sys.executable, "-m", "tarsy.local.sample_server", "--http", "--bound", LIBRARY, "--port", str(port)]
         environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.folder), "KUBECONFIG": str(kubeconfig)}
         log = self.folder / "tools.log"
         self._tools = await asyncio.to_thread(self._spawner.spawn, command, log, environment)

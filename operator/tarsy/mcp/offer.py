@@ -15,7 +15,8 @@ from typing import Any
 
 import mcp_types as types
 
-from tarsy.plan.model import ServerPlan
+from tarsy.mcp.binding import ENFORCED, can_be_held, declares
+from tarsy.plan.model import ReachPlan, ServerPlan
 from tarsy.plan.policy import ToolPolicy, names
 from tarsy.record.messages import Access, Refusal, ToolDefinition
 
@@ -24,6 +25,7 @@ _DIGEST = 32
 NOT_ALLOWED = "ToolNotAllowed"
 POLICY = "ToolPolicy"
 CHANGED = "ToolChanged"
+OUT_OF_REACH = "ToolOutOfReach"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Offer:
     """The tools of one server for one agent.
 
     `definitions` are those it may call, by name; `withheld` says of each other tool of the server why not. `access`,
-    `repeatable` and `digests` are of all of them.
+    `repeatable` and `digests` are of all of them; `bindable` are those whose calls can be held to a namespace.
     """
 
     definitions: tuple[ToolDefinition, ...] = ()
@@ -39,6 +41,7 @@ class Offer:
     access: Mapping[str, Access] = field(default_factory=dict)
     repeatable: frozenset[str] = frozenset()
     digests: Mapping[str, str] = field(default_factory=dict)
+    bindable: frozenset[str] = frozenset()
 
 
 def offer(plan: ServerPlan, tools: Sequence[types.Tool]) -> Offer:
@@ -53,7 +56,7 @@ def offer(plan: ServerPlan, tools: Sequence[types.Tool]) -> Offer:
     named = {tool.name: tool for tool in tools if _NAME.fullmatch(tool.name)}
     digests = digests_of(tools)
     access = {name: _access(plan, tool) for name, tool in named.items()}
-    withheld = {name: why for name in sorted(named) if (why := _refusal(plan, name, access[name])) is not None}
+    withheld = {name: why for name in sorted(named) if (why := _refusal(plan, named[name], access[name])) is not None}
     return Offer(
         definitions=tuple(
             ToolDefinition(f"{plan.name}.{name}", named[name].description or "", _schema(named[name].input_schema))
@@ -64,6 +67,7 @@ def offer(plan: ServerPlan, tools: Sequence[types.Tool]) -> Offer:
         access=access,
         repeatable=frozenset(name for name, tool in named.items() if _repeatable(plan, tool, access[name])),
         digests=digests,
+        bindable=frozenset(name for name, tool in named.items() if can_be_held(plan.reach or ReachPlan(), tool)),
     )
 
 
@@ -95,6 +99,7 @@ def held_to_pin(found: Offer, kept: Collection[str], server: str) -> Offer:
         found.access,
         found.repeatable,
         found.digests,
+        found.bindable,
     )
 
 
@@ -102,9 +107,17 @@ def nothing_offered(plan: ServerPlan, found: Offer) -> str | None:
     """Says to people, and to the model, why an agent has no tool of a server, and what to set; None when it has."""
     if found.definitions or not (found.digests or plan.selected):
         return None
-    if all(refusal.reason != POLICY for refusal in found.withheld.values()):
-        return f"it has none of the tools that are allowed for this agent ({len(found.digests)} others)"
     where = f"MCPServer {plan.ref.namespace}/{plan.ref.name}"
+    reasons = {refusal.reason for refusal in found.withheld.values()}
+    if OUT_OF_REACH in reasons and plan.reach is not None:
+        return (
+            f"none of its tools ({len(found.digests)}) can be held to namespace {plan.reach.namespace}: name the "
+            f"arguments that name a namespace in spec.reach.namespaceArguments of {where}, or list tools that read "
+            "nothing of a namespace in spec.reach.clusterTools there, or grant runs of this namespace more by "
+            "spec.reach.unboundNamespaces"
+        )
+    if POLICY not in reasons:
+        return f"it has none of the tools that are allowed for this agent ({len(found.digests)} others)"
     return (
         f"none of its tools ({len(found.digests)}) is known to only read, and toolPolicy is ReadOnly: list those that "
         f"do in spec.tools.readOnly of {where}, or set spec.trustAnnotations: true there if what it says of its tools "
@@ -147,7 +160,8 @@ def _repeatable(plan: ServerPlan, tool: types.Tool, access: Access) -> bool:
     return bool(plan.trust_annotations and tool.annotations and tool.annotations.idempotent_hint)
 
 
-def _refusal(plan: ServerPlan, name: str, access: Access) -> Refusal | None:
+def _refusal(plan: ServerPlan, tool: types.Tool, access: Access) -> Refusal | None:
+    name = tool.name
     if not _is_chosen(plan, name):
         return Refusal(NOT_ALLOWED, f"The tool {name!r} of server {plan.name!r} is not allowed for this agent.")
     if plan.policy is ToolPolicy.READ_ONLY and access is not Access.READ_ONLY:
@@ -156,6 +170,12 @@ def _refusal(plan: ServerPlan, name: str, access: Access) -> Refusal | None:
             POLICY,
             f"The tool {name!r} of server {plan.name!r} was not called: {known}, and this agent may only read "
             "(toolPolicy: ReadOnly). Say in your answer what you would do with it; do not ask for it again.",
+        )
+    if plan.reach is not None and plan.reach.namespace is not None and not can_be_held(plan.reach, tool):
+        return Refusal(
+            OUT_OF_REACH,
+            f"The tool {name!r} of server {plan.name!r} was not called: this investigation reaches namespace "
+            f"{plan.reach.namespace} only, and calls of this tool cannot be held to it.",
         )
     return None
 
@@ -167,4 +187,6 @@ def _schema(schema: dict[str, Any]) -> dict[str, Any]:
 def _digest(tool: types.Tool) -> str:
     hints = tool.annotations.model_dump(mode="json", exclude_none=True) if tool.annotations else {}
     seen = [tool.name, tool.description or "", tool.input_schema, hints]
+    if declares(tool):
+        seen.append(ENFORCED)
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:_DIGEST]

@@ -17,6 +17,7 @@ from mcp.client import Client, ClientSession
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
+from tarsy.mcp.binding import of_request
 from tarsy.mcp.errors import ConnectionLost, McpError, OpenFailed, Protocol, Timeout, in_our_words, is_lost, readable
 from tarsy.mcp.link import Link, Policy, link
 from tarsy.plan.model import ServerPlan
@@ -105,9 +106,8 @@ class McpSession:
         """
         if not self.alive or self._session is None:
             raise ConnectionLost("the session has ended")
-        parameters = types.CallToolRequestParams(
-            name=tool, arguments=arguments, _meta={IDEMPOTENCY_KEY: idempotency_key}
-        )
+        meta = {IDEMPOTENCY_KEY: idempotency_key, **of_request(self._server)}
+        parameters = types.CallToolRequestParams(name=tool, arguments=arguments, _meta=meta)
         self._calls += 1
         try:
             answer = await self._session.send_request(types.CallToolRequest(params=parameters), _ANSWER)

@@ -19,6 +19,7 @@ from typing import Any
 from tarsy.masking import InvalidPattern
 from tarsy.mcp.acting import ClusterOf, Tokens
 from tarsy.mcp.arguments import is_sendable, parse_arguments
+from tarsy.mcp.binding import OutOfReach, hold
 from tarsy.mcp.content import render
 from tarsy.mcp.errors import ConnectionLost, McpError, in_our_words
 from tarsy.mcp.link import Policy, Reach, Resolve
@@ -136,9 +137,13 @@ class McpToolbox:
         parsed = parse_arguments(arguments)
         if not is_sendable(parsed):
             return ToolOutcome("The arguments hold characters or numbers that JSON cannot carry.", is_error=True)
+        server = self._servers[server_name]
+        try:
+            parsed = hold(server.plan, tool, definition.parameters_schema, parsed)
+        except OutOfReach as refused_call:
+            return ToolOutcome(str(refused_call), is_error=True)
         if wrong := self._schema(definition).faults(parsed):
             return ToolOutcome(_how_to_call(definition, wrong), is_error=True)
-        server = self._servers[server_name]
         limit = min(timeout, server.plan.call_seconds or timeout)
         try:
             async with asyncio.timeout(limit) as clock:

@@ -44,6 +44,11 @@ def references(obj: AnyResource) -> set[tuple[str, str, str]]:
     return {(named.kind.KIND, obj.metadata.namespace, named.name) for named in _named(obj)}
 
 
+def providers_named(defaults: InvestigationDefaults) -> set[str]:
+    """The LLMProviders that defaults name, for any purpose."""
+    return {named.name for named in _named(defaults) if named.kind is LLMProvider}
+
+
 def secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
     """The Secret keys that `obj` names for its use, each with its field.
 

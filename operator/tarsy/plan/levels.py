@@ -7,7 +7,7 @@ own namespace. Lists of levels read from lowest to highest, as reference section
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tarsy.plan.errors import At
@@ -22,7 +22,8 @@ Level = tuple[T | None, At]
 class Scope:
     """What all agents of a run share: the chain and the defaults, with the fields they stand in.
 
-    `path` is where the run's own references are looked up, in order; it begins with the run's namespace.
+    `path` is where the run's own references are looked up, in order; it begins with the run's namespace. `shared` are
+    the defaults of the chain's namespace, which name providers where those of the run may not (`Providers`).
     """
 
     path: tuple[str, ...]
@@ -30,6 +31,7 @@ class Scope:
     at_chain: At
     defaults: InvestigationDefaultsSpec
     at_defaults: At
+    shared: InvestigationDefaultsSpec = field(default_factory=InvestigationDefaultsSpec)
 
     @property
     def namespace(self) -> str:

@@ -40,11 +40,16 @@ class Lookup:
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self.errors: dict[PlanError, None] = {}
+        self.left_out: dict[str, None] = {}
         self._used: dict[tuple[str, str, str], ObjectRef] = {}
 
     def report(self, at: At, message: str) -> None:
         """Notes a mistake; the same one twice is one."""
         self.errors[at.error(message)] = None
+
+    def leave_out(self, sentence: str) -> None:
+        """Notes a setting that the rights of another namespace keep out of the run; the same one twice is one."""
+        self.left_out[sentence] = None
 
     def use(self, obj: AnyResource) -> ObjectRef:
         """Notes an object that the plan comes from."""

@@ -218,6 +218,20 @@ class SummarizationPlan(_Frozen):
     summary_tokens: int = 1_000
 
 
+class ReachPlan(_Frozen):
+    """How far the calls of a server reach for this run.
+
+    `foreign`: they use the rights of another namespace than the run's. `namespace` is the one that calls are held to
+    (None: all that the server may reach), by the server itself or by `arguments`; `cluster_tools` need none of those.
+    """
+
+    foreign: bool = False
+    namespace: str | None = None
+    bound_by: Literal["Argument", "Server"] = "Argument"
+    arguments: tuple[str, ...] = ("namespace",)
+    cluster_tools: tuple[str, ...] = ()
+
+
 class ServerPlan(_Frozen):
     """One MCP server with what of it this agent may use.
 
@@ -225,7 +239,7 @@ class ServerPlan(_Frozen):
     `*` for any characters. `policy` is the stricter of the server's and the agent's; plans older than that field had
     none, and their runs end as they began. What the server says of its tools counts if `trust_annotations`. `account`
     is the ServiceAccount of the run's namespace that a server which `wants_account` acts as (None: the agent names
-    none).
+    none). `reach` is None in plans older than that field (`tarsy.plan.reach.read_plan` bounds them).
     """
 
     ref: ObjectRef
@@ -245,6 +259,7 @@ class ServerPlan(_Frozen):
     init_seconds: float = 30.0
     call_seconds: float | None = None
     account: str | None = None
+    reach: ReachPlan | None = None
 
     @property
     def wants_account(self) -> bool:
@@ -330,7 +345,8 @@ class Plan(_Frozen):
 
     `chat` answers follow-up questions (None: none are taken), each within `chat_seconds` (None: the run's own limit)
     and `chat_budget`. `objects` are all objects the plan came from, with generations, `brought` those MCPServers among
-    them that the alert brought itself (who runs it, or asks about it, must be allowed to use them). `namespace_limit`
+    them that the alert brought itself (who runs it, or asks about it, must be allowed to use them). `not_used` has a
+    sentence for each setting that rights of another namespace keep out of the run. `namespace_limit`
     and `chain_limit` bound how many runs of the namespace and of the chain are in progress at once (None: only the
     installation's own limit). `alert_masking` is for what the run is about and its runbook, `model_output_masking` for
     what its models say (None: the installation's).
@@ -353,6 +369,7 @@ class Plan(_Frozen):
     chain_limit: int | None = None
     objects: tuple[ObjectRef, ...] = ()
     brought: tuple[ObjectRef, ...] = ()
+    not_used: tuple[str, ...] = ()
 
     def to_answer(self) -> "Plan":
         """The plan of the answer to one question about this run; only where `chat` is."""

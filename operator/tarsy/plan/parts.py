@@ -17,6 +17,7 @@ from tarsy.plan.model import (
     ObjectRef,
     ProviderPlan,
     Rates,
+    ReachPlan,
     SecretKey,
     ServerPlan,
     StdioTransport,
@@ -28,6 +29,7 @@ from tarsy.plan.model import (
 )
 from tarsy.plan.policy import stricter
 from tarsy.plan.rates import bundled
+from tarsy.plan.reach import reach_plan, told
 from tarsy.resources.v1alpha1.common import McpSelection, SecretKeyRef
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.masking import Masking
@@ -74,17 +76,21 @@ def provider_plan(provider: LLMProvider, ref: ObjectRef) -> ProviderPlan:
     )
 
 
-def server_plan(server: MCPServer, ref: ObjectRef, selection: McpSelection) -> ServerPlan:
+def server_plan(
+    server: MCPServer, ref: ObjectRef, selection: McpSelection, reach: ReachPlan | None = None
+) -> ServerPlan:
     """The plan's part for a server and what was selected of it; `ref` is the server as it is now.
 
-    Its policy is the server's own, which the agent's may yet make stricter.
+    Its policy is the server's own, which the agent's may yet make stricter. `reach` is None outside of runs: there the
+    server is as its own namespace uses it.
     """
     spec = server.spec
+    reach = reach or reach_plan(server, ref.namespace, {})
     return ServerPlan(
         ref=ref,
         name=ref.name,
         transport=_transport(server),
-        instructions=spec.instructions or "",
+        instructions=told(server, reach),
         selected=selection.tools or (),
         allow=spec.tools.allow or (),
         deny=spec.tools.deny,
@@ -101,6 +107,7 @@ def server_plan(server: MCPServer, ref: ObjectRef, selection: McpSelection) -> S
         ),
         init_seconds=spec.timeouts.init_seconds,
         call_seconds=spec.timeouts.call_seconds,
+        reach=reach,
     )
 
 

@@ -8,7 +8,9 @@ an error, since the author believes to have a fallback and has none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tarsy.plan import builtin, gemini
 from tarsy.plan.errors import At
@@ -17,9 +19,27 @@ from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import Backend, FallbackPlan, ProviderPlan, Strategy
 from tarsy.plan.parts import provider_plan
 from tarsy.resources.v1alpha1.agent import Agent
-from tarsy.resources.v1alpha1.common import FallbackEntry, NativeTools
-from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
+from tarsy.resources.v1alpha1.common import (
+    ExecutiveSummarySettings,
+    FallbackEntry,
+    NativeTools,
+    SummarizationSettings,
+)
+from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults, InvestigationDefaultsSpec
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
+
+T = TypeVar("T", str, tuple[FallbackEntry, ...])
+OfDefaults = Callable[[InvestigationDefaultsSpec, At], tuple[Level[T], ...]]
+"""The levels that one object of defaults has for a setting, from lowest to highest."""
+
+
+def _nothing(spec: InvestigationDefaultsSpec, at: At) -> tuple[Level[str], ...]:
+    return ()
+
+
+def provider_of(settings: ExecutiveSummarySettings | SummarizationSettings | None) -> str | None:
+    """The LLMProvider that a setting for one purpose names."""
+    return settings.llm_provider if settings else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +78,43 @@ class Fallbacks:
     at: At | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Which settings may name providers in a run.
+
+    `elsewhere` are the servers (namespace/name) that act with the rights of the chain's namespace in a run of another
+    one: while there are any, providers are those of the chain's namespace.
+    """
+
+    elsewhere: tuple[str, ...] = ()
+
+
 class Providers:
     """Chooses models for the agents of one plan; what is wrong goes to `look`."""
 
-    def __init__(self, scope: Scope, look: Lookup, of_alert: Level[NativeTools]) -> None:
-        """Takes the alert's wish for native tools, which is the highest."""
+    def __init__(self, scope: Scope, look: Lookup, of_alert: Level[NativeTools], terms: Terms | None = None) -> None:
+        """Takes the alert's wish for native tools, which is the highest, and who may name providers (None: all)."""
         self._scope = scope
         self._look = look
         self._of_alert = of_alert
+        self._elsewhere = terms.elsewhere if terms else ()
+        self._at_shared = At(InvestigationDefaults.KIND, scope.home, scope.at_defaults.name)
 
-    def choose(self, own: Level[str], of_defaults: Level[str] | None = None) -> Choice | None:
-        """The provider of an agent: `own` is its own field, `of_defaults` one of the defaults for its purpose."""
+    def choose(self, own: Level[str], purpose: OfDefaults[str] = _nothing) -> Choice | None:
+        """The provider of an agent: `own` is its own field, `purpose` gives that of defaults for what it does."""
         scope = self._scope
-        chosen = last_set(
-            (scope.defaults.llm_provider, scope.at_defaults / "llmProvider"),
-            of_defaults or (None, scope.at_defaults),
+        chosen = self._pick(
+            lambda spec, at: ((spec.llm_provider, at / "llmProvider"), *purpose(spec, at)),
             (scope.chain.llm_provider, scope.at_chain / "llmProvider"),
             own,
         )
         if chosen is None:
+            places = (scope.home,) if self._elsewhere else scope.path
             self._look.report(
                 scope.at_chain / "llmProvider",
                 "no LLMProvider is chosen; name one here, or in spec.llmProvider of "
-                f"{InvestigationDefaults.KIND} {scope.at_defaults.name} in namespace {' or '.join(scope.path)}",
+                f"{InvestigationDefaults.KIND} {scope.at_defaults.name} in namespace {' or '.join(places)}"
+                + (f" ({'; '.join(self._look.left_out)})" if self._elsewhere and self._look.left_out else ""),
             )
             return None
         return self._named(*chosen)
@@ -104,10 +138,9 @@ class Providers:
 
     def fallback(self, work: Work, *levels: Level[tuple[FallbackEntry, ...]]) -> Fallbacks:
         """What an agent changes to when its provider fails; the last level that is set counts, `[]` clears."""
-        scope = self._scope
-        chosen = last_set(
-            (scope.defaults.fallback, scope.at_defaults / "fallback"),
-            (scope.chain.fallback, scope.at_chain / "fallback"),
+        chosen = self._pick(
+            lambda spec, at: ((spec.fallback, at / "fallback"),),
+            (self._scope.chain.fallback, self._scope.at_chain / "fallback"),
             *levels,
         )
         if chosen is None:
@@ -143,12 +176,35 @@ class Providers:
 
     def summarizer(self) -> Choice | None:
         """The model for long results of tools, where the defaults or the chain name one (reference section 1.9)."""
-        ours, theirs = self._scope.chain.summarization, self._scope.defaults.summarization
-        chosen = last_set(
-            (theirs.llm_provider if theirs else None, self._scope.at_defaults / "summarization" / "llmProvider"),
-            (ours.llm_provider if ours else None, self._scope.at_chain / "summarization" / "llmProvider"),
+        ours = self._scope.chain.summarization
+        chosen = self._pick(
+            lambda spec, at: ((provider_of(spec.summarization), at / "summarization" / "llmProvider"),),
+            (provider_of(ours), self._scope.at_chain / "summarization" / "llmProvider"),
         )
         return self._named(*chosen) if chosen else None
+
+    def _pick(self, of_defaults: OfDefaults[T], *levels: Level[T]) -> tuple[T, At] | None:
+        """The highest level that is set; of defaults, those that may name providers in this run."""
+        scope = self._scope
+        if (chosen := last_set(*levels)) is not None:
+            return chosen
+        lent = last_set(*of_defaults(scope.defaults, scope.at_defaults))
+        names_none = lent is not None and not lent[0]
+        if not self._elsewhere or scope.at_defaults.namespace == scope.home or names_none:
+            return lent
+        if lent is not None:
+            self._look.leave_out(self._not_lent(*lent))
+        return last_set(*of_defaults(scope.shared, self._at_shared))
+
+    def _not_lent(self, named: str | tuple[FallbackEntry, ...], at: At) -> str:
+        names = (named,) if isinstance(named, str) else tuple(entry.llm_provider for entry in named)
+        chain = self._scope.at_chain
+        return (
+            f"{at.kind} {at.namespace}/{at.name}: {at.path}: LLMProvider {', '.join(names)} is not used: "
+            f"MCPServer {', '.join(self._elsewhere)} acts with the rights of namespace {chain.namespace}, and a "
+            f"provider of namespace {at.namespace} would receive what it reads; run a Chain of namespace "
+            f"{at.namespace}, or let spec.allowedProviderNamespaces of Chain {chain.namespace}/{chain.name} admit it"
+        )
 
     def _named(self, name: str, at: At) -> Choice | None:
         provider = self._look.named(LLMProvider, at.namespace, name, at)

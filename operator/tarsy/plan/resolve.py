@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tarsy.plan import builtin
-from tarsy.plan.agents import Agents, Made, Servers, servers
+from tarsy.plan.agents import Agents, Made
 from tarsy.plan.bounds import budget as lowest_budget
 from tarsy.plan.bounds import chat_budget, costs_are_known, limits
 from tarsy.plan.catalog import Catalog
@@ -19,8 +19,10 @@ from tarsy.plan.levels import Scope, last_set
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import AgentPlan, MaskingPlan, Plan, StagePlan, SuccessPolicy
 from tarsy.plan.parts import masking_plan
-from tarsy.plan.providers import Providers
+from tarsy.plan.providers import Providers, Terms
+from tarsy.plan.scope import lets_in
 from tarsy.plan.select import search_path
+from tarsy.plan.tools import Servers, acts_elsewhere_in, servers
 from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.chain import Chain, Stage, Synthesis
 from tarsy.resources.v1alpha1.common import Budget, NativeTools
@@ -96,19 +98,22 @@ def explain(
     at = source or At("Alert", namespace, "")
     look = Lookup(catalog)
     defaults = defaults_for(namespace, catalog, library_namespace)
+    shared = catalog.get(InvestigationDefaults, chain.metadata.namespace, DEFAULTS_NAME)
     scope = Scope(
         path=search_path(namespace, library_namespace),
         chain=chain.spec,
         at_chain=At.of(chain),
         defaults=InvestigationDefaultsSpec() if defaults is None else defaults.spec,
         at_defaults=At(InvestigationDefaults.KIND, namespace, DEFAULTS_NAME) if defaults is None else At.of(defaults),
+        shared=InvestigationDefaultsSpec() if shared is None else shared.spec,
     )
     if defaults is not None:
         look.use(defaults)
     look.admitted(chain, namespace, at / "chainRef" / "name" if alert.chain_ref else at / "alertType")
     wish = _wish(alert, at, chain, look)
     brought = _brought(alert, at, scope, look)
-    agents = Agents(scope, look, Providers(scope, look, (wish, at / "nativeTools")), brought)
+    terms = _terms(scope, catalog, brought)
+    agents = Agents(scope, look, Providers(scope, look, (wish, at / "nativeTools"), terms), brought)
     gathered = _Gathered(look)
     stages = tuple(
         _stage(stage, (scope.at_chain / "stages")[index], f"stages[{index}]", scope, agents, gathered)
@@ -144,11 +149,20 @@ def explain(
         chain_limit=scope.chain.max_concurrent,
         objects=look.used,
         brought=tuple(server.ref for server in brought[0]) if brought else (),
+        not_used=tuple(look.left_out),
     )
     origins = gathered.origins
     origins |= {f"limits.{name}": field for name, field in origins_of_limits.items()}
     origins |= {f"budget.{name}": field for name, field in origins_of_budget.items()}
     return Explained(plan, origins)
+
+
+def _terms(scope: Scope, catalog: Catalog, brought: Servers | None) -> Terms:
+    """Whether the defaults of the run's namespace may name providers (DESIGN section 7, "Rights never mix")."""
+    grant = scope.chain.allowed_provider_namespaces
+    if scope.home == scope.namespace or lets_in(grant, catalog.namespace_labels(scope.namespace)):
+        return Terms()
+    return Terms(acts_elsewhere_in(scope, Lookup(catalog), brought))
 
 
 def _masking(setting: Masking | None) -> MaskingPlan | None:
@@ -207,7 +221,8 @@ def _brought(alert: AlertContent, at: At, scope: Scope, look: Lookup) -> Servers
     """The servers that the alert brings; None when it brings none (an empty list is none)."""
     if not alert.mcp_servers or (scope.chain.alert_tools == "Denied"):
         return None
-    return servers(alert.mcp_servers, at / "mcpServers", scope.path, look), at / "mcpServers"
+    field = at / "mcpServers"
+    return servers(alert.mcp_servers, field, scope.path, scope.namespace, look), field
 
 
 def _wish(alert: AlertContent, at: At, chain: Chain, look: Lookup) -> NativeTools | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from tarsy.resources.v1alpha1.agent import Agent
 from tarsy.resources.v1alpha1.chain import Chain
-from tarsy.resources.v1alpha1.common import LabelRequirement, LabelSelector
+from tarsy.resources.v1alpha1.common import AllowedNamespaces, LabelRequirement, LabelSelector
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
 
@@ -25,7 +25,11 @@ def admits(obj: Shareable, namespace: str, labels: Mapping[str, str]) -> bool:
     """
     if obj.metadata.namespace == namespace:
         return True
-    allowed = obj.spec.allowed_namespaces
+    return lets_in(obj.spec.allowed_namespaces, labels)
+
+
+def lets_in(allowed: AllowedNamespaces | None, labels: Mapping[str, str]) -> bool:
+    """Whether a grant covers a namespace with these labels; one that is not set covers none."""
     if allowed is None or allowed.from_ == "None":
         return False
     if allowed.from_ == "All":

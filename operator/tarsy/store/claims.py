@@ -17,6 +17,7 @@ import asyncpg
 from tarsy.observe.metric_table import TERMINAL
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
+from tarsy.plan.reach import read_plan
 from tarsy.record.run import DesiredState, Failure, RunOutcome, State
 from tarsy.record.text import clean
 from tarsy.store.closing import close_run
@@ -276,7 +277,7 @@ def _claimed(row: asyncpg.Record) -> ClaimedRun:
         attempt=row["attempt"],
         namespace=row["namespace"],
         name=row["name"],
-        plan=Plan.model_validate_json(row["plan"]),
+        plan=read_plan(row["plan"]),
         alert_data=row["alert_data"],
         runbook=row["runbook"],
         author=row["author"],

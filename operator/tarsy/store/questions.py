@@ -17,6 +17,7 @@ import asyncpg
 from tarsy.observe.metric_table import ACCEPTED
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
+from tarsy.plan.reach import read_plan
 from tarsy.record.run import State
 from tarsy.record.text import clean
 from tarsy.record.timeline import TimelineEvent
@@ -55,7 +56,7 @@ class Questions:
 
         async def fetch(connection: asyncpg.Connection) -> Plan | None:
             text = await connection.fetchval(self._sql["plan"], run)
-            return None if text is None else Plan.model_validate_json(text)
+            return None if text is None else read_plan(text)
 
         return await call(self._pool, f"read the plan of {run}", fetch)
 

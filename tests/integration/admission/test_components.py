@@ -119,3 +119,12 @@ def test_the_mutating_policy_stamps_as_the_webhook_does(user: dict[str, Any], au
     scope = {"object": {"spec": {}}, "request": {"userInfo": user}}
     patch = compile_program(text, tuple(scope)).evaluate(scope)
     assert json_patch(scope["object"], patch) == {"spec": {"author": author}}
+
+
+@pytest.mark.parametrize("name", ["policies/author", "policies/use", "mutating-policy/policy"])
+def test_a_policy_leaves_an_object_without_a_spec_to_its_schema(name: str) -> None:
+    """A match condition that is false keeps all other expressions, which need a spec, from being evaluated."""
+    policy = manifest(f"components/{name}.yaml")[0]
+    (first, *_) = policy["spec"]["matchConditions"]
+    program = compile_program(first["expression"], ("object",))
+    assert [program.evaluate({"object": obj}) for obj in ({}, {"spec": {}})] == [False, True]

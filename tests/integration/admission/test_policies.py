@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import rights
-from integration.admission.conftest import LIBRARY, OPERATOR, SHOP, As, put_policies, thing
+from integration.admission.conftest import OPERATOR, SHOP, As, put_policies, thing
 from integration.admission.test_webhook import taken
 from tarsy.http.admission import Admission
 from tarsy.kube.client import ApiError, KubeClient
@@ -108,21 +108,24 @@ async def test_an_investigation_of_a_chain_that_is_not_its_creators_to_use_is_re
     one = {"apiGroups": ["tarsy.dev"], "resources": ["chains"], "resourceNames": ["mine"], "verbs": ["use"]}
     allowed = rights.binding("only-create", SHOP, "Role", "only-create", rights.group("creators"))
     await rights.put_rights(admin, (rights.role("only-create", SHOP, rule, one), allowed))
-    library = await admin.get("RoleBinding", LIBRARY, "tarsy-library-user")
-    subjects = library.pop("subjects")
-    await admin.replace(library | {"subjects": []})
-    try:
-        async with as_user("carol", "creators") as carol:
-            spec = named("others", where)
-            message = await refusal(lambda name: taken(lambda: carol.create(thing("Investigation", name, **spec))))
-            assert (
-                f"{where}.chainRef.name: carol may not use Chain others of namespace shop or tarsy-library" in message
-            )
-            assert "a role with the verb use on chains.tarsy.dev others, such as tarsy-investigator" in message
-            await taken(lambda: carol.create(thing("Investigation", "mine", **named("mine", where))))
-    finally:
-        found = await admin.get("RoleBinding", LIBRARY, "tarsy-library-user")
-        await rights.in_force(admin, await admin.replace(found | {"subjects": subjects}))
+    async with as_user("carol", "creators") as carol:
+        spec = named("others", where)
+        message = await refusal(lambda name: taken(lambda: carol.create(thing("Investigation", name, **spec))))
+        assert f"{where}.chainRef.name: carol may not use Chain others of namespace shop or tarsy-library" in message
+        assert "a role with the verb use on chains.tarsy.dev others, such as tarsy-investigator" in message
+        await taken(lambda: carol.create(thing("Investigation", "mine", **named("mine", where))))
+        await taken(lambda: carol.create(thing("Investigation", "shipped", **named("kubernetes", where))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_object_without_a_spec_is_refused_by_its_schema(admin: KubeClient, as_user: As, kind: str) -> None:
+    async with as_user("alice", "on-call") as alice:
+        await refusal(lambda name: alice.create(thing(kind, name)))
+        bare = thing(kind, "bare")
+        del bare["spec"]
+        with pytest.raises(ApiError, match="spec: Required value") as refused:
+            await alice.create(bare)
+    assert refused.value.status == 422 and "no such key" not in refused.value.message
 
 
 async def test_an_investigator_runs_chains_of_the_namespace_and_of_the_library(

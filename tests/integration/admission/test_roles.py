@@ -56,8 +56,10 @@ def questions() -> list[tuple[str, list[Question]]]:
     ]
 
 
-async def answers(admin: KubeClient, roles: Mapping[str, str], namespace: str = SHOP) -> dict[str, dict[str, str]]:
-    """For each question: what a group with each role may: all of it, nothing, or which."""
+async def answers(
+    admin: KubeClient, roles: Mapping[str, str], namespace: str = SHOP, name: str = ""
+) -> dict[str, dict[str, str]]:
+    """For each question: what a group with each role may: all of it, nothing, or which; of all objects, or of one."""
     found: dict[str, dict[str, str]] = {}
     for text, asked in questions():
         for role, group in roles.items():
@@ -65,7 +67,7 @@ async def answers(admin: KubeClient, roles: Mapping[str, str], namespace: str = 
             yes = [
                 f"{verb} {plural}"
                 for verb, api, plural, sub in asked
-                if await may(admin, subject, Attributes(verb, api, plural, sub, namespace))
+                if await may(admin, subject, Attributes(verb, api, plural, sub, namespace, name))
             ]
             found.setdefault(text, {})[role] = (
                 "yes" if len(yes) == len(asked) else "" if not yes else ", ".join(sorted(yes))
@@ -87,8 +89,9 @@ def table(found: Mapping[str, Mapping[str, str]]) -> str:
         "|---|" + "---|" * len(roles),
         *(f"| {text} | " + " | ".join(row[role] for role in roles) + " |" for text, row in found.items()),
         "",
-        "Everybody who is signed in may `use` the chains and MCP servers of `tarsy-library`, by `library/users.yaml`:",
-        "a run of a chain asks for `use` where the chain is. Without any role nobody may do anything of this.",
+        "Everybody who is signed in may `use` the chain and the MCP server `kubernetes` of `tarsy-library`, by",
+        "`library/users.yaml`: a run of a chain asks for `use` where the chain is. ConfigMaps that an alert names are",
+        "read for those who may `get` them. Without any role nobody may do anything of this.",
         "",
     ]
     return "\n".join(lines)
@@ -127,8 +130,12 @@ async def test_a_role_holds_in_its_namespace_only(admin: KubeClient, roles: dict
 
 
 async def test_who_is_signed_in_may_use_what_is_in_the_library_and_nothing_else(admin: KubeClient) -> None:
-    found = await answers(admin, {"nobody": "no-role-at-all"}, LIBRARY)
+    nobody = {"nobody": "no-role-at-all"}
+    found = await answers(admin, nobody, LIBRARY, "kubernetes")
     assert [text for text, row in found.items() if row["nobody"]] == ["use chains, and bring MCP servers in an alert"]
+    for name in ("", "another"):
+        found = await answers(admin, nobody, LIBRARY, name)
+        assert [text for text, row in found.items() if row["nobody"]] == []
 
 
 async def test_a_trace_is_no_viewers(admin: KubeClient, roles: dict[str, str]) -> None:

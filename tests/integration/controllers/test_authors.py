@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -29,6 +30,21 @@ async def grant(desk: Desk, *resources: str, names: Sequence[str] = (), namespac
         rule["resourceNames"] = list(names)
     bound = rights.binding(name, space, "Role", name, rights.group("on-call"))
     await rights.put_rights(desk.kube, (rights.role(name, space, rule), bound))
+
+
+async def let_read(desk: Desk, resource: str, *names: str, group: str = "") -> None:
+    """Lets the group on-call `get` these in the namespace of the desk; all of a resource where none is named."""
+    name = f"get-{resource.replace('/', '-')}"
+    rule: dict[str, Any] = {"apiGroups": [group], "resources": [resource], "verbs": ["get"]}
+    if names:
+        rule["resourceNames"] = list(names)
+    bound = rights.binding(name, desk.namespace, "Role", name, rights.group("on-call"))
+    await rights.put_rights(desk.kube, (rights.role(name, desk.namespace, rule), bound))
+
+
+async def let_ask(desk: Desk) -> None:
+    """Lets the group on-call read the timelines that questions are answered from."""
+    await let_read(desk, "investigations/timeline", group="record.tarsy.dev")
 
 
 async def refused(desk: Desk, kind: str, name: str) -> str:
@@ -117,6 +133,54 @@ async def test_each_server_that_an_alert_brings_needs_the_right_to_use_it(desk: 
         await desk.reason("Investigation", "crash", "Accepted", "True", "Planned")
 
 
+@pytest.mark.parametrize("field", ["dataFrom", "runbook"])
+async def test_a_config_map_that_an_alert_names_is_read_only_for_who_may_read_it(desk: Desk, field: str) -> None:
+    await desk.configure()
+    await grant(desk, "chains")
+    await desk.core("ConfigMap", "theirs", {"data": {"text": "not for alice"}})
+    named = {"configMapKeyRef": {"name": "theirs", "key": "text"}}
+    content = {"alertType": "PodCrash", **({"data": "x"} if field == "runbook" else {}), field: named}
+    async with desk.controller():
+        await desk.put("Investigation", "crash", {"alert": content, "author": ALICE})
+        message = await refused(desk, "Investigation", "crash")
+        where = desk.namespace
+        assert f"spec.author: alice may not read ConfigMap {where}/theirs, which Investigation {where}/crash" in message
+        assert f"spec.alert.{field}.configMapKeyRef names; in namespace {where} bind them a role" in message
+        assert "the verb get on configmaps theirs, such as view" in message
+        uid = UUID((await desk.get("Investigation", "crash"))["metadata"]["uid"])
+        assert await desk.reads.record(uid) is None, "nothing was read into the record"
+        await let_read(desk, "configmaps", "theirs")
+        await desk.reason("Investigation", "crash", "Accepted", "True", "Planned")
+    claimed = await desk.claim()
+    assert (claimed.alert_data if field == "dataFrom" else claimed.runbook) == "not for alice"
+
+
+async def test_an_alert_of_somebody_else_is_run_only_by_who_may_read_it_and_what_it_names(desk: Desk) -> None:
+    """Neither reads through the other: who wrote the alert names the ConfigMap, who runs it sees what is found."""
+    await desk.configure()
+    await grant(desk, "chains")
+    await desk.core("ConfigMap", "theirs", {"data": {"text": "not for alice"}})
+    mallory = {"username": "mallory", "groups": ["nobody"]}
+    named = {"configMapKeyRef": {"name": "theirs", "key": "text"}}
+    await desk.put("Alert", "bait", {"alertType": "PodCrash", "dataFrom": named, "author": mallory})
+    await desk.put("Investigation", "crash", {"alertRef": {"name": "bait"}, "author": ALICE})
+    async with desk.controller():
+        message = await refused(desk, "Investigation", "crash")
+        where = desk.namespace
+        assert (
+            f"alice may not read Alert {where}/bait, which Investigation {where}/crash: spec.alertRef.name" in message
+        )
+        assert f"alice may not read ConfigMap {where}/theirs" in message
+        await let_read(desk, "alerts", group="tarsy.dev")
+        await let_read(desk, "configmaps")
+
+        async def only_the_other() -> bool:
+            text = await refused(desk, "Investigation", "crash")
+            return "alice" not in text and f"mallory may not read ConfigMap {where}/theirs" in text
+
+        await eventually(only_the_other)
+
+
 async def test_question_of_one_who_may_not_use_the_chain_waits_and_another_beside_it_is_taken(desk: Desk) -> None:
     await desk.configure()
     async with desk.controller():
@@ -132,7 +196,15 @@ async def test_question_of_one_who_may_not_use_the_chain_waits_and_another_besid
         assert claimed is not None and claimed.author["username"] == "root"
         assert await desk.claim_question() is None
         await desk.finish(claimed)
+        assert f"may not read the timeline of Investigation {desk.namespace}/crash, which ChatMessage" in message
+        assert "the verb get on investigations.record.tarsy.dev/timeline crash, such as tarsy-investigator" in message
         await grant(desk, "chains")
+
+        async def may_use() -> bool:
+            return "may not use" not in await refused(desk, "ChatMessage", "mine")
+
+        await eventually(may_use)
+        await let_ask(desk)
         await desk.reason("ChatMessage", "mine", "Accepted", "True", "Planned")
         claimed = await desk.claim_question()
         assert claimed is not None and claimed.author == ALICE
@@ -142,6 +214,7 @@ async def test_question_about_a_run_whose_alert_brought_a_server_needs_the_right
     await desk.configure()
     await desk.put("MCPServer", "own", {"transport": {"type": "http", "http": {"url": "http://127.0.0.1:9/mcp"}}})
     await grant(desk, "chains")
+    await let_ask(desk)
     async with desk.controller():
         await desk.finished("crash", alert=ALERT | {"mcpServers": [{"name": "own"}]})
         await desk.ask("why", "crash", author=ALICE)

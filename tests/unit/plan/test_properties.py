@@ -13,10 +13,23 @@ from tarsy.plan.check import check, references
 from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.model import Plan
 from tarsy.plan.resolve import resolve
+from tarsy.plan.scope import admits, lets_in
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import AnyResource
-from tarsy.resources.v1alpha1 import Chain
-from unit.plan.builders import LIBRARY, TEAM, agent, alert, chain, defaults, google, provider, server
+from tarsy.resources.v1alpha1 import Chain, MCPServer
+from unit.plan.builders import (
+    LIBRARY,
+    TEAM,
+    agent,
+    alert,
+    chain,
+    defaults,
+    google,
+    provider,
+    selected,
+    server,
+    stage,
+)
 
 names = st.sampled_from(["triage", "model", "kube", "synthesis-agent"])
 places = st.sampled_from([TEAM, LIBRARY])
@@ -42,6 +55,7 @@ allowed = st.sampled_from(
         {"from": "Selector", "selector": {"matchExpressions": [{"key": "env", "operator": "Exists"}]}},
     ]
 )
+summarization = st.fixed_dictionaries({}, optional={"llmProvider": names})
 summary = st.fixed_dictionaries({"enabled": st.booleans()}, optional={"llmProvider": names})
 fallback = st.lists(
     st.fixed_dictionaries(
@@ -125,6 +139,7 @@ servers = st.builds(
     _specs(
         allowedNamespaces=allowed,
         tools=st.fixed_dictionaries({"deny": tools}, optional={"allow": some_tools}),
+        reach=_specs(boundBy=st.sampled_from(["Argument", "Server"]), unboundNamespaces=allowed),
     ),
 )
 chains = st.builds(
@@ -138,6 +153,7 @@ chains = st.builds(
         mcpServers=selections,
         alertTools=st.sampled_from(["Allowed", "Denied"]),
         allowedNamespaces=allowed,
+        allowedProviderNamespaces=allowed,
         chat=_specs(agent=names, llmProvider=names, strategy=strategy, mcpServers=selections),
     ),
 )
@@ -175,6 +191,26 @@ def _holds(plan: Plan, known: set[tuple[str, str, str]]) -> None:
     assert Plan.model_validate_json(plan.dump()).digest == plan.digest
 
 
+def _rights_do_not_mix(plan: Plan, of: Chain, catalog: ResourceCatalog) -> None:
+    """A server of another namespace is held to the run's, and driven by models of its own, unless that is granted."""
+    agents = [one for each in plan.stages for one in (*each.agents, each.synthesis) if one is not None]
+    agents += [one for one in (plan.executive_summary, plan.chat) if one is not None]
+    labels = catalog.namespace_labels(plan.namespace)
+    foreign = {one.ref: one for each in agents for one in each.servers if one.ref.namespace != plan.namespace}
+    for one in foreign.values():
+        there = catalog.get(MCPServer, one.ref.namespace, one.ref.name)
+        assert there is not None
+        granted = lets_in(there.spec.reach.unbound_namespaces, labels)
+        assert one.reach is not None and one.reach.namespace == (None if granted else plan.namespace)
+        event("granted" if granted else "bound")
+        if plan.chain.namespace == plan.namespace:
+            assert admits(there, plan.namespace, labels)
+    if foreign and plan.chain.namespace != plan.namespace and not lets_in(of.spec.allowed_provider_namespaces, labels):
+        for each in agents:
+            asked = (each.provider, *(entry.provider for entry in each.fallback), each.summarizer)
+            assert {one.ref.namespace for one in asked if one is not None} == {plan.chain.namespace}
+
+
 @settings(max_examples=150, deadline=None)
 @given(world=worlds, what=alerts, library=st.sampled_from([LIBRARY, None]))
 def test_resolving_gives_a_sound_plan_or_says_why_not(world: list[AnyResource], what: Any, library: str | None) -> None:
@@ -190,7 +226,49 @@ def test_resolving_gives_a_sound_plan_or_says_why_not(world: list[AnyResource], 
         event("refused")
     else:
         event("planned")
+        _rights_do_not_mix(plan, found, catalog)
         _holds(plan, {(obj.KIND, obj.metadata.namespace, obj.metadata.name) for obj in [*world, found]})
+
+
+reaches = _specs(boundBy=st.sampled_from(["Argument", "Server"]), unboundNamespaces=allowed)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    theirs=_specs(llmProvider=names, fallback=fallback, executiveSummary=summary, summarization=summarization),
+    ours=_specs(llmProvider=names, fallback=fallback, executiveSummary=summary, summarization=summarization),
+    of_chain=_specs(
+        llmProvider=names,
+        fallback=fallback,
+        executiveSummary=summary,
+        summarization=summarization,
+        allowedProviderNamespaces=allowed,
+        chat=_specs(llmProvider=names, mcpServers=selections),
+    ),
+    reach=reaches,
+    what=alerts,
+)
+def test_rights_do_not_mix_whatever_both_namespaces_name(
+    theirs: dict[str, Any], ours: dict[str, Any], of_chain: dict[str, Any], reach: dict[str, Any], what: Any
+) -> None:
+    every = ("triage", "model", "kube", "synthesis-agent")
+    spec = {"llmProvider": None, **of_chain, "allowedNamespaces": {"from": "All"}, "stages": [stage(), stage(name="b")]}
+    world: list[AnyResource] = [
+        chain(namespace=LIBRARY, **spec),
+        *(provider(name, place, allowedNamespaces={"from": "All"}) for name in every for place in (TEAM, LIBRARY)),
+        *(server(name, LIBRARY, reach=reach, allowedNamespaces={"from": "All"}) for name in every),
+        *(agent(name, LIBRARY, mcpServers=selected("kube")) for name in every),
+        defaults(TEAM, **theirs),
+        defaults(LIBRARY, **ours),
+    ]
+    catalog = ResourceCatalog(world, {TEAM: {"env": "prod"}})
+    (shared,) = catalog.list(Chain, LIBRARY)
+    try:
+        plan = resolve(namespace=TEAM, alert=what, chain=shared, catalog=catalog, library_namespace=LIBRARY)
+    except PlanInvalid:
+        event("refused")
+    else:
+        _rights_do_not_mix(plan, shared, catalog)
 
 
 MAKE: dict[str, Any] = {"Agent": agent, "LLMProvider": provider, "MCPServer": server}

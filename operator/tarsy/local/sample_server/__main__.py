@@ -15,8 +15,14 @@ def main() -> None:
     parser.add_argument("--http", action="store_true", help="streamable HTTP instead of stdio")
     parser.add_argument("--host", default="127.0.0.1", help="address with --http (default: this machine only)")
     parser.add_argument("--port", type=int, default=0, help="port with --http (default: a free one)")
+    parser.add_argument(
+        "--bound",
+        metavar="NAMESPACE",
+        help="refuse requests that do not name their namespaces in _meta; only those for MCPServers of this namespace "
+        "reach others than that of the MCPServer",
+    )
     options = parser.parse_args()
-    server = sample_server(Cluster())
+    server = sample_server(Cluster(), owner=options.bound)
     if not options.http:
         server.run("stdio")
         return

@@ -35,6 +35,7 @@ KINDS = (
     Kind("Namespace", "api/v1", "namespaces", "ns", namespaced=False),
     Kind("Node", "api/v1", "nodes", "no", namespaced=False),
     Kind("PersistentVolume", "api/v1", "persistentvolumes", "pv", namespaced=False),
+    Kind("StorageClass", "apis/storage.k8s.io/v1", "storageclasses", "sc", namespaced=False),
     Kind("Deployment", "apis/apps/v1", "deployments", "deploy"),
     Kind("ReplicaSet", "apis/apps/v1", "replicasets", "rs"),
     Kind("StatefulSet", "apis/apps/v1", "statefulsets", "sts"),

@@ -7,6 +7,9 @@ from typing import Any
 LIMIT = 32_000
 HIDDEN = ("kubectl.kubernetes.io/last-applied-configuration", "sample.tarsy.dev/logs", "sample.tarsy.dev/previous-logs")
 
+_OF_PODS = ("images", "volumesAttached", "volumesInUse")
+_OF_VOLUMES = ("accessModes", "capacity", "persistentVolumeReclaimPolicy", "storageClassName", "volumeMode")
+
 
 def bounded(text: str, remedy: str, *, tail: bool = False) -> str:
     """The text, or its beginning (`tail`: its end) of LIMIT characters with a notice that says how to see the rest."""
@@ -46,6 +49,26 @@ def whole(item: Mapping[str, Any]) -> str:
     return json.dumps({**item, "metadata": meta}, indent=1, ensure_ascii=False)
 
 
+def seen_from_outside(kind: str, item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An object of no namespace without what it tells of namespaces that are out of reach."""
+    spec, status = item.get("spec") or {}, item.get("status") or {}
+    match kind:
+        case "Node":  # the images and volumes of all pods that run there
+            kept = {key: value for key, value in status.items() if key not in _OF_PODS}
+            return {**item, "status": kept}
+        case "PersistentVolume":
+            meta = item.get("metadata") or {}
+            return {
+                "apiVersion": item.get("apiVersion"),
+                "kind": item.get("kind"),
+                "metadata": {key: meta[key] for key in ("name", "creationTimestamp") if key in meta},
+                "spec": {key: spec[key] for key in _OF_VOLUMES if key in spec},
+                "status": {"phase": status.get("phase")},
+            }
+        case _:
+            return item
+
+
 def _when(event: Mapping[str, Any]) -> str:
     for value in (
         event.get("lastTimestamp"),
@@ -73,6 +96,11 @@ def _state(kind: str, item: Mapping[str, Any]) -> list[str]:
             return [f"ready={ready[0] if ready else 'Unknown'}"]
         case "ConfigMap":
             return [f"keys={','.join(sorted(item.get('data') or {}))}"]
+        case "PersistentVolume":
+            size = (spec.get("capacity") or {}).get("storage")
+            return [f"phase={status.get('phase')}", f"class={spec.get('storageClassName')}", f"capacity={size}"]
+        case "StorageClass":
+            return [f"provisioner={item.get('provisioner')}", f"binding={item.get('volumeBindingMode')}"]
         case "Service":
             return [f"type={spec.get('type')}"]
         case _:

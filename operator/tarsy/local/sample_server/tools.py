@@ -1,21 +1,25 @@
 """The four tools. What goes wrong is said to the model, in words it can act on, never raised at it.
 
-A pod's log comes from the API; only where the API has no kubelet to ask does it come from the pod's annotations. A
+A request keeps to the namespaces that its caller names (`reach`), whatever its arguments say. Of what is in no
+namespace it shows nodes, volumes and storage classes without what they tell of other namespaces, and of namespaces its
+own. A pod's log comes from the API; only where the API has no kubelet to ask does it come from the pod's annotations. A
 refused permission is never answered from them: whoever may not read logs does not read them here either.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from tarsy.local.sample_server.cluster import ApiError, Cluster, describe
 from tarsy.local.sample_server.kinds import Refused, checked, find_kind
-from tarsy.local.sample_server.render import bounded, events, listing, whole
+from tarsy.local.sample_server.reach import ENFORCED, Reach, reach_of
+from tarsy.local.sample_server.render import bounded, events, listing, seen_from_outside, whole
 
 LIST_LIMIT = 200
 LOGS = "sample.tarsy.dev/logs"
@@ -31,8 +35,13 @@ Namespace = Annotated[str, Field(description="The namespace.")]
 Lines = Annotated[int, Field(ge=1, le=5000, description="How many lines of the log's end.")]
 
 
-def sample_server(cluster: Cluster) -> MCPServer:
-    """The server `kubernetes` over a cluster, which is closed with it."""
+def sample_server(cluster: Cluster, *, owner: str | None = None) -> MCPServer:
+    """The server `kubernetes` over a cluster, which is closed with it.
+
+    Args:
+        cluster: what is read.
+        owner: the namespace of the MCPServers that it is for; requests must name their namespaces then.
+    """
 
     @asynccontextmanager
     async def lifespan(_: MCPServer) -> AsyncIterator[None]:
@@ -40,13 +49,25 @@ def sample_server(cluster: Cluster) -> MCPServer:
             yield
 
     server = MCPServer("kubernetes", instructions=INSTRUCTIONS, lifespan=lifespan, log_level="WARNING")
-    tool = server.tool(annotations=READ_ONLY, structured_output=False)
+    tool = server.tool(annotations=READ_ONLY, meta=ENFORCED, structured_output=False)
 
-    async def list_resources(kind: KindName, namespace: str | None = None, label_selector: str | None = None) -> str:
-        """Lists objects of a kind, one line each with its state; of all namespaces when none is given."""
+    def reach(context: Context) -> Reach:
+        return reach_of(context.request_context.meta, owner=owner)
+
+    async def list_resources(
+        context: Context, kind: KindName, namespace: str | None = None, label_selector: str | None = None
+    ) -> str:
+        """Lists objects of a kind, one line each with its state; of all namespaces in reach when none is given."""
         with _told():
-            found = find_kind(kind)
-            where = checked("namespace", namespace) if namespace and found.namespaced else None
+            found, within = find_kind(kind), reach(context)
+            where = within.checked(checked("namespace", namespace)) if namespace and found.namespaced else None
+            if found.namespaced and where is None and within.namespaces is not None:
+                where = within.only
+                if where is None:
+                    raise Refused(f"give `namespace`: this investigation reaches {within}")
+            if found.name == "Namespace" and within.namespaces is not None:
+                items = [await _namespace(cluster, name) for name in sorted(within.namespaces)]
+                return listing(found.name, items, with_namespace=False)
             parameters = {"labelSelector": label_selector or None, "limit": str(LIST_LIMIT)}
             answer = await cluster.get(found.path(where), parameters, doing=describe("list", found.plural, where))
             items = answer.get("items") or []
@@ -55,21 +76,26 @@ def sample_server(cluster: Cluster) -> MCPServer:
                 text += f"\n[only the first {LIST_LIMIT} objects; narrow it by namespace or label_selector]"
             return bounded(text, "narrow it by namespace or label_selector")
 
-    async def get_resource(kind: KindName, name: str, namespace: str | None = None) -> str:
+    async def get_resource(context: Context, kind: KindName, name: str, namespace: str | None = None) -> str:
         """Shows one object as JSON, with its status."""
         with _told():
-            found = find_kind(kind)
+            found, within = find_kind(kind), reach(context)
+            namespace = namespace or within.only
             if found.namespaced and not namespace:
                 raise Refused(f"a {found.name} is in a namespace: give `namespace`")
-            where = checked("namespace", namespace) if namespace and found.namespaced else None
+            where = within.checked(checked("namespace", namespace)) if namespace and found.namespaced else None
+            if found.name == "Namespace":
+                within.checked(checked("name", name))
             path = found.path(where, checked("name", name))
             item = await cluster.get(path, {}, doing=describe("get", found.plural, where, name))
+            if not found.namespaced and not within.includes(_claimed_in(item)):
+                item = dict(seen_from_outside(found.name, item))
             return bounded(whole(item), "the rest of this object is not shown")
 
-    async def list_events(namespace: Namespace, involved_name: str | None = None) -> str:
+    async def list_events(context: Context, namespace: Namespace, involved_name: str | None = None) -> str:
         """Lists the events of a namespace, or of one object in it, the latest last."""
         with _told():
-            where = checked("namespace", namespace)
+            where = reach(context).checked(checked("namespace", namespace))
             about = f"involvedObject.name={checked('involved_name', involved_name)}" if involved_name else None
             path = find_kind("Event").path(where)
             parameters = {"fieldSelector": about, "limit": str(LIST_LIMIT)}
@@ -77,11 +103,16 @@ def sample_server(cluster: Cluster) -> MCPServer:
             return bounded(events(answer.get("items") or []), "narrow it by involved_name", tail=True)
 
     async def get_logs(
-        namespace: Namespace, pod: str, container: str | None = None, previous: bool = False, tail_lines: Lines = 200
+        context: Context,
+        namespace: Namespace,
+        pod: str,
+        container: str | None = None,
+        previous: bool = False,
+        tail_lines: Lines = 200,
     ) -> str:
         """Shows the end of a container's log; with previous=true that of the container before the last restart."""
         with _told():
-            where, name = checked("namespace", namespace), checked("pod", pod)
+            where, name = reach(context).checked(checked("namespace", namespace)), checked("pod", pod)
             path = find_kind("Pod").path(where, name)
             parameters = {
                 "container": checked("container", container) if container else None,
@@ -100,6 +131,17 @@ def sample_server(cluster: Cluster) -> MCPServer:
     for function in (list_resources, get_resource, list_events, get_logs):
         tool(function)
     return server
+
+
+async def _namespace(cluster: Cluster, name: str) -> dict[str, Any]:
+    return await cluster.get(
+        find_kind("Namespace").path(None, name), {}, doing=describe("get", "namespaces", None, name)
+    )
+
+
+def _claimed_in(item: Mapping[str, Any]) -> str | None:
+    """The namespace whose claim a volume is bound to; None for anything else."""
+    return ((item.get("spec") or {}).get("claimRef") or {}).get("namespace")
 
 
 async def _annotated(cluster: Cluster, path: str, previous: bool, error: ApiError, *, doing: str) -> str:

@@ -143,6 +143,11 @@ class ChainSpec(Model):
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Which other namespaces may run it; none when not set."
     )
+    allowed_provider_namespaces: AllowedNamespaces | None = Field(
+        default=None,
+        description="Namespaces whose InvestigationDefaults may name LLMProviders for runs in which tools act with the "
+        "rights of this chain's namespace; none when not set. Such a provider receives what those tools read.",
+    )
 
 
 class Chain(Resource[ChainSpec, ConfigStatus]):
@@ -157,6 +162,12 @@ class Chain(Resource[ChainSpec, ConfigStatus]):
         AGE,
         Column("Description", ".spec.description", description="What it is for.", wide=True),
         NOTIFY_COLUMN,
+        Column(
+            "Reach",
+            '.status.conditions[?(@.type=="ReachBound")].reason',
+            description="Whether its tools are held to the namespace of the run, in runs of other namespaces.",
+            wide=True,
+        ),
         MESSAGE_COLUMN,
     )
 

@@ -52,6 +52,7 @@ class ConditionType(StrEnum):
     AVAILABLE = "Available"
     VERIFIED = "Verified"
     NOTIFICATIONS_READY = "NotificationsReady"
+    REACH_BOUND = "ReachBound"
     ACCEPTED = "Accepted"
     FINISHED = "Finished"
     SUCCEEDED = "Succeeded"

@@ -34,6 +34,7 @@ from tarsy.resources.v1alpha1.common import (
     ToolPolicy,
 )
 from tarsy.resources.v1alpha1.masking import Masking
+from tarsy.resources.v1alpha1.reach import Reach
 from tarsy.resources.v1alpha1.workload import VALUE_OR_SECRET, EnvVar, Run
 
 MAX_NAME = 40
@@ -264,6 +265,10 @@ class MCPServerSpec(Model):
         default=Summarization(), description="What happens to results that are too long for a conversation."
     )
     timeouts: McpTimeouts = Field(default=McpTimeouts(), description="Time limits, in seconds.")
+    reach: Reach = Field(
+        default=Reach(),
+        description="How far it reaches for runs of other namespaces: their own namespace, unless granted more.",
+    )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Which other namespaces may use it; none when not set."
     )
