@@ -1,0 +1,143 @@
+"""Stands between a socket and its HTTP server until the client has signed in.
+
+Until then the client has a deadline for each head, a bound on the bytes of a head, and a place among others that have
+not signed in, which it loses when too many come. A connection whose client certificate was accepted is signed in from
+its start.
+
+Decision: a protocol of its own around that of the server, so that it sees bytes before any parser does and depends on
+nothing that a library keeps to itself. It is found again from a request by its transport.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds for connections that are not signed in.
+
+    Args:
+        connections: open at once, of one listener.
+        head_seconds: from the connection, or from its first byte after a request, to the end of the head.
+        idle_seconds: from the end of an answer to the end of the next head.
+        head_bytes: of one head; the chunk in which it ends is not counted.
+    """
+
+    connections: int = 256
+    head_seconds: float = 10.0
+    idle_seconds: float = 30.0
+    head_bytes: int = 65_536
+
+
+class Guard(asyncio.Protocol):
+    """The protocol of one connection.
+
+    Args:
+        inner: the server's own protocol.
+        limits: what holds until the client has signed in.
+        leave: told once, when the connection has signed in or ended.
+    """
+
+    def __init__(self, inner: asyncio.Protocol, limits: Limits, leave: Callable[["Guard"], None]) -> None:
+        self._inner = inner
+        self._limits = limits
+        self._leave = leave
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._unsigned = True
+        self._dropped = False
+        self._in_request = False
+        self._head = 0
+        self._last = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Starts the deadline of the first head."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._inner.connection_made(transport)
+        if self._dropped:
+            transport.abort()
+        elif transport.get_extra_info("peercert"):
+            self.sign_in()
+        else:
+            self._wait(self._limits.head_seconds)
+
+    def data_received(self, data: bytes) -> None:
+        """Passes bytes on; ends a connection whose head does not end."""
+        if self._unsigned and not self._in_request:
+            # What came before was part of the head: a request has not begun since.
+            self._head += self._last
+            self._last = len(data)
+            if self._head > self._limits.head_bytes:
+                self.drop()
+                return
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """Passes it on."""
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """Passes it on."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Passes it on."""
+        self._inner.resume_writing()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Gives the place back."""
+        self.sign_in()
+        self._inner.connection_lost(error)
+
+    def sign_in(self) -> None:
+        """The client is known (or has gone): the limits hold no more."""
+        self._stop_waiting()
+        if self._unsigned:
+            self._unsigned = False
+            self._leave(self)
+
+    def begin_request(self) -> None:
+        """A head has ended."""
+        self._stop_waiting()
+        self._in_request, self._head, self._last = True, 0, 0
+
+    def end_request(self) -> None:
+        """The request has been answered, and the next head may come."""
+        self._in_request = False
+        if self._unsigned and not self._dropped:
+            self._wait(self._limits.idle_seconds)
+
+    def drop(self) -> None:
+        """Ends the connection at once."""
+        self._dropped = True
+        self._stop_waiting()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _wait(self, seconds: float) -> None:
+        self._stop_waiting()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.drop)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def guard_of(transport: asyncio.BaseTransport | None) -> Guard | None:
+    """The guard of a connection; None where it has none, or is closed."""
+    if not isinstance(transport, asyncio.Transport):
+        return None
+    protocol = transport.get_protocol()
+    return protocol if isinstance(protocol, Guard) else None
+
+
+def sign_in(request: web.Request) -> None:
+    """Notes that the client of a request is known: its connection is no longer one of those that have limits."""
+    guard = guard_of(request.transport)
+    if guard is not None:
+        guard.sign_in()
