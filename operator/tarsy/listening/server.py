@@ -141,9 +141,7 @@ class _Listener:
         seconds = None if self._tls is None else HANDSHAKE_SECONDS
         try:
             loop = asyncio.get_running_loop()
-            await loop.connect_accepted_socket(
-                lambda: guard, connection, ssl=self._tls, ssl_handshake_timeout=seconds
-            )
+            await loop.connect_accepted_socket(lambda: guard, connection, ssl=self._tls, ssl_handshake_timeout=seconds)
         except (OSError, TimeoutError):  # no client of ours; ssl's errors are OSErrors
             self._crowd.leave(guard)
             connection.close()

@@ -21,6 +21,7 @@ from tarsy.cli.commands.options import (
     LogLevel,
     MetricsHost,
     MetricsPort,
+    NamespaceLimit,
     Namespaces,
     OtlpEndpoint,
     StdioTools,
@@ -53,6 +54,7 @@ def run(
         int, typer.Option(min=0, help="Investigations of this process at once; 0: workers of their own run them.")
     ] = 20,
     global_limit: GlobalLimit = 100,
+    namespace_limit: NamespaceLimit = None,
     lease_seconds: LeaseSeconds = 15,
     drain_seconds: DrainSeconds = 20,
     stdio_tools: StdioTools = False,
@@ -175,7 +177,7 @@ def run(
         metrics_host=metrics_host,
         metrics_port=metrics_port,
         otlp_endpoint=otlp_endpoint,
-        worker=_worker(places, global_limit, lease_seconds, drain_seconds) if places else None,
+        worker=_worker(places, global_limit, namespace_limit, lease_seconds, drain_seconds) if places else None,
         http=HttpSettings(
             host=http_host,
             port=http_port,
@@ -209,6 +211,7 @@ def worker(
     library_namespace: LibraryNamespace = LIBRARY_NAMESPACE,
     places: Annotated[int, typer.Option(min=1, help="Investigations of this process at once.")] = 20,
     global_limit: GlobalLimit = 100,
+    namespace_limit: NamespaceLimit = None,
     lease_seconds: LeaseSeconds = 15,
     drain_seconds: DrainSeconds = 20,
     stdio_tools: StdioTools = False,
@@ -241,12 +244,14 @@ def worker(
         metrics_host=metrics_host,
         metrics_port=metrics_port,
         otlp_endpoint=otlp_endpoint,
-        worker=_worker(places, global_limit, lease_seconds, drain_seconds),
+        worker=_worker(places, global_limit, namespace_limit, lease_seconds, drain_seconds),
     )
     go(work(settings), service=True)
 
 
-def _worker(places: int, global_limit: int, lease_seconds: float, drain_seconds: float) -> "WorkerSettings":
+def _worker(
+    places: int, global_limit: int, namespace_limit: int | None, lease_seconds: float, drain_seconds: float
+) -> "WorkerSettings":
     """A worker whose heartbeats, and looks for lapsed leases, fit its lease."""
     from tarsy.runtime.settings import WorkerSettings
 
@@ -254,6 +259,7 @@ def _worker(places: int, global_limit: int, lease_seconds: float, drain_seconds:
     return WorkerSettings(
         places=places,
         global_limit=global_limit,
+        namespace_limit=namespace_limit,
         lease_seconds=lease_seconds,
         heartbeat_seconds=lease_seconds / 3,
         poll_seconds=min(usual.poll_seconds, lease_seconds / 3),
