@@ -20,7 +20,7 @@ from tarsy.http.table import all_routes
 from tarsy.observe.metric_table import STREAMS
 from tarsy.store.database import open_pool
 from tarsy.store.gauges import watch_pool
-from tarsy.store.intake import QUEUE_LIMIT
+from tarsy.store.intake import NAMESPACE_QUEUE_LIMIT, QUEUE_LIMIT
 from tarsy.store.reads import Reads
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
@@ -38,6 +38,7 @@ async def http_server(
     *,
     namespaces: tuple[str, ...] = (),
     queue_limit: int = QUEUE_LIMIT,
+    namespace_queue_limit: int = NAMESPACE_QUEUE_LIMIT,
 ) -> AsyncIterator[HttpServer]:
     """A server that is to be run; its connections are closed at the end.
 
@@ -49,6 +50,7 @@ async def http_server(
         stopping: set when the process has been asked to end; streams close then.
         namespaces: those that alerts may be routed to; none: all.
         queue_limit: how many investigations may wait before the intake takes no new incidents.
+        namespace_queue_limit: how many of one namespace may.
     """
     async with contextlib.AsyncExitStack() as stack:
         application = f"tarsy http {os.getpid()}"
@@ -79,6 +81,7 @@ async def http_server(
             metrics=world.metrics,
             read_secret=world.secrets,
             queue_limit=queue_limit,
+            namespace_queue_limit=namespace_queue_limit,
             namespaces=namespaces,
         )
         yield HttpServer(settings, all_routes(), services, world.metrics, beside=intake)

@@ -18,7 +18,7 @@ from aiohttp import web
 from tarsy.http.errors import BadRequest, HttpError, TooLarge, Unavailable
 from tarsy.listening.crowd import Crowd
 
-BODY_SECONDS: Final = 10.0
+BODY_SECONDS = 10.0
 BODIES: Final = 128
 BODIES_EACH: Final = 32
 UNSIGNED_BODIES: Final = 32
@@ -57,10 +57,10 @@ class BodyRoom:
     Args:
         limit: bodies in all.
         each: bodies of one namespace.
-        seconds: that a body may take.
+        seconds: that a body may take; BODY_SECONDS when None.
     """
 
-    def __init__(self, limit: int = BODIES, each: int = BODIES_EACH, *, seconds: float = BODY_SECONDS) -> None:
+    def __init__(self, limit: int = BODIES, each: int = BODIES_EACH, *, seconds: float | None = None) -> None:
         self._crowd: Crowd[str, _Reading] = Crowd(limit, each)
         self._seconds = seconds
 
@@ -93,16 +93,16 @@ class BodyRoom:
 
     @contextlib.asynccontextmanager
     async def _room(self, group: str) -> AsyncIterator[None]:
-        reading = _Reading()
+        reading, seconds = _Reading(), BODY_SECONDS if self._seconds is None else self._seconds
         try:
-            async with asyncio.timeout(self._seconds) as reading.deadline:
+            async with asyncio.timeout(seconds) as reading.deadline:
                 for other in self._crowd.enter(group, reading):
                     other.send_away()
                 yield
         except TimeoutError:
             if reading.sent_away:
                 raise Unavailable("too many bodies are being sent at once; try again", retry_after=2) from None
-            raise SlowBody(f"the body did not come within {self._seconds:g} s; try again") from None
+            raise SlowBody(f"the body did not come within {seconds:g} s; try again") from None
         finally:
             self._crowd.leave(reading)
 

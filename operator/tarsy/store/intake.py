@@ -28,11 +28,21 @@ QUIET_SECONDS = 3600.0
 QUEUE_LIMIT = 1000
 """So many investigations may wait, before new incidents are sent back for later."""
 
+NAMESPACE_QUEUE_LIMIT = 500
+"""So many of one namespace may. More of them do not count in all, so that one namespace never fills the whole queue."""
+
 _PURGED_AT_ONCE = 5_000
 
 
 class QueueFull(Exception):
-    """More investigations wait than may: nothing was written, and the same notification is welcome later."""
+    """More investigations wait than may: nothing was written, and the same notification is welcome later.
+
+    `namespace` is the one whose own limit was reached; empty: that of all.
+    """
+
+    def __init__(self, namespace: str = "") -> None:
+        super().__init__(namespace)
+        self.namespace = namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +58,16 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An Alert to be made, and the text it names where that is too large for it: its SHA-256 and itself."""
+    """An Alert to be made, and the text it names where that is too large for it: its SHA-256 and itself.
+
+    `incident_key` is what its spec says.
+    """
 
     namespace: str
     name: str
     manifest: Mapping[str, Any]
     body: tuple[str, str] | None = None
+    incident_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +76,7 @@ class Occurrence:
 
     `first` and `last` are since when the earliest and the latest of what fires does (of what ended, where nothing
     fires); None: nobody knows. `draft` makes the Alert of a new incident, given when that begins and whether it stands
-    for a storm.
+    for a storm; `namespace` is where that will be.
     """
 
     route_uid: str
@@ -73,6 +87,7 @@ class Occurrence:
     storm_alerts: int
     storm_seconds: float
     draft: Callable[[datetime, bool], Draft]
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +138,20 @@ class LedgerLine:
 class Intake:
     """Decides notifications and keeps incidents; every method raises StoreError when Postgres is away."""
 
-    def __init__(self, pool: asyncpg.Pool, *, queue_limit: int = QUEUE_LIMIT) -> None:
-        """Takes the pool, and how many investigations may wait before new incidents are not taken."""
+    def __init__(
+        self,
+        pool: asyncpg.Pool,
+        *,
+        queue_limit: int = QUEUE_LIMIT,
+        namespace_queue_limit: int = NAMESPACE_QUEUE_LIMIT,
+    ) -> None:
+        """Takes the pool, and how many investigations may wait, in all and of one namespace.
+
+        Where more wait, new incidents are not taken; but one of a namespace of which none waits always is.
+        """
         self._pool = pool
         self._queue_limit = queue_limit
+        self._each = min(namespace_queue_limit, queue_limit)
         self._sql = load("intake")
 
     async def reject(
@@ -184,7 +209,10 @@ class Intake:
         if same is not None:
             await connection.execute(self._sql["repeat"], same, what.first, what.last)
             return "folded", "Repeat", same
-        if await connection.fetchval(self._sql["waiting"], self._queue_limit) > self._queue_limit:
+        waiting = await connection.fetchrow(self._sql["waiting"], what.namespace, self._each)
+        if waiting["here"] > self._each:
+            raise QueueFull(what.namespace)
+        if waiting["everywhere"] > self._queue_limit and waiting["here"]:
             raise QueueFull
         incident, in_storm = uuid4(), False
         if await connection.fetchval(self._sql["recent"], received.route, what.storm_seconds) >= what.storm_alerts:
@@ -208,6 +236,7 @@ class Intake:
             in_storm,
             what.first,
             what.last,
+            draft.incident_key,
         )
         return "investigated", "StormBegins" if in_storm else "NewIncident", incident
 

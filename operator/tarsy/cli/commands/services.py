@@ -142,6 +142,9 @@ def run(
     queue_limit: Annotated[
         int, typer.Option(min=1, help="Where more investigations wait, alerts that come in are sent back for later.")
     ] = 1000,
+    namespace_queue_limit: Annotated[
+        int, typer.Option(min=1, help="Where more investigations of one namespace wait, its alerts are sent back.")
+    ] = 500,
     health_port: HealthPort = 8080,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = "127.0.0.1",
@@ -198,6 +201,7 @@ def run(
         admission_port=admission_port,
         require_author=require_author,
         queue_limit=queue_limit,
+        namespace_queue_limit=namespace_queue_limit,
         page_url=span(page_url, "--page-url", page_address) if page_url is not None else None,
     )
     go(operate(settings), service=True)

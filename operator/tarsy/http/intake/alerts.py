@@ -82,7 +82,7 @@ def draft(
         "metadata": {"name": name, "namespace": namespace, "annotations": {ROUTE_ANNOTATION: route.key}},
         "spec": {field: value for field, value in said.items() if value is not None},
     }
-    return Draft(namespace, name, manifest, body)
+    return Draft(namespace, name, manifest, body, key)
 
 
 def _data(text: str) -> tuple[dict[str, Any], tuple[str, str] | None]:
