@@ -6,11 +6,12 @@ notifications of one route are decided one after the other, under one lock, so t
 many say the same at once, and the count that makes a storm is exact.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
-from uuid import UUID, uuid4
+from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
 import asyncpg
 
@@ -122,6 +123,21 @@ class Tally:
     last_received: datetime
     resolved_at: datetime | None
     revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """Who leads the incident of a key. `own`: the Alert that was asked for; `alert_uid` None: it is to be made yet.
+
+    `recent`: it was heard of within QUIET_SECONDS; `resolved`: its sender said that it fires no more.
+    """
+
+    incident: UUID
+    alert: str
+    alert_uid: str | None
+    own: bool
+    recent: bool = True
+    resolved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +283,36 @@ class Intake:
         """Notes that the Alert of an incident can never be made: what led to it is rejected."""
         await self._execute("note that an Alert was refused", "refuse", incident, reason)
 
+    async def lead(self, namespace: str, key: str, alert: str, uid: str, *, instead_of: UUID | None = None) -> Led:
+        """Who leads the incident of a key: the first Alert that asks, or the one that replaces it.
+
+        Args:
+            namespace: of the Alert.
+            key: its incidentKey.
+            alert: its name.
+            uid: its metadata.uid.
+            instead_of: an incident that is over; the Alert leads, unless another has begun one meanwhile.
+        """
+
+        async def write(connection: asyncpg.Connection) -> Led:
+            async with connection.transaction():
+                await connection.execute(self._sql["lock"], f"{namespace}\n{key}")
+                row = await connection.fetchrow(self._sql["followed"], _place(uid))
+                if row is None or row["id"] == instead_of:
+                    row = await connection.fetchrow(self._sql["leader"], namespace, key, QUIET_SECONDS)
+                if row is None or row["id"] == instead_of:
+                    incident, group = uuid4(), hashlib.sha256(f"incidentKey\n{namespace}\n{key}".encode()).hexdigest()
+                    await connection.execute(self._sql["lead"], incident, group, namespace, alert, uid, key)
+                    return Led(incident, alert, uid, own=True)
+                own = row["alert"] == alert and row["alert_uid"] in (None, uid)
+                return Led(row["id"], row["alert"], row["alert_uid"], own, row["recent"], row["resolved"])
+
+        return await call(self._pool, "ask who leads an incident", write)
+
+    async def follow(self, incident: UUID, namespace: str, alert: str, uid: str) -> None:
+        """Counts an Alert that is folded into an incident; once."""
+        await self._execute("fold an Alert", "follow", incident, _place(uid), namespace, alert)
+
     async def owed(self, *, older_seconds: float, limit: int = 100) -> list[Owed]:
         """Alerts that are owed for longer than that, the oldest first."""
         rows = await self._fetch("look for Alerts that are owed", "owed", older_seconds, limit)
@@ -332,3 +378,8 @@ class Intake:
             return list(await connection.fetch(self._sql[statement], *arguments))
 
         return await call(self._pool, what, run)
+
+
+def _place(uid: str) -> UUID:
+    """The row of an Alert that was folded."""
+    return uuid5(NAMESPACE_OID, uid)

@@ -39,9 +39,14 @@ class SubmittedAlert(View):
 class AlertView(SubmittedAlert):
     """An alert, and what became of it."""
 
-    phase: str | None = Field(description="Pending, Waiting (for a chain to exist), Investigating, Finished, Rejected.")
+    phase: str | None = Field(
+        description="Pending, Waiting (for a chain to exist), Investigating, Folded, Finished, Rejected."
+    )
     investigation: str | None = Field(description="Name of its investigation.")
     investigation_uid: str | None
+    folded_into: str | None = Field(
+        description="Name of the alert with the same incidentKey whose investigation it is."
+    )
     conditions: tuple[ConditionView, ...]
 
     @classmethod
@@ -56,5 +61,6 @@ class AlertView(SubmittedAlert):
             phase=alert.status.phase,
             investigation=ref.name if ref else None,
             investigation_uid=ref.uid if ref else None,
+            folded_into=alert.status.folded_into.name if alert.status.folded_into else None,
             conditions=tuple(ConditionView.of(one) for one in alert.status.conditions),
         )

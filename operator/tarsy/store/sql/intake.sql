@@ -106,6 +106,36 @@ ON CONFLICT (namespace, digest) DO UPDATE SET kept_at = now()
 -- name: body
 SELECT content FROM alert_body WHERE namespace = $1 AND digest = $2
 
+-- What an Alert with an incidentKey was folded into before; $1: its place.
+-- name: followed
+SELECT i.id, i.alert, i.alert_uid, true AS recent, false AS resolved
+FROM incident f JOIN incident i ON i.id = f.parent WHERE f.id = $1
+
+-- The incident of a key, and whether it was heard of within $3 seconds.
+-- name: leader
+SELECT id, alert, alert_uid, last_received > now() - make_interval(secs => $3) AS recent,
+    resolved_at IS NOT NULL AS resolved
+FROM incident WHERE namespace = $1 AND incident_key = $2 AND parent IS NULL
+ORDER BY opened_at DESC, id LIMIT 1
+
+-- The Alert is there already, and leads.
+-- name: lead
+INSERT INTO incident (id, route, group_hash, namespace, alert, alert_uid, opened_at, first_start, last_start,
+    last_received, incident_key)
+VALUES ($1, '', $2, $3, $4, $5, clock_timestamp(), now(), now(), now(), $6)
+
+-- Counted once, however often it is said.
+-- name: follow
+WITH new AS (
+    INSERT INTO incident (id, route, group_hash, namespace, alert, parent, opened_at, first_start, last_start,
+        last_received)
+    SELECT $2, i.route, i.group_hash, $3, $4, i.id, now(), now(), now(), now() FROM incident i WHERE i.id = $1
+    ON CONFLICT (id) DO NOTHING
+    RETURNING parent
+)
+UPDATE incident SET repeats = repeats + 1, last_received = now(), revision = revision + 1
+WHERE id IN (SELECT parent FROM new)
+
 -- The Alert that stands for an incident, and what is still owed of it.
 -- name: alert
 SELECT a.id, a.namespace, a.alert, a.manifest
