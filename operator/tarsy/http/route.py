@@ -141,6 +141,7 @@ class Route:
         response: what `handler` returns; None: a response of its own.
         status: of a successful answer.
         body_bytes: that a body may have.
+        idempotent: the header Idempotency-Key is read: an equal request leads to what the first one made.
         public: no identity is asked for; its body has at most PUBLIC_BODY_BYTES.
         aggregated: also served through the aggregated API.
     """
@@ -154,6 +155,7 @@ class Route:
     query: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
     body_bytes: int = BODY_BYTES
+    idempotent: bool = False
     response: type[BaseModel] | None = None
     status: int = 200
     public: bool = False

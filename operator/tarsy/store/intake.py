@@ -318,6 +318,10 @@ class Intake:
         rows = await self._fetch("look for Alerts that are owed", "owed", older_seconds, limit)
         return [Owed(row["id"], row["namespace"], row["alert"], row["manifest"]) for row in rows]
 
+    async def keep(self, namespace: str, digest: str, text: str) -> None:
+        """Keeps a text that an Alert of the namespace is to name by its SHA-256."""
+        await self._execute("keep the text of an alert", "keep_body", namespace, digest, text)
+
     async def body(self, namespace: str, digest: str) -> str | None:
         """A text that an Alert of the namespace names; None when it is not kept (any more)."""
         rows = await self._fetch("read the text of an alert", "body", namespace, digest)

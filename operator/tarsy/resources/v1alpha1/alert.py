@@ -64,6 +64,15 @@ class AlertDataSource(Model):
     record: RecordedData | None = Field(default=None, description="A text that the intake keeps; it sets this.")
 
 
+FITS_AN_OBJECT = Rule(
+    f"!has(self.data) || size(bytes(self.data)) <= {MAX_DATA_BYTES}",
+    f"data must have at most {MAX_DATA_BYTES} bytes (256 KiB); put larger data into a ConfigMap "
+    "and name it in dataFrom.configMapKeyRef",
+    lambda self: self.data is None or len(self.data.encode()) <= MAX_DATA_BYTES,
+    field="data",
+)
+
+
 class AlertContent(Model):
     """What an alert says, and what its investigation shall use."""
 
@@ -73,13 +82,7 @@ class AlertContent(Model):
             "set exactly one of data (the text itself) and dataFrom.configMapKeyRef (a key of a ConfigMap)",
             lambda self: (self.data is None) != (self.data_from is None),
         ),
-        Rule(
-            f"!has(self.data) || size(bytes(self.data)) <= {MAX_DATA_BYTES}",
-            f"data must have at most {MAX_DATA_BYTES} bytes (256 KiB); put larger data into a ConfigMap "
-            "and name it in dataFrom.configMapKeyRef",
-            lambda self: self.data is None or len(self.data.encode()) <= MAX_DATA_BYTES,
-            field="data",
-        ),
+        FITS_AN_OBJECT,
         Rule(
             "!has(self.data) || self.data.matches('[^ \\\\t\\\\r\\\\n]')",
             "data must not be empty; put the text of the alert there",
