@@ -36,7 +36,10 @@ REVIEWS_AT_ONCE = 32
 WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
 """The subprotocol by which browsers send a token, as kube-apiserver reads it."""
 COOKIE = "tarsy-session"
-"""The cookie by which a browser that signed in sends its token."""
+"""The cookie by which a browser that signed in sends its token, where it speaks plain HTTP: on one machine."""
+HOST_COOKIE = f"__Host-{COOKIE}"
+"""The same over TLS. Browsers take a cookie of this prefix from this very host and over TLS only, so no other site of
+the domain, and nobody on the way, can plant one; over plain HTTP they do not take it at all."""
 PROXY_SECONDS = 900.0
 """So long a connection that stays open is of whom the proxy named; then it comes again, past the proxy."""
 _READING = frozenset({"GET", "HEAD"})
@@ -141,7 +144,9 @@ class DirectDoor:
             raise Unavailable("the Kubernetes API could not say who asks; try again") from None
 
     def _of_cookie(self, request: web.Request) -> str:
-        if hdrs.AUTHORIZATION in request.headers or not (token := _sendable(request.cookies.get(COOKIE, ""))):
+        if hdrs.AUTHORIZATION in request.headers:
+            return ""
+        if not (token := _sendable(request.cookies.get(cookie_of(request), ""))):
             return ""
         self._require_page(request)
         return token
@@ -176,6 +181,16 @@ class DirectDoor:
             return None
         extra = {str(key): tuple(values) for key, values in (user.get("extra") or {}).items()}
         return Caller(str(user["username"]), str(user.get("uid") or ""), tuple(user.get("groups") or ()), extra)
+
+
+def is_secure(request: web.Request) -> bool:
+    """Whether the browser speaks TLS, to this door or to what stands before it."""
+    return request.secure or request.headers.get("X-Forwarded-Proto", "").lower() == "https"
+
+
+def cookie_of(request: web.Request) -> str:
+    """The name of the one cookie that counts for a request; that of the other scheme is not looked at."""
+    return HOST_COOKIE if is_secure(request) else COOKIE
 
 
 def require_own_page(request: web.Request, origins: Sequence[str]) -> None:
