@@ -11,8 +11,11 @@ nothing that a library keeps to itself. It is found again from a request by its 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from aiohttp import web
+
+_END = b"\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Limits:
         connections: open at once, of one listener.
         head_seconds: from the connection, or from its first byte after a request, to the end of the head.
         idle_seconds: from the end of an answer to the end of the next head.
-        head_bytes: of one head; the chunk in which it ends is not counted.
+        head_bytes: of one head.
     """
 
     connections: int = 256
@@ -49,17 +52,21 @@ class Guard(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._unsigned = True
         self._dropped = False
-        self._in_request = False
+        self._head_open = True
         self._head = 0
-        self._last = 0
+        self._tail = b""
+
+    @property
+    def unsigned(self) -> bool:
+        """Whether the client is not known yet."""
+        return self._unsigned
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Starts the deadline of the first head."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = found = cast(asyncio.Transport, transport)  # uvloop's are of no common class
         self._inner.connection_made(transport)
         if self._dropped:
-            transport.abort()
+            found.abort()
         elif transport.get_extra_info("peercert"):
             self.sign_in()
         else:
@@ -67,14 +74,10 @@ class Guard(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Passes bytes on; ends a connection whose head does not end."""
-        if self._unsigned and not self._in_request:
-            # What came before was part of the head: a request has not begun since.
-            self._head += self._last
-            self._last = len(data)
-            if self._head > self._limits.head_bytes:
-                self.drop()
-                return
-        self._inner.data_received(data)
+        if self._unsigned and self._head_open and not self._fits(data):
+            self.drop()
+        else:
+            self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
         """Passes it on."""
@@ -103,11 +106,11 @@ class Guard(asyncio.Protocol):
     def begin_request(self) -> None:
         """A head has ended."""
         self._stop_waiting()
-        self._in_request, self._head, self._last = True, 0, 0
+        self._head_open = False
 
-    def end_request(self) -> None:
-        """The request has been answered, and the next head may come."""
-        self._in_request = False
+    def end_request(self, *, whole: bool) -> None:
+        """The request has been answered; the next head may come, unless the body has not come whole."""
+        self._head_open, self._head, self._tail = whole, 0, b""
         if self._unsigned and not self._dropped:
             self._wait(self._limits.idle_seconds)
 
@@ -117,6 +120,14 @@ class Guard(asyncio.Protocol):
         self._stop_waiting()
         if self._transport is not None:
             self._transport.abort()
+
+    def _fits(self, data: bytes) -> bool:
+        """Whether the head is not too long yet; several pieces may come before the server begins its request."""
+        seen = self._tail + data
+        end = seen.find(_END)
+        self._head += len(data) if end < 0 else end + len(_END) - len(self._tail)
+        self._head_open, self._tail = end < 0, seen[1 - len(_END) :]
+        return self._head <= self._limits.head_bytes
 
     def _wait(self, seconds: float) -> None:
         self._stop_waiting()
@@ -130,9 +141,7 @@ class Guard(asyncio.Protocol):
 
 def guard_of(transport: asyncio.BaseTransport | None) -> Guard | None:
     """The guard of a connection; None where it has none, or is closed."""
-    if not isinstance(transport, asyncio.Transport):
-        return None
-    protocol = transport.get_protocol()
+    protocol = cast(asyncio.Transport, transport).get_protocol() if transport is not None else None
     return protocol if isinstance(protocol, Guard) else None
 
 

@@ -94,10 +94,15 @@ class _Listener:
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
             guard = guard_of(request.transport)
             try:
-                return await answer(request)
+                response = await answer(request)
+            except web.HTTPException as refusal:
+                _close_after(refusal, request, guard)
+                raise
             finally:
                 if guard is not None:
-                    guard.end_request()
+                    guard.end_request(whole=request.content.is_eof())
+            _close_after(response, request, guard)
+            return response
 
         server.request_factory, server.request_handler = begin, handle
 
@@ -161,6 +166,12 @@ class _Listener:
         guard.drop()
         if (task := self._opening.get(guard)) is not None:
             task.cancel()
+
+
+def _close_after(response: web.StreamResponse, request: web.BaseRequest, guard: Guard | None) -> None:
+    """Ends the connection of a client that is not known after the answer, where it still sends a body."""
+    if guard is not None and guard.unsigned and not request.content.is_eof() and not response.prepared:
+        response.force_close()
 
 
 async def _bind(host: str, port: int) -> list[socket.socket]:

@@ -34,7 +34,7 @@ async def _wait(request: web.Request) -> web.Response:
 
 @contextlib.asynccontextmanager
 async def _serving(limits: Limits, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    app = web.Application(middlewares=[plain_bodies_only])
+    app = web.Application(middlewares=[plain_bodies_only], client_max_size=1 << 20)
     app.router.add_route("*", "/", _hello)
     app.router.add_route("*", "/wait", _wait)
     async with listen(app, HOST, 0, tls=tls, limits=limits, close_seconds=0.1) as port:
@@ -148,18 +148,38 @@ async def test_idle_connection_is_ended_until_its_client_has_signed_in() -> None
         assert b"200 OK" in await known.ask()
 
 
-@pytest.mark.parametrize(("chunks", "ends"), [(3, False), (4, False), (5, True)])
-async def test_head_has_a_size(chunks: int, ends: bool) -> None:
-    """Chunks of 1,000 bytes come before the one in which the head ends."""
+@pytest.mark.parametrize(("size", "ends"), [(3_999, False), (4_000, False), (4_001, True)])
+@pytest.mark.parametrize("pieces", [1, 2, 400])
+async def test_head_has_a_size(size: int, ends: bool, pieces: int) -> None:
     async with _serving(Limits(head_bytes=4_000)) as port, _client(port) as client:
-        begin = b"GET / HTTP/1.1\r\nHost: here\r\n"
-        for number in range(chunks):
-            lead = begin if number == 0 else b""
-            client.writer.write(lead + b"X: ".ljust(998 - len(lead), b"x") + b"\r\n")
-            await client.writer.drain()
-            await asyncio.sleep(0.05)  # so that each is read by itself
-        client.writer.write(b"\r\n")
+        head = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\nX: "
+        head = head.ljust(size - 4, b"x") + b"\r\n\r\n"
+        step = -(-len(head) // pieces)
+        for at in range(0, len(head), step):
+            client.writer.write(head[at : at + step])
+            await asyncio.sleep(0)
+        client.writer.write(b"abc")
         assert await client.ended() if ends else b"200 OK" in await client.answer()
+
+
+async def test_every_head_of_a_connection_has_that_size() -> None:
+    async with _serving(Limits(head_bytes=4_000)) as port, _client(port) as client:
+        for _ in range(5):
+            assert b"200 OK" in await client.ask("/", "X: " + "x" * 3_000, body=b"y" * 10_000)
+        client.writer.write(b"POST / HTTP/1.1\r\nHost: here\r\nX: " + b"x" * 4_000)
+        assert await client.ended()
+
+
+async def test_large_body_is_no_head_however_it_comes() -> None:
+    async with _serving(Limits(head_bytes=4_000)) as port, _client(port) as client:
+        assert (await client.ask("/", body=b"x" * 900_000)).endswith(b"900000 bytes")
+
+
+async def test_refusal_is_read_by_a_client_that_still_sends_and_the_connection_ends() -> None:
+    async with _serving(Limits(head_bytes=4_000)) as port, _client(port) as client:
+        answer = await client.ask("/", "Content-Encoding: gzip", body=b"x" * 3_000_000)
+        assert b"415" in answer and b"Connection: close" in answer
+        assert await client.ended()
 
 
 @pytest.mark.parametrize(("count", "first_ends"), [(2, False), (3, False), (4, True)])
