@@ -119,7 +119,7 @@ class _Listener:
                 continue  # else the client left before it was accepted
             connection.setblocking(False)
             guard = Guard(self._protocol(loop), self._limits, self._crowd.leave)
-            for other in self._crowd.enter(_peer(address), guard):
+            for other in self._crowd.enter(peer_of(address), guard):
                 self._make_room(other)
             self._opening[guard] = task = loop.create_task(self._open(guard, connection))
             task.add_done_callback(lambda _, guard=guard: self._opening.pop(guard, None))  # type: ignore[misc]
@@ -201,7 +201,7 @@ async def _bind(host: str, port: int) -> list[socket.socket]:
     return bound
 
 
-def _peer(address: Any) -> str:
+def peer_of(address: Any) -> str:
     """The group of a peer: its IPv4 address, or the network of 64 bits that one IPv6 customer has."""
     if not isinstance(address, tuple):
         return ""
