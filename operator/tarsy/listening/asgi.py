@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from tarsy.listening.crowd import Crowd
-from tarsy.listening.guard import Guard, Limits
+from tarsy.listening.guard import Guard, Limits, Unknown
 from tarsy.listening.plain import PACKED
 from tarsy.listening.server import peer_of
 
@@ -29,7 +28,7 @@ class Gate:
     def __init__(self, limits: Limits | None = None) -> None:
         bounds = limits or Limits()
         make: Callable[..., asyncio.Protocol] = AutoHTTPProtocol
-        crowd: Crowd[str, Guard] = Crowd(bounds.connections)
+        unknown = Unknown(bounds)
         self._guards: dict[Any, Guard] = {}
         guards = self._guards
 
@@ -38,19 +37,18 @@ class Gate:
 
             def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
                 inner = make(config=config, server_state=server_state, app_state=app_state)
-                super().__init__(inner, bounds, crowd.leave)
-                self._peer: Any = None
+                super().__init__(inner, bounds, unknown)
+                self._address: Any = None
 
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
                 address = transport.get_extra_info("peername")
-                self._peer = tuple(address[:2]) if address else None
-                guards[self._peer] = self
-                for other in crowd.enter(peer_of(address), self):
-                    other.drop()
+                self._address = tuple(address[:2]) if address else None
+                guards[self._address] = self
+                unknown.arrive(self, peer_of(address))
                 super().connection_made(transport)
 
             def connection_lost(self, error: Exception | None) -> None:
-                guards.pop(self._peer, None)
+                guards.pop(self._address, None)
                 super().connection_lost(error)
 
         self.protocol: type[asyncio.Protocol] = Guarded

@@ -15,6 +15,9 @@ from typing import cast
 
 from aiohttp import web
 
+from tarsy.listening.crowd import Crowd
+
+_UNREAD_BYTES = 65_536
 _END = b"\r\n\r\n"
 
 
@@ -23,7 +26,7 @@ class Limits:
     """Bounds for connections that are not signed in.
 
     Args:
-        connections: open at once, of one listener.
+        connections: open at once, of one listener; and as many that have sent a head and wait for an answer.
         head_seconds: from the connection, or from its first byte after a request, to the end of the head.
         idle_seconds: from the end of an answer to the end of the next head.
         head_bytes: of one head.
@@ -41,18 +44,21 @@ class Guard(asyncio.Protocol):
     Args:
         inner: the server's own protocol.
         limits: what holds until the client has signed in.
-        leave: told once, when the connection has signed in or ended.
+        unknown: the others, who make room for each other.
     """
 
-    def __init__(self, inner: asyncio.Protocol, limits: Limits, leave: Callable[["Guard"], None]) -> None:
+    def __init__(self, inner: asyncio.Protocol, limits: Limits, unknown: "Unknown") -> None:
         self._inner = inner
         self._limits = limits
-        self._leave = leave
+        self._unknown = unknown
+        self.peer = ""
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._unsigned = True
         self._dropped = False
         self._head_open = True
+        self._refused = False
+        self._unread = 0
         self._head = 0
         self._tail = b""
 
@@ -74,7 +80,12 @@ class Guard(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Passes bytes on; ends a connection whose head does not end."""
-        if self._unsigned and self._head_open and not self._fits(data):
+        if self._refused and self._transport is not None:
+            # What is still sent of a body that was refused is not read: the connection ends soon.
+            self._unread += len(data)
+            if self._unread > _UNREAD_BYTES:
+                self._transport.pause_reading()
+        elif self._unsigned and self._head_open and not self._fits(data):
             self.drop()
         else:
             self._inner.data_received(data)
@@ -101,17 +112,21 @@ class Guard(asyncio.Protocol):
         self._stop_waiting()
         if self._unsigned:
             self._unsigned = False
-            self._leave(self)
+            self._unknown.leave(self)
 
     def begin_request(self) -> None:
         """A head has ended."""
         self._stop_waiting()
         self._head_open = False
+        if self._unsigned and not self._dropped:
+            self._unknown.asks(self)
 
     def end_request(self, *, whole: bool) -> None:
         """The request has been answered; the next head may come, unless the body has not come whole."""
         self._head_open, self._head, self._tail = whole, 0, b""
         if self._unsigned and not self._dropped:
+            self._refused = not whole
+            self._unknown.waits(self)
             self._wait(self._limits.idle_seconds)
 
     def drop(self) -> None:
@@ -137,6 +152,47 @@ class Guard(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+class Unknown:
+    """The connections of one listener whose clients have not signed in.
+
+    Those that ask something are apart from those that have yet to send a head: who asks is about to be known, and no
+    number of silent connections may push it out.
+
+    Args:
+        limits: how many there may be of each.
+        drop: ends a connection that makes room.
+    """
+
+    def __init__(self, limits: Limits, drop: Callable[[Guard], None] = Guard.drop) -> None:
+        self._waiting: Crowd[str, Guard] = Crowd(limits.connections)
+        self._asking: Crowd[str, Guard] = Crowd(limits.connections)
+        self._drop = drop
+
+    def arrive(self, guard: Guard, peer: str) -> None:
+        """A connection from a peer was accepted."""
+        guard.peer = peer
+        self.waits(guard)
+
+    def waits(self, guard: Guard) -> None:
+        """A head may come."""
+        self._asking.leave(guard)
+        self._enter(self._waiting, guard)
+
+    def asks(self, guard: Guard) -> None:
+        """A head has come, and is being answered."""
+        self._waiting.leave(guard)
+        self._enter(self._asking, guard)
+
+    def leave(self, guard: Guard) -> None:
+        """It is known, or has ended."""
+        self._waiting.leave(guard)
+        self._asking.leave(guard)
+
+    def _enter(self, crowd: Crowd[str, Guard], guard: Guard) -> None:
+        for other in crowd.enter(guard.peer, guard):
+            self._drop(other)
 
 
 def guard_of(transport: asyncio.BaseTransport | None) -> Guard | None:

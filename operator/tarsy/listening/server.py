@@ -17,8 +17,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tarsy.listening.crowd import Crowd
-from tarsy.listening.guard import Guard, Limits, guard_of
+from tarsy.listening.guard import Guard, Limits, Unknown, guard_of
 
 log = logging.getLogger(__name__)
 HANDSHAKE_SECONDS = 10.0
@@ -68,9 +67,10 @@ async def listen(
         sockets = await _bind(host, port)
         for one in sockets:
             closing.callback(one.close)
-        accepting = [asyncio.create_task(listener.accept(one)) for one in sockets]
-        closing.push_async_callback(_end, accepting)
         closing.push_async_callback(listener.end_handshakes)
+        for one in sockets:
+            listener.start(one)
+            closing.callback(listener.stop, one)
         yield int(sockets[0].getsockname()[1])
 
 
@@ -81,9 +81,10 @@ class _Listener:
         self._server = server
         self._tls = tls
         self._limits = limits
-        self._crowd: Crowd[str, Guard] = Crowd(limits.connections)
+        self._unknown = Unknown(limits, self._make_room)
         self._opening: dict[Guard, asyncio.Task[None]] = {}
         self._said = 0.0
+        self._stopped = False
         make, answer = server.request_factory, server.request_handler
 
         def begin(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
@@ -106,23 +107,44 @@ class _Listener:
 
         server.request_factory, server.request_handler = begin, handle
 
-    async def accept(self, listening: socket.socket) -> None:
-        """Accepts until it is cancelled."""
+    def start(self, listening: socket.socket) -> None:
+        """Accepts from now on."""
+        asyncio.get_running_loop().add_reader(listening.fileno(), self._accept, listening)
+
+    def stop(self, listening: socket.socket) -> None:
+        """Accepts no more."""
+        self._stopped = True
+        asyncio.get_running_loop().remove_reader(listening.fileno())
+
+    def _accept(self, listening: socket.socket) -> None:
+        """Takes many at a time, for a crowd that is served in between would hold up whoever comes next.
+
+        But a quarter of those who may wait: each is heard several times before it is pushed out.
+        """
         loop = asyncio.get_running_loop()
-        while True:
+        for _ in range(max(1, self._limits.connections // 4)):
             try:
-                connection, address = await loop.sock_accept(listening)
+                connection, address = listening.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionAbortedError:
+                continue  # it left before it was accepted
             except OSError as error:
-                if error.errno in _FULL:
-                    log.error("no connection can be accepted: %s", error.strerror)
-                    await asyncio.sleep(_AGAIN_SECONDS)
-                continue  # else the client left before it was accepted
+                if error.errno not in _FULL:
+                    raise
+                log.error("no connection can be accepted, again in %g s: %s", _AGAIN_SECONDS, error.strerror)
+                loop.remove_reader(listening.fileno())
+                loop.call_later(_AGAIN_SECONDS, self._start_again, listening)
+                return
             connection.setblocking(False)
-            guard = Guard(self._protocol(loop), self._limits, self._crowd.leave)
-            for other in self._crowd.enter(peer_of(address), guard):
-                self._make_room(other)
+            guard = Guard(self._protocol(loop), self._limits, self._unknown)
+            self._unknown.arrive(guard, peer_of(address))
             self._opening[guard] = task = loop.create_task(self._open(guard, connection))
             task.add_done_callback(lambda _, guard=guard: self._opening.pop(guard, None))  # type: ignore[misc]
+
+    def _start_again(self, listening: socket.socket) -> None:
+        if not self._stopped:
+            self.start(listening)
 
     async def end_handshakes(self) -> None:
         """Ends connections that are not open yet."""
@@ -148,10 +170,10 @@ class _Listener:
             loop = asyncio.get_running_loop()
             await loop.connect_accepted_socket(lambda: guard, connection, ssl=self._tls, ssl_handshake_timeout=seconds)
         except (OSError, TimeoutError):  # no client of ours; ssl's errors are OSErrors
-            self._crowd.leave(guard)
+            self._unknown.leave(guard)
             connection.close()
         except asyncio.CancelledError:
-            self._crowd.leave(guard)
+            self._unknown.leave(guard)
             connection.close()
             raise
 

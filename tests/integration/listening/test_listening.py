@@ -199,6 +199,16 @@ async def test_who_has_signed_in_takes_no_place_and_is_not_pushed_out() -> None:
         assert b"200 OK" in await known.ask()
 
 
+async def test_who_is_being_answered_is_not_pushed_out_by_those_who_send_nothing() -> None:
+    async with _serving(Limits(connections=3)) as port, contextlib.AsyncExitStack() as stack:
+        asking = await stack.enter_async_context(_client(port))
+        answer = asyncio.create_task(asking.ask("/wait"))
+        await asyncio.sleep(BRIEF)
+        silent = [await stack.enter_async_context(_client(port)) for _ in range(10)]
+        assert b"200 OK" in await answer
+        assert await silent[0].ended()
+
+
 async def test_connection_that_ended_gives_its_place_back() -> None:
     async with _serving(Limits(connections=2)) as port, contextlib.AsyncExitStack() as stack:
         (stays,) = await _clients(stack, port, 1)
