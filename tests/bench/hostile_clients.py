@@ -33,9 +33,7 @@ def head(namespace: str, size: int, *headers: str) -> bytes:
 
 async def attack(number: int, namespace: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
     """One connection's life; what it was answered."""
-    match int(
-        __import__("os").environ.get("KINDS", "0123")[number % len(__import__("os").environ.get("KINDS", "0123"))]
-    ):
+    match number % 4:
         case 0:
             first, endless = b"POST /intake/v1/json HTTP/1.1\r\nX-Filler: ", True
         case 1:
