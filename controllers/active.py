@@ -238,7 +238,12 @@ class ActiveController:
             case Alert() as obj:
                 required = self._desk.require_author
                 return await alert.reconcile(
-                    obj, self._cache, self._client, self._library_namespace, require_author=required
+                    obj,
+                    self._cache,
+                    self._client,
+                    self._library_namespace,
+                    require_author=required,
+                    intake=self._intake,
                 )
             case Investigation() as obj:
                 return await investigation.reconcile(obj, self._desk)

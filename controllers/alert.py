@@ -5,7 +5,7 @@ looked at again when a Chain appears. Writes: the Investigation (named after the
 it once; its author is the alert's, whose rights are asked for when it is accepted), the conditions `Accepted` and
 `Finished`, and deletes the alert when its time is over. An alert whose Investigation was deleted is finished: who
 deleted it did not want it to run again. So is one that carries another alert's uid as its own: it was restored from a
-backup.
+backup. One whose incidentKey another alert has as well is folded into that one (`incident_keys.py`).
 """
 
 import hashlib
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from tarsy.controllers.authorization import UNKNOWN
 from tarsy.controllers.cache import Cache
 from tarsy.controllers.expiry import expire
+from tarsy.controllers.incident_keys import folded_status, leader_again, leader_of
 from tarsy.controllers.status import write_status
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.errors import At, PlanInvalid
@@ -24,6 +25,7 @@ from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1 import Alert, AlertStatus, Investigation
 from tarsy.resources.v1alpha1.alert import InvestigationRef
 from tarsy.resources.v1alpha1.common import ConditionType
+from tarsy.store.intake import Intake
 
 ALERT_LABEL = "tarsy.dev/alert-uid"
 ACCEPTED_UID = "tarsy.dev/accepted-uid"
@@ -34,11 +36,26 @@ A = TypeVar("A", Alert, Investigation)
 
 
 async def reconcile(
-    alert: Alert, cache: Cache, client: KubeClient, library_namespace: str, *, require_author: bool = False
+    alert: Alert,
+    cache: Cache,
+    client: KubeClient,
+    library_namespace: str,
+    *,
+    require_author: bool = False,
+    intake: Intake | None = None,
 ) -> float | None:
     """Brings an alert one step further; returns after how many seconds to look again, if at all.
 
+    Args:
+        alert: which.
+        cache: what is in the cluster.
+        client: the Kubernetes API.
+        library_namespace: where chains are for all.
+        require_author: whether one that nobody stamped an author on is refused.
+        intake: knows which alerts are of one incident; without, each is one of its own.
+
     Raises:
+        StoreError: Postgres is away, and the alert has an incidentKey.
         ApiError: the Kubernetes API refused or could not be reached.
     """
     now = datetime.now(UTC)
@@ -46,6 +63,8 @@ async def reconcile(
     if meta.annotations.get(ACCEPTED_UID, meta.uid) != meta.uid:
         await write_status(client, cache, alert, _restored(alert, now))
         return await expire(client, cache, alert, _finished_at(alert), now)
+    if alert.status.folded_into is not None:
+        return await _fold(alert, await leader_again(alert, cache, client), cache, client, now)
     if alert.status.investigation_ref is not None:
         investigation = await _made_before(alert, alert.status.investigation_ref, cache, client)
     else:
@@ -57,6 +76,10 @@ async def reconcile(
             if refusal:
                 await write_status(client, cache, alert, _status(alert, None, refusal, now))
                 return None
+            if alert.spec.incident_key is not None and intake is not None:
+                leader = await leader_of(alert, alert.spec.incident_key, cache, client, intake)
+                if leader is not None:
+                    return await _fold(alert, leader, cache, client, now)
             investigation = await _create(alert, name, cache, client)
         if not _is_of(investigation, alert):
             text = f"{investigation} is not of this alert; delete it, or create the alert under another name"
@@ -65,6 +88,13 @@ async def reconcile(
         if ACCEPTED_UID not in meta.annotations:
             alert = await mark_accepted(client, cache, alert)
     await write_status(client, cache, alert, _status(alert, investigation, None, now))
+    return await expire(client, cache, alert, _finished_at(alert), now)
+
+
+async def _fold(alert: Alert, leader: Alert | None, cache: Cache, client: KubeClient, now: datetime) -> float | None:
+    if ACCEPTED_UID not in alert.metadata.annotations:
+        alert = await mark_accepted(client, cache, alert)
+    await write_status(client, cache, alert, folded_status(alert, leader, now))
     return await expire(client, cache, alert, _finished_at(alert), now)
 
 

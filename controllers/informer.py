@@ -3,8 +3,8 @@
 Decides nothing about an object and writes nothing: whose turn it is follows from what it is told, by the watch, the
 listings and our own writes alike. Decision: who depends on whom is not kept. Whatever waits, and all configuration, is
 looked at again when a spec changes, because a look that changes nothing costs next to nothing, and a dependency that
-was forgotten leaves an object waiting for ever. A change of a status wakes nobody but an Investigation's Alert and the
-questions about it.
+was forgotten leaves an object waiting for ever. A change of a status wakes nobody but an Investigation's Alert, the
+questions about it, and the Alerts that were folded into an Alert.
 """
 
 import asyncio
@@ -34,6 +34,7 @@ class Informer:
         self._queue = queue
         self._waiting: dict[Key, None] = {}
         self._deleted: dict[Key, set[str]] = {}
+        self._followers: dict[Key, dict[Key, None]] = {}
         self.missed = asyncio.Event()
 
     def event(self, kind: str | None, raw: Mapping[str, Any]) -> None:
@@ -66,6 +67,8 @@ class Informer:
             self.gone(key, before.uid)
         self.look_at(key)
         self._note_waiting(key)
+        if key.kind == Alert.KIND:
+            self._wake_followers(key)
         if key.kind == Investigation.KIND:
             self._wake_alert(raw)
             self._wake_questions(key)
@@ -77,6 +80,8 @@ class Informer:
         old = self._cache.find(key) if (self._cache.version(key) or Version("", 0, "")).uid == uid else None
         self._cache.drop(key, uid)
         self._note_waiting(key)
+        if key.kind == Alert.KIND:
+            self._wake_followers(key)
         self._deleted.setdefault(key, set()).add(uid)
         self._queue.add(key)
         if isinstance(old, Investigation) and old.spec.alert_ref is not None:
@@ -122,6 +127,20 @@ class Informer:
         reference = (raw.get("spec") or {}).get("alertRef") or {}
         if reference.get("name"):
             self.look_at(Key(Alert.KIND, raw["metadata"].get("namespace", ""), reference["name"]))
+
+    def _wake_followers(self, alert: Key) -> None:
+        """Alerts that were folded into this one; notes what this one was folded into."""
+        found = self._cache.find(alert)
+        if isinstance(found, Alert) and found.status.folded_into is not None:
+            leader = Key(Alert.KIND, alert.namespace, found.status.folded_into.name)
+            self._followers.setdefault(leader, {})[alert] = None
+        for follower in list(self._followers.get(alert, ())):
+            if self._cache.find(follower) is None:
+                del self._followers[alert][follower]
+            else:
+                self.look_at(follower)
+        if not self._followers.get(alert, True):
+            del self._followers[alert]
 
     def _wake_questions(self, investigation: Key) -> None:
         """Those that wait for an Investigation that was not there."""

@@ -23,6 +23,7 @@ from tests.bench import (
     cpu_per_call,
     engine,
     first_request,
+    hostile,
     kubernetes_api,
     lists,
     live,
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[Bed, bool], Awaitable[Result]]] = {
     "hundred_at_once": at_once.run,
     "api_writes": api_writes.run,
     "rows_and_bytes": rows_and_bytes.run,
+    "hostile": hostile.run,
     "workers": workers.run,
 }
 ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {

@@ -17,6 +17,7 @@ from pathlib import Path
 import uvicorn
 
 from tarsy.cli.errors import CommandError
+from tarsy.listening.asgi import Gate
 from tarsy.mcp.gateway import Gateway, Limits
 from tarsy.mcp.gateway_session import Tool
 
@@ -48,7 +49,15 @@ async def serve(
         CommandError: The address is taken, there is no such program, or a variable is not set.
     """
     gateway = Gateway(_tool(command, pass_on, limits.message_bytes), token_file, limits)
-    config = uvicorn.Config(gateway, log_level="warning", lifespan="off", timeout_graceful_shutdown=3)
+    gate = Gate()
+    config = uvicorn.Config(
+        gate.wrap(gateway),
+        http=gate.protocol,
+        ws="none",
+        log_level="warning",
+        lifespan="off",
+        timeout_graceful_shutdown=3,
+    )
     server = _Server(config)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -12,6 +12,8 @@ from functools import partial
 from tarsy.cli.service import ServiceSettings, World, patiently
 from tarsy.http.access import Access
 from tarsy.http.intake.application import add_intake
+from tarsy.http.intake.configuration import Configuration
+from tarsy.http.intake.texts import LargeTexts
 from tarsy.http.live import CHANNELS, Hub
 from tarsy.http.namespaces import Namespaces
 from tarsy.http.server import HttpServer, HttpSettings
@@ -20,7 +22,7 @@ from tarsy.http.table import all_routes
 from tarsy.observe.metric_table import STREAMS
 from tarsy.store.database import open_pool
 from tarsy.store.gauges import watch_pool
-from tarsy.store.intake import QUEUE_LIMIT
+from tarsy.store.intake import NAMESPACE_QUEUE_LIMIT, QUEUE_LIMIT, Intake
 from tarsy.store.reads import Reads
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
@@ -38,6 +40,7 @@ async def http_server(
     *,
     namespaces: tuple[str, ...] = (),
     queue_limit: int = QUEUE_LIMIT,
+    namespace_queue_limit: int = NAMESPACE_QUEUE_LIMIT,
 ) -> AsyncIterator[HttpServer]:
     """A server that is to be run; its connections are closed at the end.
 
@@ -49,6 +52,7 @@ async def http_server(
         stopping: set when the process has been asked to end; streams close then.
         namespaces: those that alerts may be routed to; none: all.
         queue_limit: how many investigations may wait before the intake takes no new incidents.
+        namespace_queue_limit: how many of one namespace may.
     """
     async with contextlib.AsyncExitStack() as stack:
         application = f"tarsy http {os.getpid()}"
@@ -72,6 +76,7 @@ async def http_server(
             origins=settings.origins,
             sign_in_file=settings.sign_in_file,
             live=live,
+            texts=LargeTexts(Configuration(world.client, library_namespace), Intake(pool)),
         )
         intake = partial(
             add_intake,
@@ -79,6 +84,7 @@ async def http_server(
             metrics=world.metrics,
             read_secret=world.secrets,
             queue_limit=queue_limit,
+            namespace_queue_limit=namespace_queue_limit,
             namespaces=namespaces,
         )
         yield HttpServer(settings, all_routes(), services, world.metrics, beside=intake)

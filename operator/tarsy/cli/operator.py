@@ -42,7 +42,7 @@ from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.tokens import cluster_of
 from tarsy.runtime.turnstile import SharedModels, Turnstiles
 from tarsy.store.gauges import Gauges
-from tarsy.store.intake import QUEUE_LIMIT, Intake
+from tarsy.store.intake import NAMESPACE_QUEUE_LIMIT, QUEUE_LIMIT, Intake
 from tarsy.store.notices import Notices
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
@@ -67,8 +67,8 @@ class OperatorSettings(ServiceSettings):
     Records are kept `retention_seconds` after their run ended (None: for ever). Without `worker` it runs no
     investigation itself: workers of their own do. Without `http` it serves no API, without `admission_port` no
     admission webhook (0: a free port). `require_author` refuses what nobody stamped an author on. Where more than
-    `queue_limit` investigations wait, alerts that come in are sent back for later. What people are told of runs links
-    to the page at `page_url` (None: to none).
+    `queue_limit` investigations wait, or `namespace_queue_limit` of one namespace, alerts that come in are sent back
+    for later. What people are told of runs links to the page at `page_url` (None: to none).
     """
 
     lease_namespace: str = "tarsy-system"
@@ -82,6 +82,7 @@ class OperatorSettings(ServiceSettings):
     admission_port: int | None = None
     require_author: bool = False
     queue_limit: int = QUEUE_LIMIT
+    namespace_queue_limit: int = NAMESPACE_QUEUE_LIMIT
     page_url: str | None = None
 
 
@@ -130,6 +131,7 @@ async def operate(settings: OperatorSettings) -> None:
                         shutdown.asked,
                         namespaces=settings.namespaces,
                         queue_limit=settings.queue_limit,
+                        namespace_queue_limit=settings.namespace_queue_limit,
                     )
                 )
                 group.create_task(server.run())

@@ -71,6 +71,8 @@ def outcome_block(record: InvestigationRecord) -> RenderableType:
         lines.append(Text(f"{outcome.failure.reason}: {outcome.failure.message}", style="red"))
     if record.evidence_missing:
         lines.append(Text(f"Tool servers were missing: {', '.join(record.evidence_missing)}", style="yellow"))
+    if record.alert_cut:
+        lines.append(Text(f"The alert is cut: {record.alert_cut}", style="yellow"))
     lines.append(Text(_figures(record), style="dim"))
     return Group(*lines)
 

@@ -21,6 +21,8 @@ from aiohttp import web
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.values import Values
+from tarsy.listening.plain import plain_bodies_only
+from tarsy.listening.server import listen
 from tarsy.llm.registry import ModelRegistry, build_client
 from tarsy.masking import Maskers, default_masker
 from tarsy.mcp.toolbox import McpToolboxes
@@ -234,14 +236,8 @@ async def _health(settings: ServiceSettings, readiness: Readiness, shutdown: Shu
         why = readiness.why_not()
         return web.Response(text="ready") if why is None else web.Response(text=why, status=503)
 
-    app = web.Application()
+    app = web.Application(middlewares=[plain_bodies_only])
     app.router.add_get("/healthz", alive)
     app.router.add_get("/readyz", is_ready)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, settings.health_host, settings.health_port)
-    try:
-        await site.start()
+    async with listen(app, settings.health_host, settings.health_port):
         yield
-    finally:
-        await runner.cleanup()

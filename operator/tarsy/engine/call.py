@@ -30,13 +30,13 @@ from tarsy.engine.model_events import (
 )
 from tarsy.engine.ports import World
 from tarsy.engine.prompts import builder
-from tarsy.engine.sending import Draft, counted, draft, notice, refused
+from tarsy.engine.sending import Draft, alert_cut, counted, draft, notice, refused
 from tarsy.engine.timing import Stopwatch
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart
 from tarsy.record.ids import model_call_id
 from tarsy.record.messages import Message, Role, ToolDefinition
-from tarsy.record.run import Failure, LoopState, ModelCallKind, State
+from tarsy.record.run import ALERT_DATA, Failure, LoopState, ModelCallKind, State
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.usage import UNKNOWN_USAGE
@@ -118,6 +118,8 @@ async def call_model(
         estimated_cost_usd=replace(made.need, output_tokens=0).cost_usd or Decimal(0),
     )
     events = [compaction_event(conversation, call.id, notice(conversation, made))] if made.superseded else []
+    if cut := alert_cut(conversation, new, made):
+        await world.recorder.degrade_evidence({ALERT_DATA: cut})
     world.control.check()
     world.meter.model_started(call.id, made.need)
     await world.recorder.model_call_started(call, events)

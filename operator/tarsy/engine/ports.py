@@ -104,7 +104,7 @@ class Recorder(Protocol):
         ...
 
     async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
-        """Notes tool servers (name to reason) that were missing, for `EvidenceDegraded`."""
+        """Notes tool servers (name to reason) that were missing, or ALERT_DATA that is cut, for `EvidenceDegraded`."""
         ...
 
 

@@ -19,6 +19,7 @@ from tarsy.engine.compaction import (
     size_of_tools,
 )
 from tarsy.engine.conversation import Conversation
+from tarsy.engine.prompts.fence import ALERT_FENCE, fenced
 from tarsy.record.messages import Message, Role, ToolDefinition
 from tarsy.record.run import LoopState
 from tarsy.record.usage import Usage
@@ -87,6 +88,20 @@ def notice(conversation: Conversation, made: Draft) -> str:
         f"{' and '.join(parts)} are shown shortened from here on, to keep the conversation within the "
         f"{made.window:,} tokens of {conversation.agent.provider.model}; the record keeps them whole."
     )
+
+
+def alert_cut(conversation: Conversation, new: Sequence[Message], made: Draft) -> str | None:
+    """A clause that says how much of the alert the model is shown from now on; None where that does not change."""
+    messages = [*conversation.messages, *new]
+    for i, text in made.superseded.items():
+        whole = fenced(ALERT_FENCE, messages[i].content) if messages[i].role is Role.USER and i < 2 else None
+        kept = fenced(ALERT_FENCE, text) if whole is not None else None
+        if whole is not None and kept is not None and size(kept) < size(whole):
+            return (
+                f"{conversation.agent.provider.model} is shown {size(kept):,} of its {size(whole):,} bytes, for a "
+                f"window of {made.window:,} tokens; the record keeps it whole"
+            )
+    return None
 
 
 def counted(loop: LoopState, sent: int, text: str, usage: Usage | None) -> LoopState:

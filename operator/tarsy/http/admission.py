@@ -18,11 +18,16 @@ import orjson
 from aiohttp import web
 from pydantic import ValidationError
 
+from tarsy.http.bodies import BodyRoom, demand_depth, read_whole
+from tarsy.http.errors import HttpError
 from tarsy.http.stamp import Review, stamped
 from tarsy.http.tls import ServingCertificate, make_certificate, needs_renewal, server_context
 from tarsy.http.trust import keep, with_authority
 from tarsy.kube.access import Attributes, Subject, may
 from tarsy.kube.client import ApiError, KubeClient
+from tarsy.listening.guard import Limits
+from tarsy.listening.plain import plain_bodies_only
+from tarsy.listening.server import listen
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +35,11 @@ CONFIGURATION = SERVICE = "tarsy-admission"
 PATH = "/stamp"
 LOOK_SECONDS = 30.0
 RETRY_SECONDS = 2.0
-CLOSE_SECONDS = 3.0
 _MAX_BYTES = 4 * 1_048_576
 """More than an API server takes of an object."""
+_BODIES = 32
+_LIMITS = Limits(idle_seconds=120.0)
+"""An API server calls without signing in, and keeps its connections."""
 
 
 class Admission:
@@ -59,6 +66,7 @@ class Admission:
         self._names = (f"{SERVICE}.{namespace}.svc", f"{SERVICE}.{namespace}.svc.cluster.local")
         self._host = host
         self._look_seconds = look_seconds
+        self._room = BodyRoom(_BODIES)
         self.port = port
         self.settled = asyncio.Event()
 
@@ -98,21 +106,19 @@ class Admission:
     @contextlib.asynccontextmanager
     async def _site(self, own: ServingCertificate) -> AsyncIterator[None]:
         context = await asyncio.to_thread(server_context, own)
-        app = web.Application(client_max_size=_MAX_BYTES)
+        app = web.Application(middlewares=[plain_bodies_only])
         app.router.add_post(PATH, self._answer)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_SECONDS)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, self._host, self.port, ssl_context=context).start()
-            self.port = int(runner.addresses[0][1])
+        async with listen(app, self._host, self.port, tls=context, limits=_LIMITS) as self.port:
             log.info("admission is served at port %d", self.port)
             yield
-        finally:
-            await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.Response:
         try:
-            review = Review.model_validate_json(await request.read())
+            content = await read_whole(self._room, request, "", _MAX_BYTES)
+            demand_depth(content)
+            review = Review.model_validate_json(content)
+        except HttpError as error:
+            return web.Response(status=error.status, text=error.message)
         except ValidationError:
             return web.Response(status=400, text="this is no AdmissionReview of admission.k8s.io/v1")
         try:

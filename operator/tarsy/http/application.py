@@ -17,13 +17,16 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from tarsy.http.bodies import UNSIGNED_BODIES, UNSIGNED_EACH, BodyRoom
 from tarsy.http.doors import Door
-from tarsy.http.errors import HttpError, MethodNotAllowed, NotFound, TimedOut, TooLarge
+from tarsy.http.errors import HttpError, MethodNotAllowed, NotFound, TimedOut, UnsupportedMediaType
 from tarsy.http.failures import as_http_error
 from tarsy.http.identity import NOBODY, Caller
-from tarsy.http.reading import BODY_BYTES, read_body, read_path, read_query
-from tarsy.http.route import Ask, Route
+from tarsy.http.reading import read_body, read_path, read_query
+from tarsy.http.route import PUBLIC_BODY_BYTES, Ask, Route
 from tarsy.http.services import Services
+from tarsy.listening.guard import sign_in
+from tarsy.listening.plain import PACKED, plain_bodies_only
 from tarsy.observe.metric_table import HTTP_REFUSALS, HTTP_REQUESTS, HTTP_SECONDS
 from tarsy.observe.metrics import Metrics
 
@@ -40,6 +43,8 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _LOGGED_PATH = 512
+Rooms = tuple[BodyRoom, BodyRoom]
+"""Where bodies are read: of callers who have signed in, and of others."""
 _REFUSALS = {401: "unauthenticated", 403: "forbidden", 500: "failed", 503: "unavailable"}
 
 
@@ -61,12 +66,13 @@ def build_application(
         seconds: how long a request may take; answers that stream lift it.
     """
     metrics = metrics or Metrics()
-    app = web.Application(client_max_size=BODY_BYTES, middlewares=[_outermost(door, metrics)], logger=log)
+    rooms = BodyRoom(), BodyRoom(UNSIGNED_BODIES, UNSIGNED_EACH)
+    app = web.Application(middlewares=[_outermost(door, metrics), plain_bodies_only], logger=log)
     for route in routes:
         app.router.add_route(
             route.method,
             door.prefix + route.path,
-            partial(_serve, route=route, door=door, services=services, limit=seconds),
+            partial(_serve, route=route, door=door, services=services, rooms=rooms, limit=seconds),
         )
     app.on_response_prepare.append(_headers)
     app.on_startup.append(partial(_know_routes, metrics))
@@ -74,12 +80,12 @@ def build_application(
 
 
 async def _serve(
-    request: web.Request, *, route: Route, door: Door, services: Services, limit: float
+    request: web.Request, *, route: Route, door: Door, services: Services, rooms: Rooms, limit: float
 ) -> web.StreamResponse:
     began = asyncio.timeout(limit)
     try:
         async with began:
-            ask = await _checked(request, route, door, services, lambda: began.reschedule(None))
+            ask = await _checked(request, route, door, services, rooms, lambda: began.reschedule(None))
             answer = await route.handler(ask)
     except TimeoutError:
         if not began.expired():
@@ -93,19 +99,22 @@ async def _serve(
 
 
 async def _checked(
-    request: web.Request, route: Route, door: Door, services: Services, untimed: Callable[[], None]
+    request: web.Request, route: Route, door: Door, services: Services, rooms: Rooms, untimed: Callable[[], None]
 ) -> Ask:
     caller = NOBODY
     if not route.public:
         caller = request[CALLER] = await door.caller(request)
+        sign_in(request)
     path = read_path(request.match_info)
     query = read_query(route.query, request.query)
     if route.permission is not None:
         name = path.get("name", "") if _is_about_the_name(route) else ""
         for namespace in _namespaces(path, query):
             await services.access.demand(caller, route.permission, namespace, name)
-    body = await read_body(route.body, request) if route.body else None
-    namespace = path.get("namespace", "")
+    namespace, body = path.get("namespace", ""), None
+    if route.body is not None:
+        room, limit = (rooms[1], PUBLIC_BODY_BYTES) if route.public else (rooms[0], route.body_bytes)
+        body = await read_body(route.body, request, room, group=namespace, limit=limit)
     uid = await services.namespaces.uid(namespace) if namespace and not route.public else ""
     return Ask(
         request, path, caller, uid, services, query, body, untimed, door.stream_seconds, partial(door.caller, request)
@@ -143,7 +152,10 @@ def _outermost(door: Door, metrics: Metrics) -> Middleware:
                 log.exception("%s %s failed", request.method, _path(request))
             if refusal.status in _REFUSALS:
                 metrics.add(HTTP_REFUSALS, reason=_REFUSALS[refusal.status])
-            return door.error(refusal)
+            answer = door.error(refusal)
+            if refusal.status == 401:
+                answer.force_close()  # and what it still sends is not waited for
+            return answer
         finally:
             _count(metrics, request, status, time.monotonic() - began)
             caller = request.get(CALLER)
@@ -185,8 +197,8 @@ def _refusal(error: Exception, request: web.Request) -> HttpError:
         case web.HTTPMethodNotAllowed():
             allowed = ", ".join(sorted(error.allowed_methods))
             return MethodNotAllowed(f"{request.method} is not allowed here; {allowed} is", headers={"Allow": allowed})
-        case web.HTTPRequestEntityTooLarge():
-            return TooLarge(f"the body is larger than {BODY_BYTES} bytes")
+        case web.HTTPUnsupportedMediaType():
+            return UnsupportedMediaType(PACKED)
         case _:
             return as_http_error(error)
 

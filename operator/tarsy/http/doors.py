@@ -33,10 +33,15 @@ BAD_TOKEN_SECONDS = 2.0
 TOKENS = 10_000
 TOKEN_CHARACTERS = 16_384
 REVIEWS_AT_ONCE = 32
+FIRST_REVIEWS_AT_ONCE = 4
+"""Of tokens that were never good here: whoever sends any number of them keeps neither others nor the API waiting."""
 WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
 """The subprotocol by which browsers send a token, as kube-apiserver reads it."""
 COOKIE = "tarsy-session"
-"""The cookie by which a browser that signed in sends its token."""
+"""The cookie by which a browser that signed in sends its token, where it speaks plain HTTP: on one machine."""
+HOST_COOKIE = f"__Host-{COOKIE}"
+"""The same over TLS. Browsers take a cookie of this prefix from this very host and over TLS only, so no other site of
+the domain, and nobody on the way, can plant one; over plain HTTP they do not take it at all."""
 PROXY_SECONDS = 900.0
 """So long a connection that stays open is of whom the proxy named; then it comes again, past the proxy."""
 _READING = frozenset({"GET", "HEAD"})
@@ -94,6 +99,8 @@ class DirectDoor:
         self._proxy = proxy
         self._audiences = tuple(audiences)
         self._reviews = asyncio.Semaphore(REVIEWS_AT_ONCE)
+        self._first_reviews = asyncio.Semaphore(FIRST_REVIEWS_AT_ONCE)
+        self._good: dict[bytes, None] = {}
         self._callers: Remembered[bytes, Caller | None] = Remembered(
             lambda caller: seconds if caller else min(seconds, BAD_TOKEN_SECONDS), size=TOKENS
         )
@@ -136,12 +143,19 @@ class DirectDoor:
         """Who a token is of; None: it is no good. Raises Unavailable: the Kubernetes API could not say."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         try:
-            return await self._callers.get(digest, lambda: self._review(token))
+            return await self._callers.get(digest, lambda: self._review(token, digest))
         except ApiError:
             raise Unavailable("the Kubernetes API could not say who asks; try again") from None
 
+    def _note_good(self, digest: bytes) -> None:
+        self._good[digest] = None
+        if len(self._good) > TOKENS:
+            del self._good[next(iter(self._good))]
+
     def _of_cookie(self, request: web.Request) -> str:
-        if hdrs.AUTHORIZATION in request.headers or not (token := _sendable(request.cookies.get(COOKIE, ""))):
+        if hdrs.AUTHORIZATION in request.headers:
+            return ""
+        if not (token := _sendable(request.cookies.get(cookie_of(request), ""))):
             return ""
         self._require_page(request)
         return token
@@ -159,13 +173,14 @@ class DirectDoor:
         body = {"error": {"reason": error.reason, "message": error.message}}
         return web.json_response(body, status=error.status, headers=error.headers)
 
-    async def _review(self, token: str) -> Caller | None:
+    async def _review(self, token: str, digest: bytes) -> Caller | None:
         spec: dict[str, Any] = {"token": token}
         if self._audiences:
             spec["audiences"] = list(self._audiences)
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "metadata": {}, "spec": spec}
-        async with self._reviews:
+        async with self._reviews if digest in self._good else self._first_reviews:
             status = (await self._client.create(review)).get("status") or {}
+        self._good.pop(digest, None)
         if status.get("authenticated") is not True:
             return None
         # An authenticator that knows nothing of audiences answers with none: its tokens are for the API server only.
@@ -174,8 +189,19 @@ class DirectDoor:
         user = status.get("user") or {}
         if not user.get("username"):
             return None
+        self._note_good(digest)
         extra = {str(key): tuple(values) for key, values in (user.get("extra") or {}).items()}
         return Caller(str(user["username"]), str(user.get("uid") or ""), tuple(user.get("groups") or ()), extra)
+
+
+def is_secure(request: web.Request) -> bool:
+    """Whether the browser speaks TLS, to this door or to what stands before it."""
+    return request.secure or request.headers.get("X-Forwarded-Proto", "").lower() == "https"
+
+
+def cookie_of(request: web.Request) -> str:
+    """The name of the one cookie that counts for a request; that of the other scheme is not looked at."""
+    return HOST_COOKIE if is_secure(request) else COOKIE
 
 
 def require_own_page(request: web.Request, origins: Sequence[str]) -> None:

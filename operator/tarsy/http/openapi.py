@@ -12,6 +12,7 @@ from aiohttp import web
 from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.json_schema import models_json_schema
 
+from tarsy.http.idempotency import IDEMPOTENCY_KEY, MAX_IDEMPOTENCY_KEY
 from tarsy.http.route import DIRECT_PREFIX, PATH_PARAMETERS, Ask, Route, View
 
 _Mode = Literal["validation", "serialization"]
@@ -129,7 +130,7 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.operation,
         "summary": route.summary,
-        "parameters": [*map(_in_path, route.parameters), *_in_query(route, schemas)],
+        "parameters": [*map(_in_path, route.parameters), *_in_query(route, schemas), *_in_header(route)],
         "responses": {str(route.status): _success(route, schemas), **_refusals(route, schemas)},
     }
     operation["security"] = [] if route.public else [{"token": []}]
@@ -159,6 +160,18 @@ def _in_query(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
             "required": name in model.get("required", ()),
             "description": schema.get("description", ""),
             "schema": _never_null(described),
+        }
+
+
+def _in_header(route: Route) -> Iterable[dict[str, Any]]:
+    if route.idempotent:
+        yield {
+            "name": IDEMPOTENCY_KEY,
+            "in": "header",
+            "required": False,
+            "description": "A request of the same caller with the same key and an equal body leads to what the first "
+            "one made, as long as that is there; with another body it is refused with 422.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY},
         }
 
 

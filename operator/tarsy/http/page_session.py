@@ -16,7 +16,7 @@ from typing import Annotated, Final, Self
 from aiohttp import web
 from pydantic import Field, StringConstraints
 
-from tarsy.http.doors import COOKIE, require_own_page
+from tarsy.http.doors import COOKIE, cookie_of, is_secure, require_own_page
 from tarsy.http.errors import Conflict, Forbidden, NotFound
 from tarsy.http.identity import Caller
 from tarsy.http.route import PRODUCT_GROUP, Ask, Body, Permission, Query, Route, View
@@ -87,7 +87,8 @@ async def sign_out(ask: Ask) -> web.StreamResponse:
     """Takes the cookie away."""
     require_own_page(ask.request, ask.services.origins)
     response = _json(SignedOut())
-    response.del_cookie(COOKIE, path="/", secure=_is_secure(ask.request), httponly=True, samesite="Strict")
+    for name in {COOKIE, cookie_of(ask.request)}:  # over TLS also the one of a version before
+        response.del_cookie(name, path="/", secure=is_secure(ask.request), httponly=True, samesite="Strict")
     return response
 
 
@@ -150,24 +151,19 @@ def _with_cookie(ask: Ask, token: str, view: View) -> web.StreamResponse:
         raise Conflict(f"the token has {len(token)} characters; browsers keep {COOKIE_CHARACTERS}: take a shorter one")
     response = _json(view)
     response.set_cookie(
-        COOKIE,
+        cookie_of(ask.request),
         token,
         path="/",
         max_age=COOKIE_SECONDS,
         httponly=True,
         samesite="Strict",
-        secure=_is_secure(ask.request),
+        secure=is_secure(ask.request),
     )
     return response
 
 
 def _json(view: View) -> web.Response:
     return web.Response(body=view.model_dump_json(by_alias=True).encode(), content_type="application/json")
-
-
-def _is_secure(request: web.Request) -> bool:
-    """Whether the browser speaks TLS, to this door or to what stands before it."""
-    return request.secure or request.headers.get("X-Forwarded-Proto", "").lower() == "https"
 
 
 def _is_loopback(host: str) -> bool:

@@ -4,19 +4,21 @@ Decision: what is wrong is told without repeating what was sent, which may be lo
 what is allowed.
 """
 
+import asyncio
 import types
 from collections.abc import Mapping
-from typing import Any, Final, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
 from aiohttp import web
 from multidict import MultiMapping
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from tarsy.http.errors import BadRequest, TooLarge, UnsupportedMediaType
-from tarsy.http.route import PATH_PARAMETERS
+from tarsy.http.bodies import BodyRoom, demand_depth, read_whole
+from tarsy.http.errors import BadRequest, UnsupportedMediaType
+from tarsy.http.route import BODY_BYTES, PATH_PARAMETERS
 
-BODY_BYTES: Final = 2 * 1024 * 1024
 _SHOWN_ERRORS = 5
+_LARGE = 65_536
 _LISTS = (list, tuple, set, frozenset)
 
 
@@ -64,23 +66,38 @@ def read_query(model: type[BaseModel] | None, found: MultiMapping[str]) -> BaseM
         raise BadRequest(f"query parameter {_said(error)}") from None
 
 
-async def read_body(model: type[BaseModel], request: web.Request) -> BaseModel:
+async def read_body(
+    model: type[BaseModel], request: web.Request, room: BodyRoom, *, group: str = "", limit: int = BODY_BYTES
+) -> BaseModel:
     """The JSON body, by the model of the route.
+
+    Args:
+        model: of the route.
+        request: whose body it is.
+        room: where it is read.
+        group: the namespace that it is for.
+        limit: bytes that it may have.
 
     Raises:
         UnsupportedMediaType: it says that it is something else.
-        TooLarge: it is over 2 MiB.
-        BadRequest: it is no UTF-8, no JSON, or not what the model says.
+        TooLarge: it has more bytes.
+        BadRequest: it is no UTF-8, no JSON, nests too deep, or is not what the model says.
+        HttpError: it did not come in time, or others came.
     """
     if request.content_type not in ("application/json", "application/octet-stream"):  # the latter: none was given
         raise UnsupportedMediaType("the body is read as JSON only: send Content-Type: application/json")
-    if (request.content_length or 0) > BODY_BYTES:
-        raise TooLarge(f"the body is larger than {BODY_BYTES} bytes")
-    content = await request.read()
+    content = await read_whole(room, request, group, limit)
+    if len(content) > _LARGE:
+        return await asyncio.to_thread(_parsed, model, content)
+    return _parsed(model, content)
+
+
+def _parsed(model: type[BaseModel], content: bytes) -> BaseModel:
     try:
         content.decode()
     except UnicodeDecodeError as error:
         raise BadRequest(f"the body is no UTF-8 (byte {error.start})") from None
+    demand_depth(content)
     try:
         return model.model_validate_json(content)
     except ValidationError as error:

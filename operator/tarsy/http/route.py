@@ -27,6 +27,8 @@ RECORD_VERSION: Final = "v1alpha1"
 PRODUCT_GROUP: Final = "tarsy.dev"
 DIRECT_PREFIX: Final = "/api/v1"
 AGGREGATED_PREFIX: Final = f"/apis/{RECORD_GROUP}/{RECORD_VERSION}"
+BODY_BYTES: Final = 2 * 1024 * 1024
+PUBLIC_BODY_BYTES: Final = 1024
 
 PATH_PARAMETERS: Final[Mapping[str, Any]] = {
     "namespace": Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)],
@@ -138,7 +140,9 @@ class Route:
         body: None: a body is not read.
         response: what `handler` returns; None: a response of its own.
         status: of a successful answer.
-        public: no identity is asked for.
+        body_bytes: that a body may have.
+        idempotent: the header Idempotency-Key is read: an equal request leads to what the first one made.
+        public: no identity is asked for; its body has at most PUBLIC_BODY_BYTES.
         aggregated: also served through the aggregated API.
     """
 
@@ -150,6 +154,8 @@ class Route:
     permission: Permission | None = None
     query: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
+    body_bytes: int = BODY_BYTES
+    idempotent: bool = False
     response: type[BaseModel] | None = None
     status: int = 200
     public: bool = False

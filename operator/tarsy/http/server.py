@@ -34,14 +34,12 @@ from tarsy.http.route import Route
 from tarsy.http.services import Services
 from tarsy.http.tls import CertificateError, ServingCertificate, read_certificate, server_context, show
 from tarsy.kube.client import ApiError
+from tarsy.listening.server import listen
 from tarsy.observe.metrics import Metrics
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 30.0
 RETRY_SECONDS = 2.0
-CLOSE_SECONDS = 3.0
-_HEADER_BYTES = 32_768
-_HEADERS = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +141,7 @@ class HttpServer:
             context = await asyncio.to_thread(server_context, own)
             if proxy is not None:
                 believe(context, proxy)
-        async with self._open(app, self.port, context) as port:
+        async with listen(app, self._settings.host, self.port, tls=context) as port:
             self.port = port
             self.direct_open.set()
             log.info("the HTTP API is open at port %d", port)
@@ -222,26 +220,7 @@ class HttpServer:
         routes = [route for route in self._routes if route.aggregated]
         app = build_application(routes, door, self._services, self._metrics)
         add_discovery(app, door)
-        async with self._open(app, self.record_port or 0, context) as port:
+        async with listen(app, self._settings.host, self.record_port or 0, tls=context) as port:
             self.record_port = port
             log.info("the aggregated API is open at port %d", port)
             yield
-
-    @contextlib.asynccontextmanager
-    async def _open(self, app: web.Application, port: int, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
-        """Listens, and yields the port."""
-        runner = web.AppRunner(
-            app,
-            access_log=None,
-            handler_cancellation=True,
-            shutdown_timeout=CLOSE_SECONDS,
-            max_line_size=_HEADER_BYTES,
-            max_field_size=_HEADER_BYTES,
-            max_headers=_HEADERS,  # a group of the caller is a header each
-        )
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, self._settings.host, port, ssl_context=tls).start()
-            yield int(runner.addresses[0][1])
-        finally:
-            await runner.cleanup()

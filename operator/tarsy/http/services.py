@@ -19,6 +19,7 @@ from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.store.reads import Reads
 
 if TYPE_CHECKING:
+    from tarsy.http.intake.texts import LargeTexts
     from tarsy.http.live import Hub
 
 
@@ -30,6 +31,7 @@ class Services:
     `callers` has no identity of its own; `Ask.as_caller` lends it that of the caller. `stopping` is set when the
     process ends: streams close then. `live` follows what happens. `origins` are web sites, besides the one of the
     request itself, whose pages may open WebSockets here. `sign_in_file` is where `tarsy dev` leaves its one-time code.
+    `texts` keeps alerts that are too large for an object.
     """
 
     pool: asyncpg.Pool
@@ -43,6 +45,18 @@ class Services:
     live: "Hub | None" = None
     origins: tuple[str, ...] = ()
     sign_in_file: Path | None = None
+    texts: "LargeTexts | None" = None
+
+    @property
+    def large_texts(self) -> "LargeTexts":
+        """Keeps texts that are too large for an object.
+
+        Raises:
+            Unavailable: nothing does.
+        """
+        if self.texts is None:
+            raise Unavailable("nothing larger can be kept here now; send less, or name a ConfigMap in dataFrom")
+        return self.texts
 
     @property
     def hub(self) -> "Hub":

@@ -21,6 +21,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from tarsy.listening.asgi import SIGN_IN
 from tarsy.mcp.gateway_session import GatewaySession, Tool
 from tarsy.mcp.wire import LARGEST_ANSWER
 
@@ -90,6 +91,7 @@ class Gateway:
         elif (refused := self._refused(Headers(scope=scope))) is not None:
             await refused(scope, receive, send)
         else:
+            scope.get(SIGN_IN, _nobody)()
             await self._application(scope, receive, send)
 
     def _refused(self, headers: Headers) -> PlainTextResponse | None:
@@ -138,6 +140,10 @@ class Gateway:
         finally:
             if not established:
                 session.end()
+
+
+def _nobody() -> None:
+    """Where no gate counts connections."""
 
 
 async def _answered(session: GatewaySession, scope: Scope, receive: Receive, send: Send) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator
 
 from aiohttp import web
 
+from tarsy.listening.plain import plain_bodies_only
+from tarsy.listening.server import listen
 from tarsy.observe.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -34,14 +36,8 @@ async def serve_metrics(metrics: Metrics, host: str, port: int) -> AsyncIterator
     async def answer(_: web.Request) -> web.Response:
         return web.Response(body=await metrics.text(), headers={"Content-Type": _TYPE, "Cache-Control": "no-store"})
 
-    app = web.Application()
+    app = web.Application(middlewares=[plain_bodies_only])
     app.router.add_route("GET", PATH, answer)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, host, port).start()
-        bound = int(runner.addresses[0][1])
+    async with listen(app, host, port) as bound:
         log.info("metrics are at http://%s:%d%s", host, bound, PATH)
         yield bound
-    finally:
-        await runner.cleanup()

@@ -48,10 +48,13 @@ def conditions(record: InvestigationRecord) -> Iterator[Condition]:
         yield made(ConditionType.FINISHED, "True", reason, message)
         succeeded: ConditionStatus = "True" if record.state is State.COMPLETED else "False"
         yield made(ConditionType.SUCCEEDED, succeeded, reason, message)
+    cut = f"The alert is cut: {record.alert_cut}." if record.alert_cut else ""
     if record.evidence_missing:
         missing = ", ".join(record.evidence_missing)
-        text = f"Tool servers were missing: {missing}. What they know is not in the finding."
-        yield made(ConditionType.EVIDENCE_DEGRADED, "True", "ToolServersMissing", text)
+        text = f"Tool servers were missing: {missing}. What they know is not in the finding. {cut}"
+        yield made(ConditionType.EVIDENCE_DEGRADED, "True", "ToolServersMissing", text.strip())
+    elif cut:
+        yield made(ConditionType.EVIDENCE_DEGRADED, "True", "AlertCut", cut)
     else:
         yield made(ConditionType.EVIDENCE_DEGRADED, "False", "AllServersAvailable", "No tool server was missing.")
     if exceeded := record.budget_exceeded:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from typing import Final
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
@@ -250,12 +251,17 @@ class ProviderChange:
     message: str
 
 
+ALERT_DATA: Final = "alert data"
+"""Stands among the tool servers that were missing, whose names have no blank, where a model was not shown the whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class InvestigationRecord:
     """An investigation, or the answer to a question about one, with its counters, as the projector and the CLI read it.
 
     `parent` is the investigation that is asked about, None for an investigation. `cost_usd` sums up what is known, None
-    when nothing is; `cost_complete` is False when some of it is unknown.
+    when nothing is; `cost_complete` is False when some of it is unknown. `alert_cut` says how much of the alert a model
+    was shown, where its window did not hold the whole.
     """
 
     id: UUID
@@ -282,6 +288,7 @@ class InvestigationRecord:
     stages: tuple[StageView, ...]
     outcome: RunOutcome | None
     evidence_missing: tuple[str, ...] = ()
+    alert_cut: str | None = None
     cost_usd: Decimal | None = None
     cost_complete: bool = True
     budget_exceeded: BudgetExceeded | None = None

@@ -12,7 +12,8 @@ class WorkerSettings:
     """How a worker claims and holds runs.
 
     `places` are the runs this process has at once, `global_limit` those of the whole installation; beside them it
-    answers up to `questions` questions at once.
+    answers up to `questions` questions at once. `namespace_limit` are runs of one namespace at once in the whole
+    installation, and answers as many; None: no limit but the namespace's own.
     `lease_seconds` after its last heartbeat a worker's runs may be claimed by others; `heartbeat_seconds` lie between
     two heartbeats. `poll_seconds` bounds how long a lost wake-up can delay a claim.
     """
@@ -20,6 +21,7 @@ class WorkerSettings:
     places: int = 20
     global_limit: int = 100
     questions: int = 10
+    namespace_limit: int | None = None
     lease_seconds: float = 15.0
     heartbeat_seconds: float = 5.0
     poll_seconds: float = 2.0
@@ -29,6 +31,8 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         if self.places < 1 or self.global_limit < 1 or self.questions < 1:
             raise ValueError("places, global limit and questions must be at least 1")
+        if self.namespace_limit is not None and self.namespace_limit < 1:
+            raise ValueError("the namespace limit must be at least 1")
         if self.lease_seconds < 2 * self.heartbeat_seconds:
             raise ValueError("the lease must last at least two heartbeats")
         if self.drain_seconds < 0:

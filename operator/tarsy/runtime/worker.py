@@ -166,8 +166,10 @@ class Worker:
                 questions = 0 if self._draining else self._settings.questions - answering
                 # No longer than a heartbeat may wait for its turn; what was claimed unheard is handed back.
                 async with self._claiming, asyncio.timeout(self._settings.heartbeat_seconds):
-                    most = self._settings.global_limit
-                    for claimed in await self._claims.claim(identity, free, most, questions=questions):
+                    most, each = self._settings.global_limit, self._settings.namespace_limit
+                    for claimed in await self._claims.claim(
+                        identity, free, most, questions=questions, namespace_limit=each
+                    ):
                         self._start(claimed, lease, group)
             except (StoreError, TimeoutError) as error:
                 log.warning("worker %s could not claim: %s", identity, str(error) or "no answer in time")

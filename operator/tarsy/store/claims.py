@@ -65,7 +65,11 @@ class ClaimedRun:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A run that waits for a worker. `leased`: a dead worker's lease is still on it."""
+    """A run that waits for a worker.
+
+    `leased`: a dead worker's lease is still on it. `served_at` is when a run of its namespace was claimed last; None:
+    not for a day.
+    """
 
     id: UUID
     namespace: str
@@ -76,21 +80,40 @@ class Candidate:
     namespace_limit: int | None
     chain_limit: int | None
     leased: bool = False
+    served_at: datetime | None = None
 
 
 Running = Mapping[tuple[str, str, str], int]
 """Runs in progress by namespace, chain namespace and chain."""
 
 
-def choose(candidates: Iterable[Candidate], running: Running, *, free: int, global_limit: int) -> list[Candidate]:
-    """Picks who goes next: by priority, then from the namespace with the fewest runs, then by age; within all limits.
+_JUST_NOW = 1e15
+"""Later than any time since 1970 in seconds."""
+
+
+def choose(
+    candidates: Iterable[Candidate],
+    running: Running,
+    *,
+    free: int,
+    global_limit: int,
+    namespace_limit: int | None = None,
+) -> list[Candidate]:
+    """Picks who goes next, within all limits.
+
+    Fairness between namespaces comes first (DESIGN section 7): the one with the fewest runs, of equals the one that
+    was served longest ago. Within a namespace priority decides, then age. Without the second rule a namespace whose
+    urgent runs end quickly would take every place that it has just given back.
 
     Args:
         candidates: who waits.
         running: who runs.
         free: places this worker has.
         global_limit: runs in progress at most, in the whole installation.
+        namespace_limit: runs in progress at most, of one namespace; None: no limit beside its own.
     """
+    candidates = list(candidates)
+    served = {c.namespace: c.served_at.timestamp() if c.served_at else float("-inf") for c in candidates}
     namespaces: Counter[str] = Counter()
     chains: Counter[tuple[str, str]] = Counter()
     for (namespace, chain_namespace, chain), runs in running.items():
@@ -102,8 +125,10 @@ def choose(candidates: Iterable[Candidate], running: Running, *, free: int, glob
         lines[candidate.namespace, candidate.chain_namespace, candidate.chain].append(candidate)
 
     def fits(c: Candidate) -> bool:
-        return (c.namespace_limit is None or namespaces[c.namespace] < c.namespace_limit) and (
-            c.chain_limit is None or chains[c.chain_namespace, c.chain] < c.chain_limit
+        return (
+            (namespace_limit is None or namespaces[c.namespace] < namespace_limit)
+            and (c.namespace_limit is None or namespaces[c.namespace] < c.namespace_limit)
+            and (c.chain_limit is None or chains[c.chain_namespace, c.chain] < c.chain_limit)
         )
 
     chosen: list[Candidate] = []
@@ -112,10 +137,11 @@ def choose(candidates: Iterable[Candidate], running: Running, *, free: int, glob
         heads = [head for line in lines.values() if (head := next(filter(fits, line), None)) is not None]
         if not heads:
             break
-        best = min(heads, key=lambda c: (-c.priority, namespaces[c.namespace], c.accepted_at, c.id))
+        best = min(heads, key=lambda c: (namespaces[c.namespace], served[c.namespace], *_place(c)))
         lines[best.namespace, best.chain_namespace, best.chain].remove(best)
         chosen.append(best)
         namespaces[best.namespace] += 1
+        served[best.namespace] = _JUST_NOW + len(chosen)
         chains[best.chain_namespace, best.chain] += 1
     return chosen
 
@@ -187,11 +213,19 @@ class Claims:
             if row["investigation"] is not None
         }
 
-    async def claim(self, worker: UUID, free: int, global_limit: int, *, questions: int = 0) -> list[ClaimedRun]:
+    async def claim(
+        self,
+        worker: UUID,
+        free: int,
+        global_limit: int,
+        *,
+        questions: int = 0,
+        namespace_limit: int | None = None,
+    ) -> list[ClaimedRun]:
         """Claims up to `free` runs, pending or orphaned, within the global, namespace and chain limits.
 
         Beside them, up to so many questions, one about an investigation at a time: somebody waits for the answer, so
-        no limit of runs holds for them.
+        no limit of runs holds for them. `namespace_limit` holds for the runs of a namespace, and for its answers.
 
         Raises:
             WorkerLost: the worker is not registered, or has expired.
@@ -207,8 +241,10 @@ class Claims:
                 await connection.execute(self._sql["reap_workers"])
                 if not await connection.fetchval(self._sql["is_worker"], worker):
                     raise WorkerLost(f"Worker {worker} is not registered, or has expired. Register it again.")
-                ids = await self._asked(connection, questions) if questions > 0 else []
-                ids += await self._choose(connection, free, global_limit) if free > 0 else []
+                ids = await self._asked(connection, questions, namespace_limit) if questions > 0 else []
+                ids += await self._choose(connection, free, global_limit, namespace_limit) if free > 0 else []
+                if ids:
+                    await connection.execute(self._sql["served"], ids)
                 claimed = []
                 for row in await connection.fetch(self._sql["take"], ids, worker) if ids else []:
                     try:
@@ -229,19 +265,21 @@ class Claims:
                 self._metrics.add(TERMINAL, kind=what, state=_UNREADABLE.state.value)
         return claimed
 
-    async def _asked(self, connection: asyncpg.Connection, questions: int) -> list[UUID]:
-        waiting = await connection.fetch(self._sql["questions"], questions, self._knows)
-        return await self._not_being_written(connection, {row["id"]: row["leased"] for row in waiting})
+    async def _asked(self, connection: asyncpg.Connection, questions: int, each: int | None) -> list[UUID]:
+        running = _running(await connection.fetch(self._sql["answering"]))
+        waiting = [Candidate(**row) for row in await connection.fetch(self._sql["questions"], questions, self._knows)]
+        most = sum(running.values()) + questions
+        chosen = choose(waiting, running, free=questions, global_limit=most, namespace_limit=each)
+        return await self._not_being_written(connection, {run.id: run.leased for run in chosen})
 
-    async def _choose(self, connection: asyncpg.Connection, free: int, global_limit: int) -> list[UUID]:
-        running = {
-            (row["namespace"], row["chain_namespace"], row["chain"]): row["runs"]
-            for row in await connection.fetch(self._sql["in_progress"])
-        }
+    async def _choose(
+        self, connection: asyncpg.Connection, free: int, global_limit: int, each: int | None
+    ) -> list[UUID]:
+        running = _running(await connection.fetch(self._sql["in_progress"]))
         if sum(running.values()) >= global_limit:
             return []
         waiting = [Candidate(**row) for row in await connection.fetch(self._sql["candidates"], free, self._knows)]
-        chosen = choose(waiting, running, free=free, global_limit=global_limit)
+        chosen = choose(waiting, running, free=free, global_limit=global_limit, namespace_limit=each)
         return await self._not_being_written(connection, {run.id: run.leased for run in chosen})
 
     async def _not_being_written(self, connection: asyncpg.Connection, runs: Mapping[UUID, bool]) -> list[UUID]:
@@ -269,6 +307,10 @@ class Claims:
 
         await call(self._pool, f"end worker {worker}", delete)
         self._notify(QUEUE_CHANNEL, "")
+
+
+def _running(rows: Sequence[asyncpg.Record]) -> Running:
+    return {(row["namespace"], row["chain_namespace"], row["chain"]): row["runs"] for row in rows}
 
 
 def _claimed(row: asyncpg.Record) -> ClaimedRun:

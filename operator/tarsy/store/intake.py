@@ -6,11 +6,12 @@ notifications of one route are decided one after the other, under one lock, so t
 many say the same at once, and the count that makes a storm is exact.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
-from uuid import UUID, uuid4
+from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
 import asyncpg
 
@@ -28,11 +29,21 @@ QUIET_SECONDS = 3600.0
 QUEUE_LIMIT = 1000
 """So many investigations may wait, before new incidents are sent back for later."""
 
+NAMESPACE_QUEUE_LIMIT = 500
+"""So many of one namespace may. More of them do not count in all, so that one namespace never fills the whole queue."""
+
 _PURGED_AT_ONCE = 5_000
 
 
 class QueueFull(Exception):
-    """More investigations wait than may: nothing was written, and the same notification is welcome later."""
+    """More investigations wait than may: nothing was written, and the same notification is welcome later.
+
+    `namespace` is the one whose own limit was reached; empty: that of all.
+    """
+
+    def __init__(self, namespace: str = "") -> None:
+        super().__init__(namespace)
+        self.namespace = namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +59,16 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An Alert to be made, and the text it names where that is too large for it: its SHA-256 and itself."""
+    """An Alert to be made, and the text it names where that is too large for it: its SHA-256 and itself.
+
+    `incident_key` is what its spec says.
+    """
 
     namespace: str
     name: str
     manifest: Mapping[str, Any]
     body: tuple[str, str] | None = None
+    incident_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +77,7 @@ class Occurrence:
 
     `first` and `last` are since when the earliest and the latest of what fires does (of what ended, where nothing
     fires); None: nobody knows. `draft` makes the Alert of a new incident, given when that begins and whether it stands
-    for a storm.
+    for a storm; `namespace` is where that will be.
     """
 
     route_uid: str
@@ -73,6 +88,7 @@ class Occurrence:
     storm_alerts: int
     storm_seconds: float
     draft: Callable[[datetime, bool], Draft]
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +126,21 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class Led:
+    """Who leads the incident of a key. `own`: the Alert that was asked for; `alert_uid` None: it is to be made yet.
+
+    `recent`: it was heard of within QUIET_SECONDS; `resolved`: its sender said that it fires no more.
+    """
+
+    incident: UUID
+    alert: str
+    alert_uid: str | None
+    own: bool
+    recent: bool = True
+    resolved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerLine:
     """Notifications of one fate and reason; `owed`: their Alert has not been made yet."""
 
@@ -123,10 +154,20 @@ class LedgerLine:
 class Intake:
     """Decides notifications and keeps incidents; every method raises StoreError when Postgres is away."""
 
-    def __init__(self, pool: asyncpg.Pool, *, queue_limit: int = QUEUE_LIMIT) -> None:
-        """Takes the pool, and how many investigations may wait before new incidents are not taken."""
+    def __init__(
+        self,
+        pool: asyncpg.Pool,
+        *,
+        queue_limit: int = QUEUE_LIMIT,
+        namespace_queue_limit: int = NAMESPACE_QUEUE_LIMIT,
+    ) -> None:
+        """Takes the pool, and how many investigations may wait, in all and of one namespace.
+
+        Where more wait, new incidents are not taken; but one of a namespace of which none waits always is.
+        """
         self._pool = pool
         self._queue_limit = queue_limit
+        self._each = min(namespace_queue_limit, queue_limit)
         self._sql = load("intake")
 
     async def reject(
@@ -184,7 +225,10 @@ class Intake:
         if same is not None:
             await connection.execute(self._sql["repeat"], same, what.first, what.last)
             return "folded", "Repeat", same
-        if await connection.fetchval(self._sql["waiting"], self._queue_limit) > self._queue_limit:
+        waiting = await connection.fetchrow(self._sql["waiting"], what.namespace, self._each)
+        if waiting["here"] > self._each:
+            raise QueueFull(what.namespace)
+        if waiting["everywhere"] > self._queue_limit and waiting["here"]:
             raise QueueFull
         incident, in_storm = uuid4(), False
         if await connection.fetchval(self._sql["recent"], received.route, what.storm_seconds) >= what.storm_alerts:
@@ -208,6 +252,7 @@ class Intake:
             in_storm,
             what.first,
             what.last,
+            draft.incident_key,
         )
         return "investigated", "StormBegins" if in_storm else "NewIncident", incident
 
@@ -238,10 +283,44 @@ class Intake:
         """Notes that the Alert of an incident can never be made: what led to it is rejected."""
         await self._execute("note that an Alert was refused", "refuse", incident, reason)
 
+    async def lead(self, namespace: str, key: str, alert: str, uid: str, *, instead_of: UUID | None = None) -> Led:
+        """Who leads the incident of a key: the first Alert that asks, or the one that replaces it.
+
+        Args:
+            namespace: of the Alert.
+            key: its incidentKey.
+            alert: its name.
+            uid: its metadata.uid.
+            instead_of: an incident that is over; the Alert leads, unless another has begun one meanwhile.
+        """
+
+        async def write(connection: asyncpg.Connection) -> Led:
+            async with connection.transaction():
+                await connection.execute(self._sql["lock"], f"{namespace}\n{key}")
+                row = await connection.fetchrow(self._sql["followed"], _place(uid))
+                if row is None or row["id"] == instead_of:
+                    row = await connection.fetchrow(self._sql["leader"], namespace, key, QUIET_SECONDS)
+                if row is None or row["id"] == instead_of:
+                    incident, group = uuid4(), hashlib.sha256(f"incidentKey\n{namespace}\n{key}".encode()).hexdigest()
+                    await connection.execute(self._sql["lead"], incident, group, namespace, alert, uid, key)
+                    return Led(incident, alert, uid, own=True)
+                own = row["alert"] == alert and row["alert_uid"] in (None, uid)
+                return Led(row["id"], row["alert"], row["alert_uid"], own, row["recent"], row["resolved"])
+
+        return await call(self._pool, "ask who leads an incident", write)
+
+    async def follow(self, incident: UUID, namespace: str, alert: str, uid: str) -> None:
+        """Counts an Alert that is folded into an incident; once."""
+        await self._execute("fold an Alert", "follow", incident, _place(uid), namespace, alert)
+
     async def owed(self, *, older_seconds: float, limit: int = 100) -> list[Owed]:
         """Alerts that are owed for longer than that, the oldest first."""
         rows = await self._fetch("look for Alerts that are owed", "owed", older_seconds, limit)
         return [Owed(row["id"], row["namespace"], row["alert"], row["manifest"]) for row in rows]
+
+    async def keep(self, namespace: str, digest: str, text: str) -> None:
+        """Keeps a text that an Alert of the namespace is to name by its SHA-256."""
+        await self._execute("keep the text of an alert", "keep_body", namespace, digest, text)
 
     async def body(self, namespace: str, digest: str) -> str | None:
         """A text that an Alert of the namespace names; None when it is not kept (any more)."""
@@ -303,3 +382,8 @@ class Intake:
             return list(await connection.fetch(self._sql[statement], *arguments))
 
         return await call(self._pool, what, run)
+
+
+def _place(uid: str) -> UUID:
+    """The row of an Alert that was folded."""
+    return uuid5(NAMESPACE_OID, uid)

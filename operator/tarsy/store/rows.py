@@ -9,6 +9,7 @@ from tarsy.record.finding import Finding
 from tarsy.record.history import BudgetExceeded, BudgetLimit, PastCall, RunHistory
 from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.run import (
+    ALERT_DATA,
     DesiredState,
     ExecutionRecord,
     Failure,
@@ -173,7 +174,10 @@ def investigation(
         budget_exceeded=budget_exceeded(row),
         provider_changes=tuple(changes),
         parent=row["parent"],
-        evidence_missing=tuple(f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items())),
+        evidence_missing=tuple(
+            f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items()) if name != ALERT_DATA
+        ),
+        alert_cut=row["evidence_missing"].get(ALERT_DATA),
     )
 
 

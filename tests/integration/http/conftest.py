@@ -13,10 +13,13 @@ from integration.http.site import Site, Visitor
 from tarsy.http.access import Access
 from tarsy.http.application import build_application
 from tarsy.http.doors import DirectDoor
+from tarsy.http.intake.configuration import Configuration
+from tarsy.http.intake.texts import LargeTexts
 from tarsy.http.namespaces import Namespaces
 from tarsy.http.services import Services
 from tarsy.http.table import all_routes
 from tarsy.kube.client import KubeClient
+from tarsy.store.intake import Intake
 from tarsy.store.reads import Reads
 
 Grant = Callable[..., Awaitable[Visitor]]
@@ -34,6 +37,7 @@ async def site(tarsy_api: LocalApi, kube: KubeClient, records: asyncpg.Pool) -> 
             callers=callers,
             access=Access(kube),
             namespaces=Namespaces(kube),
+            texts=LargeTexts(Configuration(kube, "tarsy-library"), Intake(records)),
             library_namespace=f"library-{uuid.uuid4().hex[:8]}",
         )
         await kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": services.library_namespace}})

@@ -43,14 +43,21 @@ class Visitor:
         """Asks. A list as a parameter is given several times."""
         return await self._ask("GET", path, query)
 
-    async def post(self, path: str, body: Any = None) -> Answer:
-        """Sends JSON, or nothing."""
-        return await self._ask("POST", path, {}, body)
+    async def post(self, path: str, body: Any = None, **headers: str) -> Answer:
+        """Sends JSON, or nothing; `_` in the name of a header is `-`."""
+        return await self._ask("POST", path, {}, body, {name.replace("_", "-"): v for name, v in headers.items()})
 
-    async def _ask(self, method: str, path: str, query: Mapping[str, Any], body: Any = None) -> Answer:
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any],
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
         pairs = [(k, str(one)) for k, v in query.items() for one in (v if isinstance(v, list) else [v])]
         url = f"{self.base}/api/v1{path}"
-        async with self.session.request(method, url, params=pairs, json=body) as answer:
+        async with self.session.request(method, url, params=pairs, json=body, headers=headers) as answer:
             return Answer(answer.status, await answer.json(), answer.headers)
 
 

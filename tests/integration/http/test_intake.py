@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import gzip
 import hashlib
 import hmac
 import json
@@ -189,6 +190,8 @@ async def test_largest_body_is_taken_and_one_byte_more_is_not(door: Door) -> Non
     [
         ("json", b"{", "NotJson", "no JSON"),
         ("json", b"[1]", "Invalid", "no object"),
+        ("json", b'{"a": ' + b"[" * 64 + b"]" * 64 + b"}", "TooDeep", "at most 64 levels"),
+        ("json", b"[" * 500_000, "TooDeep", "at most 64 levels"),
         ("text", b"\xff\xfe", "NotUtf8", "no UTF-8 (byte 0)"),
         ("text", b" \n", "Empty", "empty"),
         ("alertmanager", b'{"version": "3"}', "Invalid", "version"),
@@ -313,6 +316,73 @@ async def test_signature_opens_the_routes_that_know_its_key(door: Door) -> None:
         assert (await door.send(content, "json", session=nobody, headers=headers))[0] == 202
 
 
+@pytest.mark.parametrize("levels", [63, 64])
+async def test_json_may_nest_up_to_the_limit_wherever_its_key_is(door: Door, levels: int) -> None:
+    await door.route(alertType="Deep", json={"groupKey": "/a"})
+    content = b'{"a": ' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}"
+    assert (await door.send(content, "json"))[0] == 202
+
+
+@pytest.mark.parametrize("source", ["alertmanager", "json", "text"])
+async def test_packed_body_is_refused_by_its_head(door: Door, source: str) -> None:
+    await door.route()
+    async with aiohttp.ClientSession() as nobody:
+        bomb = gzip.compress(b"x" * 10_000_000)
+        for session in (door.session, nobody):
+            status, said = await door.send(bomb, source, session=session, headers={"Content-Encoding": "gzip"})
+            assert (status, said["error"]["reason"]) == (415, "UnsupportedMediaType")
+    assert await door.rows() == []
+
+
+async def test_large_body_of_nobody_known_is_refused_by_its_head(door: Door) -> None:
+    await _signed_route(door)
+    reader, writer = await _slow_signed_body(door, size=LIMIT + 1)
+    async with asyncio.timeout(20):
+        assert b" 413 " in await reader.readline()
+    writer.close()
+
+
+async def test_slow_bodies_of_nobody_known_hold_no_place(door: Door) -> None:
+    """More than there are places, all of the namespace of the alert that comes after them."""
+    await _signed_route(door)
+    hostile = [await _slow_signed_body(door) for _ in range(80)]
+    async with asyncio.timeout(5):  # half of what the slow ones have
+        assert (await door.send(group()))[0] == 202
+        assert (await door.send(b'{"b": 2}', "json", session=door.session))[0] == 202
+    for _, writer in hostile:
+        writer.close()
+
+
+async def test_slow_bodies_of_nobody_known_make_room_for_one_that_is_signed(door: Door) -> None:
+    await _signed_route(door)
+    hostile = [await _slow_signed_body(door) for _ in range(40)]
+    content = b'{"a": 1}'
+    good = hmac.new(b"k" * 32, content, hashlib.sha256).hexdigest()
+    async with asyncio.timeout(5), aiohttp.ClientSession() as nobody:
+        headers = {"X-Hub-Signature-256": good}
+        assert (await door.send(content, "json", session=nobody, headers=headers))[0] == 202
+    async with asyncio.timeout(20):
+        assert b" 503 " in await hostile[0][0].readline()
+    for _, writer in hostile:
+        writer.close()
+
+
+async def _signed_route(door: Door) -> None:
+    await door.secret("signing", "k" * 32)
+    auth = {"hmac": {"secretRef": {"name": "signing", "key": "key"}}}
+    await door.route("signed", auth=auth, alertType="Push")
+    await door.allow("default")
+
+
+async def _slow_signed_body(door: Door, size: int = 1000) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A request with something like a signature, whose body does not come."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(door.base.rpartition(":")[2]))
+    head = f"POST /intake/v1/json?namespace={door.namespace} HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: {'0' * 64}\r\n"
+    writer.write(f"{head}Content-Length: {size}\r\n\r\nx".encode())
+    await writer.drain()
+    return reader, writer
+
+
 async def test_secret_without_the_label_opens_nothing(door: Door) -> None:
     await door.secret("pw", "correct horse", other="true")
     await door.route(auth={"basic": {"username": "am", "passwordSecretRef": {"name": "pw", "key": "key"}}})
@@ -327,11 +397,14 @@ async def test_full_queue_is_503_with_retry_after_and_leaves_no_row(door: Door) 
         await door.pool.execute(
             "INSERT INTO incident (id, route, group_hash, namespace, alert, manifest, opened_at, first_start, "
             "last_start, last_received) "
-            "VALUES (gen_random_uuid(), 'a/b', $1, 'a', $1, '{}', now(), now(), now(), now())",
+            "VALUES (gen_random_uuid(), 'a/b', $1, $2, $1, '{}', now(), now(), now(), now())",
             str(n),
+            door.namespace,
         )
     async with door.session.post(door.address, json=group()) as answer:
         assert (answer.status, answer.headers["Retry-After"]) == (503, "30")
+        said = (await answer.json())["error"]["message"]
+    assert said == f"too many investigations wait in namespace {door.namespace}; try again"
     assert await door.rows() == []
 
 
@@ -349,7 +422,7 @@ async def test_half_sent_body_leaves_no_row(door: Door) -> None:
 
 
 async def test_body_that_does_not_come_in_time_is_given_up(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tarsy.http.intake.taking.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("tarsy.http.bodies.BODY_SECONDS", 0.2)
     never = asyncio.Event()
 
     async def slowly() -> AsyncIterator[bytes]:

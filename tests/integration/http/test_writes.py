@@ -1,5 +1,8 @@
 """Alerts, questions and desired states over HTTP: made as the caller, refused as the Kubernetes API refuses."""
 
+import asyncio
+import hashlib
+import json
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -8,9 +11,12 @@ import pytest
 
 from integration.http.site import Site, Visitor, condition, uid
 from integration.store.build import event, execution, new_run, stage, worker, writer
+from tarsy.http.routes.alerts import BODY_BYTES
+from tarsy.http.views.alerts import MAX_SUBMITTED_BYTES
 from tarsy.record.run import RunOutcome, State
 from tarsy.resources.v1alpha1.alert import MAX_DATA_BYTES
 from tarsy.store.claims import Claims
+from tarsy.store.intake import Intake
 from tarsy.store.questions import NewQuestion, Questions
 from tarsy.store.runs import Runs
 
@@ -73,7 +79,6 @@ async def test_who_may_not_create_alerts_is_refused_before_the_body_is_read(site
     [
         ({"data": "x"}, "alertType: Field required"),
         ({"alertType": "A"}, "set exactly one of data (the text itself) and dataFrom"),
-        ({**ALERT, "data": "x" * (MAX_DATA_BYTES + 1)}, "data must have at most 262144 bytes"),
         ({**ALERT, "data": " \n"}, "data must not be empty"),
         ({**ALERT, "name": "Not_A_Name"}, "name: String should match pattern"),
         ({**ALERT, "author": {"username": "the-boss"}}, "author: Extra inputs are not permitted"),
@@ -91,9 +96,102 @@ async def test_a_wrong_alert_is_refused_by_a_sentence(
     assert answer.status == 400 and said in answer.message, answer.body
 
 
-async def test_an_alert_as_large_as_allowed_is_taken(site: Site, administrator: Visitor, namespace: str) -> None:
-    answer = await administrator.post(f"/namespaces/{namespace}/alerts", {**ALERT, "data": "x" * MAX_DATA_BYTES})
+@pytest.mark.parametrize("size", [MAX_DATA_BYTES - 1, MAX_DATA_BYTES])
+async def test_an_alert_that_fits_an_object_is_in_it(
+    site: Site, administrator: Visitor, namespace: str, size: int
+) -> None:
+    answer = await administrator.post(f"/namespaces/{namespace}/alerts", {**ALERT, "data": "x" * size, "name": "large"})
     assert answer.status == 202
+    assert (await site.services.kube.get("Alert", namespace, "large"))["spec"]["data"] == "x" * size
+
+
+@pytest.mark.parametrize("size", [MAX_DATA_BYTES + 1, MAX_SUBMITTED_BYTES - 1, MAX_SUBMITTED_BYTES])
+async def test_a_larger_alert_is_kept_beside_the_record(
+    site: Site, administrator: Visitor, namespace: str, size: int
+) -> None:
+    text = "é" * (size // 2) + "x" * (size % 2)
+    answer = await administrator.post(f"/namespaces/{namespace}/alerts", {**ALERT, "data": text, "name": "large"})
+    assert answer.status == 202
+    spec = (await site.services.kube.get("Alert", namespace, "large"))["spec"]
+    record = spec["dataFrom"]["record"]
+    assert "data" not in spec
+    assert (record["sizeBytes"], record["digest"]) == (size, hashlib.sha256(text.encode()).hexdigest())
+    assert record["preview"].startswith("éé")
+    assert await Intake(site.services.pool).body(namespace, record["digest"]) == text
+
+
+async def test_a_large_alert_is_masked_before_it_is_kept(site: Site, administrator: Visitor, namespace: str) -> None:
+    text = "password: hunter2hunter2\n" + "x" * MAX_DATA_BYTES
+    answer = await administrator.post(f"/namespaces/{namespace}/alerts", {**ALERT, "data": text, "name": "large"})
+    assert answer.status == 202
+    record = (await site.services.kube.get("Alert", namespace, "large"))["spec"]["dataFrom"]["record"]
+    kept = await Intake(site.services.pool).body(namespace, record["digest"])
+    assert kept is not None and "hunter2" not in kept + record["preview"]
+
+
+async def test_an_alert_above_1_mib_is_413_with_its_size(site: Site, administrator: Visitor, namespace: str) -> None:
+    text = "é" * (MAX_SUBMITTED_BYTES // 2) + "x"
+    answer = await administrator.post(f"/namespaces/{namespace}/alerts", {**ALERT, "data": text})
+    assert (answer.status, answer.message) == (413, "data has 1048577 bytes; at most 1048576 (1 MiB) are taken")
+    assert await site.services.kube.list("Alert", namespace) == []
+
+
+@pytest.mark.parametrize(("more", "status"), [(-1, 202), (0, 202), (1, 413)])
+async def test_a_body_has_a_limit_of_its_own(
+    site: Site, administrator: Visitor, namespace: str, more: int, status: int
+) -> None:
+    content = json.dumps({**ALERT, "data": "x" * 1000}).encode()
+    content = content[:-1] + b" " * (BODY_BYTES - len(content) + more) + b"}"
+    url = f"{site.base}/api/v1/namespaces/{namespace}/alerts"
+    headers = {"Content-Type": "application/json"}
+    async with administrator.session.post(url, data=content, headers=headers) as answer:
+        assert answer.status == status
+
+
+async def test_an_equal_request_with_the_same_key_leads_to_the_same_alert(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    path = f"/namespaces/{namespace}/alerts"
+    first = await administrator.post(path, ALERT, Idempotency_Key="a-1")
+    again = await administrator.post(path, dict(reversed(ALERT.items())), Idempotency_Key="a-1")
+    assert (again.status, again.body) == (202, first.body) and first.status == 202
+    other = await administrator.post(path, {**ALERT, "data": "another"}, Idempotency_Key="a-1")
+    assert other.status == 422 and "Idempotency-Key was used for another alert" in other.message
+    fresh = await administrator.post(path, ALERT, Idempotency_Key="a-2")
+    assert fresh.status == 202 and fresh.body["name"] != first.body["name"]
+    assert len(await site.services.kube.list("Alert", namespace)) == 2
+
+
+async def test_many_equal_requests_at_once_make_one_alert(site: Site, administrator: Visitor, namespace: str) -> None:
+    path = f"/namespaces/{namespace}/alerts"
+    answers = await asyncio.gather(*(administrator.post(path, ALERT, Idempotency_Key="a") for _ in range(10)))
+    assert {answer.status for answer in answers} == {202}
+    assert len({answer.body["uid"] for answer in answers}) == 1
+    assert len(await site.services.kube.list("Alert", namespace)) == 1
+
+
+async def test_the_key_of_somebody_else_is_another_key(site: Site, administrator: Visitor, namespace: str) -> None:
+    path = f"/namespaces/{namespace}/alerts"
+    investigator = await site.visitor(namespace, "investigator", here=_may(("create", "alerts")))
+    first = await administrator.post(path, ALERT, Idempotency_Key="a")
+    second = await investigator.post(path, ALERT, Idempotency_Key="a")
+    assert second.status == 202 and second.body["uid"] != first.body["uid"]
+
+
+async def test_a_named_alert_with_a_key_is_made_once_and_without_one_conflicts(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    path, body = f"/namespaces/{namespace}/alerts", {**ALERT, "name": "crash"}
+    first = await administrator.post(path, body, Idempotency_Key="a")
+    assert (await administrator.post(path, body, Idempotency_Key="a")).body == first.body
+    assert (await administrator.post(path, body)).status == 409
+    assert (await administrator.post(path, body, Idempotency_Key="b")).status == 409
+
+
+@pytest.mark.parametrize(("key", "status"), [("k" * 254, 202), ("k" * 255, 202), ("k" * 256, 400), ("", 400)])
+async def test_a_key_has_a_length(site: Site, administrator: Visitor, namespace: str, key: str, status: int) -> None:
+    answer = await administrator.post(f"/namespaces/{namespace}/alerts", ALERT, Idempotency_Key=key)
+    assert answer.status == status
 
 
 async def test_what_the_kubernetes_api_says_to_the_caller_is_passed_on(

@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from integration.store.build import claimed_run, expire, new_run, next_attempt, worker
-from tarsy.record.run import DesiredState, State
+from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.errors import WorkerLost
 from tarsy.store.migrate import newest
@@ -72,6 +72,39 @@ async def test_namespaces_take_turns_and_priority_goes_first(pool: asyncpg.Pool)
     owner = await worker(pool)
     order = [(await Claims(pool).claim(owner, 1, 100))[0].id for _ in range(5)]
     assert order == [urgent, calm[0], busy[0], calm[1], busy[1]]
+
+
+async def test_many_critical_runs_of_one_namespace_do_not_starve_another(pool: asyncpg.Pool) -> None:
+    """One place in all, and each run ends before the next is claimed."""
+    await _accept(pool, 150, "team-a", priority=10)
+    await _accept(pool, 1, "team-b")
+    owner, order = await worker(pool), []
+    for _ in range(4):
+        (run,) = await Claims(pool).claim(owner, 1, 1)
+        order.append(run.namespace)
+        await Runs(pool).finish(run.id, run.attempt, RunOutcome(State.COMPLETED))
+    assert order == ["team-a", "team-b", "team-a", "team-a"]
+
+
+@pytest.mark.parametrize(("limit", "taken"), [(2, 2), (3, 3), (9, 4), (None, 4)])
+async def test_limit_of_every_namespace_is_exact(pool: asyncpg.Pool, limit: int | None, taken: int) -> None:
+    await _accept(pool, 4, "team-a")
+    owner = await worker(pool)
+    claimed = [await Claims(pool).claim(owner, 3, 100, namespace_limit=limit) for _ in range(2)]
+    assert sum(map(len, claimed)) == taken
+
+
+async def test_namespace_that_was_not_served_for_a_day_is_as_one_that_never_was(pool: asyncpg.Pool) -> None:
+    await _accept(pool, 2, "team-a")
+    owner = await worker(pool)
+    await Claims(pool).claim(owner, 1, 100)
+    await pool.execute("UPDATE namespace_turn SET claimed_at = now() - interval '2 days'")
+    await _accept(pool, 1, "team-b")
+    await Claims(pool).claim(owner, 1, 100)
+    assert [row["namespace"] for row in await pool.fetch("SELECT namespace FROM namespace_turn")] == ["team-b"]
+    await pool.execute("UPDATE namespace_turn SET claimed_at = now() - interval '2 days'")
+    (again,) = await Claims(pool).claim(owner, 1, 100)
+    assert again.namespace == "team-a"
 
 
 async def test_limit_of_one_chain_does_not_hold_up_the_others(pool: asyncpg.Pool) -> None:

@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
+from integration.store.build import new_run
 from tarsy.store.intake import Draft, Intake, LedgerLine, Occurrence, QueueFull, Received
+from tarsy.store.runs import Runs
 
 T0 = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 ROUTE = "shop/all"
@@ -21,14 +23,14 @@ def body(text, route=ROUTE, sender="prometheus"):
     return Received("alertmanager", sender, hashlib.sha256(text.encode()).hexdigest(), len(text), route)
 
 
-def firing(group="g", first=0, last=None, *, alerts=1000, seconds=60, draft=None):
+def firing(group="g", first=0, last=None, *, alerts=1000, seconds=60, draft=None, namespace="shop"):
     def usual(begun, storm):
         name = f"{group}-{begun:%H%M}"
-        return Draft("shop", name, {"kind": "Alert", "storm": storm}, ("d" * 64, "long text") if storm else None)
+        return Draft(namespace, name, {"kind": "Alert", "storm": storm}, ("d" * 64, "long text") if storm else None)
 
     begun = None if first is None else at(first)
     latest = begun if last is None else at(last)
-    return Occurrence("route-uid", group, True, begun, latest, alerts, seconds, draft or usual)
+    return Occurrence("route-uid", group, True, begun, latest, alerts, seconds, draft or usual, namespace)
 
 
 def ended(group="g", last=0):
@@ -163,8 +165,9 @@ async def test_storm_of_one_route_is_none_of_another(intake):
     assert (await intake.decide(body("other", route="shop/other"), firing("z", alerts=3))).reason == "NewIncident"
 
 
-async def test_full_queue_takes_no_new_incident_and_writes_nothing(pool):
-    intake = Intake(pool, queue_limit=2)
+@pytest.mark.parametrize("limits", [{"queue_limit": 2}, {"namespace_queue_limit": 2}], ids=["all", "namespace"])
+async def test_full_queue_takes_no_new_incident_and_writes_nothing(pool, limits):
+    intake = Intake(pool, **limits)
     for n in range(3):
         await intake.decide(body(f"b{n}"), firing(f"g{n}"))
     with pytest.raises(QueueFull):
@@ -175,6 +178,42 @@ async def test_full_queue_takes_no_new_incident_and_writes_nothing(pool):
     for owed in await intake.owed(older_seconds=0):
         await intake.made(owed.incident, "uid")
     assert (await intake.decide(body("b3"), firing("g3"))).fate == "investigated"
+
+
+@pytest.mark.parametrize(("others", "taken"), [(0, True), (1, True), (2, True), (3, False)])
+async def test_limit_of_a_namespace_counts_its_own(pool, others, taken):
+    intake = Intake(pool, namespace_queue_limit=2)
+    for n in range(others):
+        await intake.decide(body(f"b{n}"), firing(f"g{n}"))
+    try:
+        assert (await intake.decide(body("new"), firing("new"))).fate == "investigated"
+        assert taken
+    except QueueFull as full:
+        assert (full.namespace, taken) == ("shop", False)
+
+
+async def test_full_queue_of_one_namespace_does_not_send_back_another(pool):
+    loud = Intake(pool, queue_limit=1000, namespace_queue_limit=1000)
+    for n in range(20):
+        await loud.decide(body(f"b{n}"), firing(f"g{n}"))
+    intake = Intake(pool, queue_limit=10, namespace_queue_limit=5)
+    for n in range(6):
+        await intake.decide(body(f"c{n}"), firing(f"h{n}", namespace="pay"))
+    with pytest.raises(QueueFull):
+        await intake.decide(body("c6"), firing("h6", namespace="pay"))
+    assert (await intake.decide(body("d"), firing("d", namespace="bank"))).fate == "investigated"
+    with pytest.raises(QueueFull) as full:
+        await intake.decide(body("e"), firing("e", namespace="bank"))
+    assert full.value.namespace == ""
+
+
+async def test_pending_runs_of_a_namespace_count_in_its_queue(pool):
+    for n in range(3):
+        await Runs(pool).accept(new_run(namespace="shop", name=f"alert-{n}"))
+    intake = Intake(pool, namespace_queue_limit=2)
+    with pytest.raises(QueueFull):
+        await intake.decide(body("b"), firing())
+    assert (await intake.decide(body("c"), firing("h", namespace="pay"))).fate == "investigated"
 
 
 async def test_a_hundred_at_once_about_one_thing_are_one_incident(intake, pool):

@@ -157,3 +157,26 @@ async def test_a_record_that_is_deleted_takes_its_answers_with_it(pool: asyncpg.
     await pool.execute("DELETE FROM investigation WHERE id = $1", about.id)
     assert await Reads(pool).record(asked) is None
     assert await Questions(pool).plan(about.id) is None
+
+
+async def test_questions_of_one_namespace_do_not_starve_another(pool: asyncpg.Pool) -> None:
+    holder = await worker(pool)
+    for n in range(5):
+        await _ask(pool, await _finished(pool, namespace="team-a", name=f"alert-{n}"), "why")
+    await _ask(pool, await _finished(pool, namespace="team-b"), "why")
+    order = []
+    for _ in range(2):
+        (claimed,) = await _claim(pool, holder, questions=1)
+        order.append(claimed.namespace)
+        await _answer(pool, claimed, "Because.")
+    assert order == ["team-a", "team-b"]
+
+
+async def test_a_namespace_answers_no_more_questions_at_once_than_its_limit(pool: asyncpg.Pool) -> None:
+    holder = await worker(pool)
+    for n in range(4):
+        await _ask(pool, await _finished(pool, namespace="team-a", name=f"alert-{n}"), "why")
+    await _ask(pool, await _finished(pool, namespace="team-b"), "why")
+    claimed = await Claims(pool).claim(holder, 0, 100, questions=9, namespace_limit=2)
+    assert sorted(run.namespace for run in claimed) == ["team-a", "team-a", "team-b"]
+    assert await Claims(pool).claim(holder, 0, 100, questions=9, namespace_limit=2) == []

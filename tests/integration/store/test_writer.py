@@ -20,6 +20,7 @@ from integration.store.build import (
 )
 from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.run import (
+    ALERT_DATA,
     ExecutionOutcome,
     Failure,
     StageOutcome,
@@ -69,6 +70,17 @@ async def test_every_step_written_twice_is_one_row_and_counts_once(pool: asyncpg
     assert (record.model_calls, record.tool_calls) == (1, 1)
     assert record.usage == Usage(input_tokens=100, output_tokens=20, thinking_tokens=5, cached_tokens=40)
     assert record.evidence_missing == ("kubernetes: did not start",)
+
+
+async def test_alert_that_was_cut_is_told_beside_the_servers_that_were_missing(pool: asyncpg.Pool) -> None:
+    run, _ = await claimed_run(pool)
+    recorder = writer(pool, run)
+    await recorder.degrade_evidence({"kubernetes": "did not start"})
+    await recorder.degrade_evidence({ALERT_DATA: "m is shown 5 of its 9 bytes"})
+    record = await Reads(pool).record(run)
+    assert record is not None
+    assert record.evidence_missing == ("kubernetes: did not start",)
+    assert record.alert_cut == "m is shown 5 of its 9 bytes"
 
 
 async def _contents(pool: asyncpg.Pool) -> dict[str, list[dict[str, object]]]:

@@ -69,6 +69,14 @@ def test_missing_servers_degrade_the_evidence_and_are_named() -> None:
     assert item is not None and item.status == "True" and "kube, logs" in item.message
 
 
+@pytest.mark.parametrize(("missing", "reason"), [((), "AlertCut"), (("kube",), "ToolServersMissing")])
+def test_alert_that_was_cut_degrades_the_evidence(missing: tuple[str, ...], reason: str) -> None:
+    what = record(State.COMPLETED, evidence_missing=missing, alert_cut="m is shown 5 of its 9 bytes")
+    item = condition(project(what, investigation(), NOW).conditions, "EvidenceDegraded")
+    assert item is not None and (item.status, item.reason) == ("True", reason)
+    assert "The alert is cut: m is shown 5 of its 9 bytes." in item.message
+
+
 @pytest.mark.parametrize("limit", BudgetLimit)
 def test_reached_budget_is_a_condition_with_the_limit_as_reason_and_one_event(limit: BudgetLimit) -> None:
     what = record(budget_exceeded=BudgetExceeded(limit, "The run's budget of 5 is reached: 5 are spent."))

@@ -2,11 +2,13 @@
 
 import pytest
 
+from tarsy.engine.compaction import Window, reserve
+from tarsy.engine.prompts.fence import ALERT_FENCE, fenced
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.llm.scripted import Answer
 from tarsy.plan.model import AgentPlan, Limits, Plan, Strategy
 from tarsy.record.messages import Message, Role, ToolOutcome
-from tarsy.record.run import ModelCallKind, RunOutcome, State
+from tarsy.record.run import ALERT_DATA, ModelCallKind, RunOutcome, State
 from tarsy.record.timeline import EventType
 from tarsy.record.usage import Usage
 from unit.engine.build import FakeToolboxes, Scene, agent, call, live, plan, scene, single, stage
@@ -236,3 +238,40 @@ async def test_figures_can_be_set() -> None:
     await s.run(plan(stage("look", windowed()), limits=Limits(context_tokens=20_000, finding_repairs=0)))
 
     assert all(size(request) / 4 <= 20_000 for request in s.models.requests)
+
+
+@pytest.mark.parametrize(("share", "cut"), [(0.5, False), (0.99, False), (1.02, True), (3.0, True)])
+async def test_alert_reaches_the_model_whole_where_its_window_allows_and_else_that_is_a_condition(
+    share: float, cut: bool
+) -> None:
+    window = 100_000
+
+    def answer(request: GenerateRequest) -> Answer:
+        return Answer("the disk is full")
+
+    probe = scene(answer)
+    await probe.run(of(windowed(window=window)), alert="x")
+    beside = size(probe.models.requests[0])
+    full = Window(window, reserve(window, None)).full
+    text = "".join(f"line {n:09d}\n" for n in range(40_000))[: int((full - beside) * share)]
+
+    s = scene(answer)
+    outcome = await s.run(of(windowed(window=window)), alert=text)
+
+    assert outcome.state is State.COMPLETED
+    shown = fenced(ALERT_FENCE, s.models.requests[0].messages[1].content)
+    assert shown is not None
+    assert (shown == text) is not cut
+    assert size(s.models.requests[0]) <= full
+    if not cut:
+        assert s.record.missing == {}
+    else:
+        said = s.record.missing[ALERT_DATA]
+        assert f"is shown {len(shown.encode()):,} of its {len(text):,} bytes" in said and "100,000 tokens" in said
+
+
+async def test_cut_of_something_else_is_no_cut_of_the_alert() -> None:
+    s = start(12)
+    await s.run(of(windowed(window=36_000)))
+    assert any(row.start.superseded for row in s.record.model_calls.values())
+    assert s.record.missing == {}

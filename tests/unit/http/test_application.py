@@ -1,6 +1,7 @@
 """From a request to a checked `Ask`, and from whatever happens to an answer."""
 
 import asyncio
+import gzip
 import json
 import logging
 from typing import Any
@@ -10,10 +11,10 @@ from aiohttp import web
 from pydantic import Field
 
 from tarsy.http.application import HEADERS
+from tarsy.http.bodies import JSON_DEPTH
 from tarsy.http.errors import Conflict, NotFound
 from tarsy.http.failures import as_caller_said
-from tarsy.http.reading import BODY_BYTES
-from tarsy.http.route import Ask, Body, Permission, Query, Route, View
+from tarsy.http.route import BODY_BYTES, PUBLIC_BODY_BYTES, Ask, Body, Permission, Query, Route, View
 from tarsy.kube.client import ApiError
 from tarsy.observe.metric_table import HTTP_REFUSALS
 from tarsy.observe.metrics import Metrics
@@ -172,6 +173,58 @@ async def test_a_body_of_the_limit_is_read_and_one_byte_more_is_not_whether_or_n
     async with client(kube(), route(take, method="POST", body=Submitted, status=202)) as http:
         assert (await http.post(SEEN, data=pieces(BODY_BYTES), headers=headers)).status == 202
         await refusal(await http.post(SEEN, data=pieces(BODY_BYTES + 1), headers=headers), 413)
+
+
+async def test_a_body_of_nobody_known_is_a_short_one() -> None:
+    def sized(size: int) -> bytes:
+        return b'{"alertType": "' + b"a" * (size - 17) + b'"}'
+
+    public = route(take, "/codes", method="POST", body=Submitted, status=202, permission=None, public=True)
+    headers = {"Content-Type": "application/json"}
+    async with client(kube(), public) as http:
+        for size, status in ((PUBLIC_BODY_BYTES - 1, 202), (PUBLIC_BODY_BYTES, 202), (PUBLIC_BODY_BYTES + 1, 413)):
+            assert (await http.post("/api/v1/codes", data=sized(size), headers=headers)).status == status
+
+
+@pytest.mark.parametrize(("levels", "status"), [(JSON_DEPTH - 1, 202), (JSON_DEPTH, 202), (JSON_DEPTH + 1, 400)])
+async def test_a_body_nests_to_a_limit(levels: int, status: int) -> None:
+    class Deep(Body):
+        data: Any
+
+    async def deep(ask: Ask) -> Told:
+        return Told(what_was_asked=type(ask.body(Deep).data).__name__)
+
+    content = b'{"data": ' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}"
+    headers = {**BEARER, "Content-Type": "application/json"}
+    async with client(kube(), route(deep, method="POST", body=Deep, status=202)) as http:
+        answer = await http.post(SEEN, data=content, headers=headers)
+        assert answer.status == status
+        if status == 400:
+            assert f"at most {JSON_DEPTH} levels" in await refusal(answer, 400)
+
+
+async def test_a_body_that_nests_without_end_is_a_sentence_and_no_fault() -> None:
+    headers = {**BEARER, "Content-Type": "application/json"}
+    async with client(kube(), route(take, method="POST", body=Submitted)) as http:
+        said = await refusal(await http.post(SEEN, data=b"[" * 1_000_000, headers=headers), 400)
+    assert "levels deep" in said
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "identity, gzip"])
+async def test_a_packed_body_is_refused_before_anybody_is_asked_who_it_is(coding: str) -> None:
+    api = kube()
+    headers = {**BEARER, "Content-Type": "application/json", "Content-Encoding": coding}
+    async with client(api, route(take, method="POST", body=Submitted)) as http:
+        said = await refusal(await http.post(SEEN, data=gzip.compress(b"{}"), headers=headers), 415)
+    assert "without Content-Encoding" in said
+    assert not api.asked
+
+
+async def test_nobody_known_is_not_asked_for_the_rest_and_the_connection_ends() -> None:
+    async with client(kube(), route(take, method="POST", body=Submitted)) as http:
+        answer = await http.post(SEEN, data=b"{}")
+        await refusal(answer, 401)
+        assert answer.headers["Connection"] == "close"
 
 
 async def test_a_body_of_another_type_is_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from tarsy.http.doors import WEBSOCKET_TOKEN, DirectDoor, bearer_token
+from tarsy.http.doors import FIRST_REVIEWS_AT_ONCE, WEBSOCKET_TOKEN, DirectDoor, bearer_token
 from tarsy.http.errors import Unauthorized, Unavailable
 from unit.http.api import FakeKube
 
@@ -142,3 +142,31 @@ async def test_no_token_is_logged(caplog: pytest.LogCaptureFixture) -> None:
         with pytest.raises(Unavailable):
             await entrance.caller(bearing("new-token"))
     assert "-token" not in caplog.text
+
+
+class SlowForStrangers(FakeKube):
+    """Takes its time over tokens that it does not know."""
+
+    def __init__(self) -> None:
+        super().__init__({"t": ANN})
+        self.gate = asyncio.Event()
+        self.strangers = 0
+
+    async def create(self, obj: dict[str, Any]) -> dict[str, Any]:
+        if obj["spec"]["token"] not in self.tokens:
+            self.strangers += 1
+            await self.gate.wait()
+        return await super().create(obj)
+
+
+async def test_tokens_that_were_never_good_keep_waiting_nobody_who_was_here_before() -> None:
+    kube = SlowForStrangers()
+    entrance = door(kube, seconds=0.0)
+    await entrance.caller(bearing("t"))
+    strangers = [asyncio.create_task(entrance.caller(bearing(f"bad-{n}"))) for n in range(50)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        assert (await entrance.caller(bearing("t"))).username == "ann"
+    assert kube.strangers == FIRST_REVIEWS_AT_ONCE
+    kube.gate.set()
+    assert all(isinstance(ended, Unauthorized) for ended in await asyncio.gather(*strangers, return_exceptions=True))

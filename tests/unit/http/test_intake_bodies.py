@@ -157,7 +157,7 @@ def test_different_bodies_without_a_key_are_about_different_things():
     [
         ("json", b"{'a': 1}", "NotJson"),
         ("json", b'"text"', "Invalid"),
-        ("json", b"[" * 2000, "NotJson"),
+        ("json", b"[" * 2000, "TooDeep"),
         ("json", b'{"a": NaN}', "NotJson"),
         ("text", b"\xc3\x28", "NotUtf8"),
         ("text", b"", "Empty"),

@@ -5,16 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from tarsy.http.application import build_application
-from tarsy.http.doors import COOKIE, DirectDoor
+from tarsy.http.doors import COOKIE, HOST_COOKIE, DirectDoor
 from tarsy.http.page_session import COOKIE_CHARACTERS, ROUTES, write_code
 from unit.http.api import FakeKube, services
 
 ANN = {"username": "ann", "groups": ["on-call"]}
 CODE = "a-code-that-is-long-enough"
 TOKEN = {"Authorization": "Bearer t"}
+TLS = {"X-Forwarded-Proto": "https"}
 KEPT = {"Cookie": f"{COOKIE}=t"}
 
 
@@ -46,10 +48,41 @@ async def test_a_token_becomes_a_cookie_that_scripts_and_other_sites_do_not_get(
         assert not cookie["secure"]
 
 
-async def test_behind_tls_the_cookie_never_travels_in_the_clear() -> None:
+async def test_behind_tls_the_cookie_is_of_this_host_alone_and_never_travels_in_the_clear() -> None:
     async with client() as http:
-        async with http.post("/api/v1/session", headers={**TOKEN, "X-Forwarded-Proto": "https"}) as answer:
-            assert answer.cookies[COOKIE]["secure"]
+        async with http.post("/api/v1/session", headers={**TOKEN, **TLS}) as answer:
+            cookie = answer.cookies[HOST_COOKIE]
+            assert COOKIE not in answer.cookies
+            assert HOST_COOKIE.startswith("__Host-")
+            assert (cookie["secure"], cookie["httponly"], cookie["path"], cookie["domain"]) == (True, True, "/", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "headers", "status"),
+    [(COOKIE, {}, 200), (HOST_COOKIE, {}, 401), (COOKIE, TLS, 401), (HOST_COOKIE, TLS, 200)],
+)
+async def test_only_the_cookie_of_the_scheme_counts(name: str, headers: dict[str, str], status: int) -> None:
+    async with client() as http:
+        async with http.get("/api/v1/session", headers={"Cookie": f"{name}=t", **headers}) as answer:
+            assert answer.status == status
+
+
+async def test_planted_cookie_does_not_stand_for_the_one_of_this_host() -> None:
+    """Another site of the domain, or somebody on the way before TLS, may set a cookie without the prefix."""
+    async with client(Kube({"t": ANN, "m": {"username": "mallory"}})) as http:
+        both = {"Cookie": f"{COOKIE}=m; {HOST_COOKIE}=t", **TLS}
+        async with http.get("/api/v1/session", headers=both) as answer:
+            assert (await answer.json())["username"] == "ann"
+
+
+async def test_signing_out_forgets_the_cookie_of_the_scheme() -> None:
+    async with client() as http:
+        async with http.delete("/api/v1/session", headers=TLS) as answer:
+            forgotten = answer.cookies[HOST_COOKIE]
+            assert (forgotten["max-age"], forgotten["path"], forgotten["secure"]) == ("0", "/", True)
+            assert answer.cookies[COOKIE]["max-age"] == "0"
+        async with http.delete("/api/v1/session") as answer:
+            assert list(answer.cookies) == [COOKIE] and not answer.cookies[COOKIE]["secure"]
 
 
 async def test_a_token_that_is_no_good_gives_no_cookie() -> None:

@@ -56,7 +56,9 @@ class FakeQueue:
             self.on_beat()
         return held
 
-    async def claim(self, worker: UUID, free: int, global_limit: int, *, questions: int = 0) -> list[ClaimedRun]:
+    async def claim(
+        self, worker: UUID, free: int, global_limit: int, *, questions: int = 0, namespace_limit: int | None = None
+    ) -> list[ClaimedRun]:
         if self.claim_hangs:
             await asyncio.Event().wait()
         self._answer(worker)

@@ -447,7 +447,7 @@ def test_a_run_whose_claim_was_under_way_when_draining_began_is_handed_back() ->
     house = Draining(ends={})
     original = house.queue.claim
 
-    async def slow(worker: UUID, free: int, global_limit: int, *, questions: int = 0) -> list[ClaimedRun]:
+    async def slow(worker: UUID, free: int, global_limit: int, **_: object) -> list[ClaimedRun]:
         if free and house.queue.waiting:
             await asyncio.sleep(1)
         return await original(worker, free, global_limit)

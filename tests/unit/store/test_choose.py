@@ -1,9 +1,11 @@
-"""Who goes next: priority, then the namespace with the fewest runs, then age; never beyond a limit."""
+"""Who goes next: the namespace with the fewest runs, then priority, then age; never beyond a limit."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +22,7 @@ def candidate(
     priority: int = 0,
     namespace_limit: int | None = None,
     chain_limit: int | None = None,
+    served_at: datetime | None = None,
 ) -> Candidate:
     return Candidate(
         UUID(int=number),
@@ -30,6 +33,7 @@ def candidate(
         START + timedelta(seconds=number),
         namespace_limit,
         chain_limit,
+        served_at=served_at,
     )
 
 
@@ -44,10 +48,47 @@ def test_namespace_with_the_fewest_runs_goes_first() -> None:
     assert [c.id.int for c in choose(waiting, running, free=4, global_limit=9)] == [3, 4, 1, 2]
 
 
-def test_priority_goes_before_fairness() -> None:
+def test_fairness_goes_before_priority() -> None:
     waiting = [candidate(1, "b"), candidate(2, "a", priority=5)]
-    running = {("a", "library", "c"): 7}
-    assert [c.id.int for c in choose(waiting, running, free=1, global_limit=99)] == [2]
+    running = {("a", "library", "c"): 1}
+    assert [c.id.int for c in choose(waiting, running, free=1, global_limit=99)] == [1]
+
+
+def test_priority_decides_within_a_namespace_whatever_the_chain() -> None:
+    waiting = [candidate(1, "a", "c"), candidate(2, "a", "d", priority=5), candidate(3, "a", "c", priority=5)]
+    assert [c.id.int for c in choose(waiting, {}, free=3, global_limit=99)] == [2, 3, 1]
+
+
+@pytest.mark.parametrize("free", [1, 2, 7])
+def test_urgent_runs_of_one_namespace_do_not_starve_another(free: int) -> None:
+    """Runs that end before the next claim: nobody holds a place then, and the turn decides."""
+    left = [candidate(n, "a", priority=10) for n in range(150)] + [candidate(999, "b", priority=-10)]
+    served: dict[str, datetime] = {}
+    order: list[int] = []
+    for claim in range(2):
+        now = START + timedelta(days=1, seconds=claim)
+        waiting = [replace(c, served_at=served.get(c.namespace)) for c in left]
+        chosen = choose(waiting, {}, free=free, global_limit=99)
+        served.update({c.namespace: now for c in chosen})
+        order += [c.id.int for c in chosen]
+        left = [c for c in left if c.id.int not in order]
+    assert 999 in order[:2]
+
+
+def test_of_equal_namespaces_the_one_that_was_served_longest_ago_goes_first() -> None:
+    waiting = [
+        candidate(1, "a", priority=9, served_at=START + timedelta(seconds=5)),
+        candidate(2, "b", served_at=START),
+        candidate(3, "c", priority=-9),
+    ]
+    assert [c.id.int for c in choose(waiting, {}, free=3, global_limit=9)] == [3, 2, 1]
+
+
+@pytest.mark.parametrize(("limit", "taken"), [(1, 0), (2, 1), (3, 2), (None, 3)])
+def test_limit_of_every_namespace_counts_its_runs(limit: int | None, taken: int) -> None:
+    waiting = [candidate(n, "a") for n in range(3)]
+    chosen = choose(waiting, {("a", "library", "x"): 1}, free=9, global_limit=9, namespace_limit=limit)
+    assert len(chosen) == taken
 
 
 def test_limit_of_a_chain_counts_its_runs_in_all_namespaces() -> None:

@@ -50,6 +50,14 @@ ListenUrl = Annotated[
     str | None, typer.Option(envvar="TARSY_LISTEN_URL", help="Address for LISTEN, past a transaction pooler.")
 ]
 GlobalLimit = Annotated[int, typer.Option(min=1, help="Investigations of the installation at once.")]
+NamespaceLimit = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Investigations of one namespace at once, and answers to questions as many; not given: only maxConcurrent "
+        "of its InvestigationDefaults bounds them.",
+    ),
+]
 LeaseSeconds = Annotated[float, typer.Option(min=2, help="A silent worker's runs go to others after this.")]
 DrainSeconds = Annotated[
     float, typer.Option(min=0, help="After SIGTERM, this long for runs to reach a boundary and be handed back.")

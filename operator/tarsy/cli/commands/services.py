@@ -21,6 +21,7 @@ from tarsy.cli.commands.options import (
     LogLevel,
     MetricsHost,
     MetricsPort,
+    NamespaceLimit,
     Namespaces,
     OtlpEndpoint,
     StdioTools,
@@ -53,6 +54,7 @@ def run(
         int, typer.Option(min=0, help="Investigations of this process at once; 0: workers of their own run them.")
     ] = 20,
     global_limit: GlobalLimit = 100,
+    namespace_limit: NamespaceLimit = None,
     lease_seconds: LeaseSeconds = 15,
     drain_seconds: DrainSeconds = 20,
     stdio_tools: StdioTools = False,
@@ -140,6 +142,9 @@ def run(
     queue_limit: Annotated[
         int, typer.Option(min=1, help="Where more investigations wait, alerts that come in are sent back for later.")
     ] = 1000,
+    namespace_queue_limit: Annotated[
+        int, typer.Option(min=1, help="Where more investigations of one namespace wait, its alerts are sent back.")
+    ] = 500,
     health_port: HealthPort = 8080,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = "127.0.0.1",
@@ -175,7 +180,7 @@ def run(
         metrics_host=metrics_host,
         metrics_port=metrics_port,
         otlp_endpoint=otlp_endpoint,
-        worker=_worker(places, global_limit, lease_seconds, drain_seconds) if places else None,
+        worker=_worker(places, global_limit, namespace_limit, lease_seconds, drain_seconds) if places else None,
         http=HttpSettings(
             host=http_host,
             port=http_port,
@@ -196,6 +201,7 @@ def run(
         admission_port=admission_port,
         require_author=require_author,
         queue_limit=queue_limit,
+        namespace_queue_limit=namespace_queue_limit,
         page_url=span(page_url, "--page-url", page_address) if page_url is not None else None,
     )
     go(operate(settings), service=True)
@@ -209,6 +215,7 @@ def worker(
     library_namespace: LibraryNamespace = LIBRARY_NAMESPACE,
     places: Annotated[int, typer.Option(min=1, help="Investigations of this process at once.")] = 20,
     global_limit: GlobalLimit = 100,
+    namespace_limit: NamespaceLimit = None,
     lease_seconds: LeaseSeconds = 15,
     drain_seconds: DrainSeconds = 20,
     stdio_tools: StdioTools = False,
@@ -241,12 +248,14 @@ def worker(
         metrics_host=metrics_host,
         metrics_port=metrics_port,
         otlp_endpoint=otlp_endpoint,
-        worker=_worker(places, global_limit, lease_seconds, drain_seconds),
+        worker=_worker(places, global_limit, namespace_limit, lease_seconds, drain_seconds),
     )
     go(work(settings), service=True)
 
 
-def _worker(places: int, global_limit: int, lease_seconds: float, drain_seconds: float) -> "WorkerSettings":
+def _worker(
+    places: int, global_limit: int, namespace_limit: int | None, lease_seconds: float, drain_seconds: float
+) -> "WorkerSettings":
     """A worker whose heartbeats, and looks for lapsed leases, fit its lease."""
     from tarsy.runtime.settings import WorkerSettings
 
@@ -254,6 +263,7 @@ def _worker(places: int, global_limit: int, lease_seconds: float, drain_seconds:
     return WorkerSettings(
         places=places,
         global_limit=global_limit,
+        namespace_limit=namespace_limit,
         lease_seconds=lease_seconds,
         heartbeat_seconds=lease_seconds / 3,
         poll_seconds=min(usual.poll_seconds, lease_seconds / 3),

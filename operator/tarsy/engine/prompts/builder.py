@@ -12,7 +12,7 @@ from datetime import datetime
 
 from tarsy.engine.context import chain_context
 from tarsy.engine.prompts.calendar import calendar
-from tarsy.engine.prompts.fence import fence, inline
+from tarsy.engine.prompts.fence import ALERT_FENCE, fence, inline
 from tarsy.engine.prompts.template import template
 from tarsy.engine.task import Question, Task
 from tarsy.plan.model import AgentPlan
@@ -175,7 +175,7 @@ def _user(sections: Sequence[str], task: str) -> Message:
 
 
 def _alert_sections(task: Task) -> list[str]:
-    sections = [f"## Alert\n\nType: {inline(task.alert_type)}\n\n{fence('ALERT_DATA', task.alert_data)}"]
+    sections = [f"## Alert\n\nType: {inline(task.alert_type)}\n\n{fence(ALERT_FENCE, task.alert_data)}"]
     if task.runbook.strip():
         sections.append(f"## Runbook\n\n{fence('RUNBOOK', task.runbook)}")
     if context := chain_context(task.previous):

@@ -20,6 +20,7 @@ _UNSEEN = (
 )
 _OPENER = re.compile(f"([{_LESS}][{_UNSEEN}]*+[{_BANG}])(?=[{_UNSEEN}]*+[{_DASH}])")
 _NAME_LIMIT = 200
+ALERT_FENCE = "ALERT_DATA"
 
 
 def defuse(text: str) -> str:
@@ -30,6 +31,13 @@ def defuse(text: str) -> str:
 def fence(name: str, text: str) -> str:
     """Wraps `text` between `<!-- NAME_START -->` and `<!-- NAME_END -->`, its own markers made harmless."""
     return f"<!-- {name}_START -->\n{defuse(text)}\n<!-- {name}_END -->"
+
+
+def fenced(name: str, text: str) -> str | None:
+    """What stands in the first fence of a name; None where there is none."""
+    _, opening, rest = text.partition(f"<!-- {name}_START -->\n")
+    inside, closing, _ = rest.partition(f"\n<!-- {name}_END -->")
+    return inside if opening and closing else None
 
 
 def inline(text: str, limit: int = _NAME_LIMIT) -> str:

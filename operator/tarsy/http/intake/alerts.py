@@ -13,11 +13,10 @@ from typing import Any
 from tarsy.http.identity import Caller
 from tarsy.http.intake.bodies import Notification
 from tarsy.http.intake.routing import target
+from tarsy.http.intake.texts import placed
 from tarsy.record.text import clean
 from tarsy.resources.meta import API_VERSION
-from tarsy.resources.schema import clip
 from tarsy.resources.v1alpha1 import Alert
-from tarsy.resources.v1alpha1.alert import MAX_DATA_BYTES
 from tarsy.resources.v1alpha1.alert_route import AlertRoute, Storm
 from tarsy.resources.v1alpha1.common import MAX_GROUP, MAX_GROUPS
 from tarsy.store.intake import Draft
@@ -25,7 +24,6 @@ from tarsy.store.intake import Draft
 ROUTE_ANNOTATION = "tarsy.dev/alert-route"
 """On an Alert: namespace and name of the route that it came by."""
 
-PREVIEW = 1000
 _NOT_OF_A_NAME = re.compile(r"[^a-z0-9]+")
 
 
@@ -66,10 +64,10 @@ def draft(
             f"\n\nThis alert stands for a storm: more than {limit.alerts} new alerts came by AlertRoute {route.key} "
             f"within {limit.seconds} seconds. Those that follow are not investigated but counted in its status."
         )
-    content, body = _data(text)
+    place = placed(text)
     said: dict[str, Any] = {
         "alertType": alert_type,
-        **content,
+        **place.spec,
         "incidentKey": key,
         "severity": spec.severity or notification.severity,
         "chainRef": {"name": spec.chain_ref.name} if spec.chain_ref else None,
@@ -82,17 +80,7 @@ def draft(
         "metadata": {"name": name, "namespace": namespace, "annotations": {ROUTE_ANNOTATION: route.key}},
         "spec": {field: value for field, value in said.items() if value is not None},
     }
-    return Draft(namespace, name, manifest, body)
-
-
-def _data(text: str) -> tuple[dict[str, Any], tuple[str, str] | None]:
-    """Where the text is in the spec, and what is to be kept beside the record."""
-    size = len(text.encode())
-    if size <= MAX_DATA_BYTES:
-        return {"data": text}, None
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    record = {"digest": digest, "sizeBytes": size, "preview": clip(text, PREVIEW)}
-    return {"dataFrom": {"record": record}}, (digest, text)
+    return Draft(namespace, name, manifest, place.body, key)
 
 
 def _author(caller: Caller) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tarsy.http.intake.senders import ReadSecret, Senders
 from tarsy.http.intake.taking import Taking
 from tarsy.http.services import Services
 from tarsy.observe.metrics import Metrics
-from tarsy.store.intake import Intake
+from tarsy.store.intake import NAMESPACE_QUEUE_LIMIT, Intake
 
 PREFIX = "/intake/v1"
 SOURCES: tuple[Source, ...] = ("alertmanager", "json", "text")
@@ -29,6 +29,7 @@ def add_intake(
     metrics: Metrics,
     read_secret: ReadSecret,
     queue_limit: int,
+    namespace_queue_limit: int = NAMESPACE_QUEUE_LIMIT,
     namespaces: tuple[str, ...] = (),
 ) -> None:
     """Serves the intake.
@@ -40,13 +41,14 @@ def add_intake(
         metrics: what is counted.
         read_secret: reads the labelled Secrets that routes name.
         queue_limit: how many investigations may wait before new incidents are not taken.
+        namespace_queue_limit: how many of one namespace may.
         namespaces: those that this installation works in; none: all.
     """
     taking = Taking(
         Senders(door, read_secret),
         Configuration(services.kube, services.library_namespace, namespaces),
         services.access,
-        Intake(services.pool, queue_limit=queue_limit),
+        Intake(services.pool, queue_limit=queue_limit, namespace_queue_limit=namespace_queue_limit),
         services.kube,
         metrics,
     )

@@ -15,6 +15,7 @@ import orjson
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
+from tarsy.http.bodies import JSON_DEPTH, depth_of
 from tarsy.plan.matching import SOURCE_LABEL
 from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.resources.v1alpha1.alert_route import AlertRoute, JsonFields
@@ -83,6 +84,8 @@ def parse_body(source: Source, content: bytes) -> Body:
         raise BadBody("Empty", "the body is empty; send the alert in it")
     if source == "text":
         return TextBody(text)
+    if depth_of(content) > JSON_DEPTH:
+        raise BadBody("TooDeep", f"the body nests more than {JSON_DEPTH} levels deep; send at most {JSON_DEPTH} levels")
     try:
         document = orjson.loads(content)
     except orjson.JSONDecodeError as error:

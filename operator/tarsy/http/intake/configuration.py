@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 ROUTES_SECONDS = 2.0
 """How soon a new route counts."""
 
+LISTS_AT_ONCE = 16
 _DEFAULTS_SECONDS = 5.0
 _NAMESPACES = 10_000
 
@@ -52,6 +53,7 @@ class Configuration:
         self._defaults: Remembered[str, InvestigationDefaults | None] = Remembered(
             lambda _: _DEFAULTS_SECONDS, size=_NAMESPACES
         )
+        self._lists = asyncio.Semaphore(LISTS_AT_ONCE)
         self._maskers = Maskers()
         self._usual = default_masker().mask
 
@@ -85,7 +87,9 @@ class Configuration:
 
     async def _list(self, namespace: str) -> list[AlertRoute]:
         found = []
-        for raw in await self._client.list(AlertRoute.KIND, namespace):
+        async with self._lists:  # senders that nobody knows yet may name any namespace
+            listed = await self._client.list(AlertRoute.KIND, namespace)
+        for raw in listed:
             try:
                 route = parse_as(AlertRoute, {**raw, "kind": AlertRoute.KIND})
             except InvalidResource:

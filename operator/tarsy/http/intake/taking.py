@@ -17,14 +17,17 @@ from aiohttp import web
 
 from tarsy.http.access import Access
 from tarsy.http.application import CALLER
-from tarsy.http.errors import BadRequest, Forbidden, HttpError, TimedOut, TooLarge, Unavailable, Unprocessable
+from tarsy.http.bodies import UNSIGNED_BODIES, UNSIGNED_EACH, BodyRoom
+from tarsy.http.errors import BadRequest, Forbidden, TimedOut, TooLarge, Unavailable, Unprocessable
 from tarsy.http.identity import Permission
 from tarsy.http.intake.alerts import draft, group_hash
 from tarsy.http.intake.bodies import BODY_BYTES, BadBody, Body, Source, parse_body
 from tarsy.http.intake.configuration import Configuration
 from tarsy.http.intake.routing import Verdict, judge, target
 from tarsy.http.intake.senders import Sender, Senders
+from tarsy.http.intake.turns import Turns
 from tarsy.kube.client import ApiError, KubeClient
+from tarsy.listening.guard import sign_in
 from tarsy.observe.metric_table import INTAKE, QUEUE_FULL, UNROUTED
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.matching import OWN_LABEL
@@ -38,10 +41,9 @@ from tarsy.store.intake import Decision, Intake, Occurrence, QueueFull, Received
 log = logging.getLogger(__name__)
 CREATE = Permission("create", "alerts", group=GROUP)
 REQUEST_SECONDS = 30.0
-BODY_SECONDS = 10.0
 STORE_SECONDS = 10.0
-AT_ONCE = 64
 QUEUE_FULL_RETRY_SECONDS = 30
+_TOO_LARGE = f"the body is larger than {BODY_BYTES} bytes; send less, such as fewer alerts at once"
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SAID = {
     "NoRoute": "no AlertRoute takes it; `tarsy route --dry-run` says why",
@@ -49,12 +51,6 @@ _SAID = {
     "AlertRefused": "the Kubernetes API does not take its Alert",
     "NoAlertType": "the route sets no alertType, and there is no label alertname; set one of them",
 }
-
-
-class SlowBody(HttpError):
-    """The body did not come in time."""
-
-    status, reason = 408, "RequestTimeout"
 
 
 class Taking:
@@ -84,7 +80,9 @@ class Taking:
         self._intake = intake
         self._client = client
         self._metrics = metrics
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._bodies = BodyRoom()
+        self._unsigned = BodyRoom(UNSIGNED_BODIES, UNSIGNED_EACH)
+        self._turns = Turns()
 
     async def take(self, request: web.Request, source: Source) -> web.Response:
         """Takes one notification, and says what became of it.
@@ -94,7 +92,7 @@ class Taking:
             StoreError: Postgres is away.
         """
         try:
-            async with asyncio.timeout(REQUEST_SECONDS), self._places:
+            async with asyncio.timeout(REQUEST_SECONDS):
                 return await self._take(request, source)
         except TimeoutError:
             raise TimedOut(f"no answer within {REQUEST_SECONDS:g} s; try again") from None
@@ -109,15 +107,26 @@ class Taking:
         routes = await self._configuration.routes(namespace)
         if sender is None:
             sender = await self._senders.before_body(request, routes)
-        content, whole = await _content(request)
+        if sender is not None:
+            sign_in(request)
+        elif (request.content_length or 0) > BODY_BYTES:
+            raise TooLarge(_TOO_LARGE)
+        content, whole = await (self._unsigned if sender is None else self._bodies).read(request, namespace, BODY_BYTES)
         size = len(content) if whole else max(request.content_length or 0, len(content))
         received = Received(source, "", hashlib.sha256(content).hexdigest(), size)
         if not whole:
             if sender is not None:
                 await self._reject(replace(received, sender=_name(sender)), "TooLarge")
-            raise TooLarge(f"the body is larger than {BODY_BYTES} bytes; send less, such as fewer alerts at once")
-        sender = sender or await self._senders.by_signature(request, content, routes)
-        received = replace(received, sender=_name(sender))
+            raise TooLarge(_TOO_LARGE)
+        if sender is None:
+            sender = await self._senders.by_signature(request, content, routes)
+            sign_in(request)
+        async with self._turns.turn(namespace):
+            return await self._judge(replace(received, sender=_name(sender)), source, sender, routes, content)
+
+    async def _judge(
+        self, received: Received, source: Source, sender: Sender, routes: list[AlertRoute], content: bytes
+    ) -> web.Response:
         asked = sender.routes if sender.caller is None else routes
         try:  # in a thread: both may be large
             body = await asyncio.to_thread(parse_body, source, content)
@@ -165,12 +174,15 @@ class Taking:
             draft=lambda begun, in_storm: draft(
                 route, notification, alert_type or "", sender.author(route), masked, begun=begun, storm=in_storm
             ),
+            namespace=target(route),
         )
         try:
             decision = await self._intake.decide(received, occurrence, remaining=_remaining())
-        except QueueFull:
+        except QueueFull as full:
             self._metrics.add(QUEUE_FULL)
-            raise Unavailable("too many investigations wait; try again", retry_after=QUEUE_FULL_RETRY_SECONDS) from None
+            where = f" in namespace {full.namespace}" if full.namespace else ""
+            text = f"too many investigations wait{where}; try again"
+            raise Unavailable(text, retry_after=QUEUE_FULL_RETRY_SECONDS) from None
         self._metrics.add(INTAKE, fate=decision.fate)
         if decision.alert is not None:
             try:
@@ -186,27 +198,6 @@ class Taking:
         decision = await self._intake.reject(received, reason, remaining=_remaining())
         self._metrics.add(INTAKE, fate="rejected")
         return decision
-
-
-async def _content(request: web.Request) -> tuple[bytes, bool]:
-    """The body, and whether that is all of it: one that is too large is not read to its end.
-
-    Raises:
-        BadRequest: it broke off.
-        SlowBody: it did not come in time.
-    """
-    content = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for piece in request.content.iter_any():
-                content += piece
-                if len(content) > BODY_BYTES:
-                    return bytes(content[:BODY_BYTES]), False
-    except TimeoutError:
-        raise SlowBody(f"the body did not come within {BODY_SECONDS:g} s; try again") from None
-    except (web.RequestPayloadError, ConnectionError):
-        raise BadRequest("the body broke off; send all of it") from None
-    return bytes(content), True
 
 
 def _matching(routes: Iterable[AlertRoute], body: Body) -> list[Verdict]:

@@ -4,34 +4,72 @@ Decision: the Alert is created with the caller's own token. What may be created,
 is the Kubernetes API's to decide, exactly as for `kubectl apply`; its words are passed on.
 """
 
-from tarsy.http.errors import NotFound
+from typing import Any
+
+from tarsy.http.errors import NotFound, TooLarge, Unprocessable
 from tarsy.http.failures import as_caller_said
+from tarsy.http.idempotency import (
+    BODY_ANNOTATION,
+    IDEMPOTENCY_KEY,
+    KEY_ANNOTATION,
+    Idempotency,
+    read_idempotency,
+)
 from tarsy.http.route import PRODUCT_GROUP, Ask, Permission, Route
-from tarsy.http.views.alerts import AlertSubmission, AlertView, SubmittedAlert
+from tarsy.http.views.alerts import MAX_SUBMITTED_BYTES, AlertSubmission, AlertView, SubmittedAlert
 from tarsy.kube.client import ApiError
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1 import Alert
+from tarsy.resources.v1alpha1.alert import MAX_DATA_BYTES
+
+BODY_BYTES = 4 * MAX_SUBMITTED_BYTES
+"""Room for 1 MiB of text as JSON clients escape it (`\\n`, `\\u00e9`), and for the rest of the alert."""
 
 
 async def submit_alert(ask: Ask) -> SubmittedAlert:
-    """Creates an Alert."""
+    """Creates an Alert, once for each Idempotency-Key."""
     body = ask.body(AlertSubmission)
-    named = {"name": body.name} if body.name else {"generateName": "alert-"}
-    spec = body.to_dict()
+    size = len(body.data.encode()) if body.data is not None else 0
+    if size > MAX_SUBMITTED_BYTES:
+        raise TooLarge(f"data has {size} bytes; at most {MAX_SUBMITTED_BYTES} (1 MiB) are taken")
+    key = read_idempotency(ask.request, ask.caller.username, body)
+    as_caller, spec = ask.as_caller(), body.to_dict()
     spec.pop("name", None)
-    wanted = {
-        "apiVersion": API_VERSION,
-        "kind": Alert.KIND,
-        "metadata": {"namespace": ask.namespace, **named},
-        "spec": spec,
-    }
+    if body.data is not None and size > MAX_DATA_BYTES:
+        del spec["data"]
+        spec |= await ask.services.large_texts.keep(ask.namespace, body.data)
+    name = body.name or (f"alert-{key.name}" if key else None)
+    meta: dict[str, Any] = {"namespace": ask.namespace, **({"name": name} if name else {"generateName": "alert-"})}
+    if key is not None:
+        meta["annotations"] = key.annotations
     try:
-        made = await ask.as_caller().create(wanted)
+        made = await as_caller.create({"apiVersion": API_VERSION, "kind": Alert.KIND, "metadata": meta, "spec": spec})
     except ApiError as error:
-        raise as_caller_said(error) from None
+        before = await _made_before(ask, name, key) if error.reason == "AlreadyExists" and name and key else None
+        if before is None:
+            raise as_caller_said(error) from None
+        made = before
     meta = made["metadata"]
     return SubmittedAlert(namespace=meta["namespace"], name=meta["name"], uid=meta["uid"], alert_type=body.alert_type)
+
+
+async def _made_before(ask: Ask, name: str, key: Idempotency) -> dict[str, Any] | None:
+    """What the caller made with the same key; None: what has the name is another's.
+
+    Raises:
+        Unprocessable: the key was used for something else.
+    """
+    found = await ask.services.kube.find(Alert.KIND, ask.namespace, name)
+    if found is None:
+        return None
+    annotations = found["metadata"].get("annotations") or {}
+    author = (found["spec"].get("author") or {}).get("username", ask.caller.username)
+    if annotations.get(KEY_ANNOTATION) != key.key or author != ask.caller.username:
+        return None
+    if annotations.get(BODY_ANNOTATION) != key.body:
+        raise Unprocessable(f"this {IDEMPOTENCY_KEY} was used for another alert; send a new key with a new alert")
+    return found
 
 
 async def get_alert(ask: Ask) -> AlertView:
@@ -54,6 +92,8 @@ ROUTES = (
         handler=submit_alert,
         permission=Permission("create", "alerts", group=PRODUCT_GROUP),
         body=AlertSubmission,
+        body_bytes=BODY_BYTES,
+        idempotent=True,
         response=SubmittedAlert,
         status=202,
     ),

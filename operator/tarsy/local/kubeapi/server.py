@@ -200,7 +200,13 @@ class EmbeddedApi:
         tls.verify_mode = ssl.CERT_OPTIONAL
         tls.load_cert_chain(pki.path("apiserver.crt"), pki.path("apiserver.key"))
         # A client that goes ends what is done for it: watches have no other way to know.
-        server = web.Server(self.cluster.app, request_factory=_request, handler_cancellation=True, access_log=None)
+        server = web.Server(
+            self.cluster.app,
+            request_factory=_request,
+            handler_cancellation=True,
+            access_log=None,
+            auto_decompress=False,
+        )
         runner = web.ServerRunner(server, shutdown_timeout=0.1)
         await runner.setup()
         listener = socket.socket()

@@ -15,6 +15,7 @@ from typing import Self
 import orjson
 from aiohttp import web
 
+from tarsy.listening.plain import plain_bodies_only
 from tarsy.local.model.conversation import agent_name, count_tokens, tool_names, turn, with_call_ids
 from tarsy.local.model.delivery import deliver
 from tarsy.local.model.journal import Journal, Outcome, Served, shown
@@ -58,7 +59,7 @@ class ScriptedModel:
 
     async def start(self) -> str:
         """Listens, and returns the base URL for SDKs (it ends in /v1). Raises OSError: the port is taken."""
-        app = web.Application(client_max_size=BODY_LIMIT)
+        app = web.Application(client_max_size=BODY_LIMIT, middlewares=[plain_bodies_only])
         app.add_routes(
             [
                 web.post("/v1/chat/completions", self._complete),
@@ -70,7 +71,9 @@ class ScriptedModel:
                 web.route("*", "/{path:.*}", _no_such_path),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.2)
+        self._runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=0.2, auto_decompress=False
+        )
         await self._runner.setup()
         try:
             await web.TCPSite(self._runner, "127.0.0.1", self._port).start()

@@ -28,10 +28,13 @@ def main() -> None:
         return
     import uvicorn
 
+    from tarsy.listening.asgi import Gate
+
     with socket.create_server((options.host, options.port)) as listening:
         print(f"http://{options.host}:{listening.getsockname()[1]}/mcp", flush=True)
         # The SDK refuses foreign Host headers on loopback only; elsewhere the NetworkPolicy says who may come.
-        config = uvicorn.Config(server.streamable_http_app(host=options.host), log_level="warning")
+        gate, app = Gate(), server.streamable_http_app(host=options.host)
+        config = uvicorn.Config(gate.wrap(app), http=gate.protocol, ws="none", log_level="warning")
         uvicorn.Server(config).run(sockets=[listening])
 
 

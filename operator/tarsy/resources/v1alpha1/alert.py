@@ -64,6 +64,15 @@ class AlertDataSource(Model):
     record: RecordedData | None = Field(default=None, description="A text that the intake keeps; it sets this.")
 
 
+FITS_AN_OBJECT = Rule(
+    f"!has(self.data) || size(bytes(self.data)) <= {MAX_DATA_BYTES}",
+    f"data must have at most {MAX_DATA_BYTES} bytes (256 KiB); put larger data into a ConfigMap "
+    "and name it in dataFrom.configMapKeyRef",
+    lambda self: self.data is None or len(self.data.encode()) <= MAX_DATA_BYTES,
+    field="data",
+)
+
+
 class AlertContent(Model):
     """What an alert says, and what its investigation shall use."""
 
@@ -73,13 +82,7 @@ class AlertContent(Model):
             "set exactly one of data (the text itself) and dataFrom.configMapKeyRef (a key of a ConfigMap)",
             lambda self: (self.data is None) != (self.data_from is None),
         ),
-        Rule(
-            f"!has(self.data) || size(bytes(self.data)) <= {MAX_DATA_BYTES}",
-            f"data must have at most {MAX_DATA_BYTES} bytes (256 KiB); put larger data into a ConfigMap "
-            "and name it in dataFrom.configMapKeyRef",
-            lambda self: self.data is None or len(self.data.encode()) <= MAX_DATA_BYTES,
-            field="data",
-        ),
+        FITS_AN_OBJECT,
         Rule(
             "!has(self.data) || self.data.matches('[^ \\\\t\\\\r\\\\n]')",
             "data must not be empty; put the text of the alert there",
@@ -112,7 +115,10 @@ class AlertContent(Model):
         default=None, description="Tools of the model's provider, on or off for this alert."
     )
     incident_key: Annotated[str, StringConstraints(min_length=1, max_length=253)] | None = Field(
-        default=None, description="The incident that the alert belongs to; equal keys, same incident."
+        default=None,
+        description="The incident that the alert belongs to. Alerts of a namespace with equal keys have one "
+        "investigation, as long as the incident goes on: until its investigation has ended and no alert of it came for "
+        "an hour.",
     )
     severity: Severity | None = Field(
         default=None,
@@ -158,15 +164,26 @@ class InvestigationRef(Model):
     uid: Uid = Field(description="Its metadata.uid.")
 
 
+class AlertReference(Model):
+    """An alert of the same namespace."""
+
+    name: ObjectName = Field(description="Name of the Alert.")
+    uid: Uid = Field(description="Its metadata.uid.")
+
+
 class AlertStatus(Status):
     """What became of an alert."""
 
-    phase: Literal["Pending", "Waiting", "Investigating", "Finished", "Rejected"] | None = Field(
+    phase: Literal["Pending", "Waiting", "Investigating", "Folded", "Finished", "Rejected"] | None = Field(
         default=None,
-        description="For people: Pending, Waiting (for a chain to exist), Investigating, Finished, Rejected.",
+        description="For people: Pending, Waiting (for a chain to exist), Investigating, Folded (into another alert of "
+        "its incident), Finished, Rejected.",
     )
     investigation_ref: InvestigationRef | None = Field(
-        default=None, description="The investigation that was made for the alert."
+        default=None, description="The investigation that was made for the alert, or for the one it was folded into."
+    )
+    folded_into: AlertReference | None = Field(
+        default=None, description="The alert with the same incidentKey whose investigation is this one's too."
     )
     repeats: Count | None = Field(default=None, description="How often its incident came again.")
     folded: Count | None = Field(

@@ -41,7 +41,7 @@ WITH RECURSIVE line AS (
         ORDER BY i.namespace, i.chain_namespace, i.chain LIMIT 1
     ) next
 )
-SELECT waiting.* FROM line CROSS JOIN LATERAL (
+SELECT waiting.*, t.claimed_at AS served_at FROM line CROSS JOIN LATERAL (
     SELECT i.id, i.namespace, i.chain_namespace, i.chain, i.priority, i.accepted_at, i.namespace_limit, i.chain_limit,
         l.investigation IS NOT NULL AS leased
     FROM investigation i LEFT JOIN lease l ON l.investigation = i.id LEFT JOIN worker w ON w.id = l.worker
@@ -50,20 +50,55 @@ SELECT waiting.* FROM line CROSS JOIN LATERAL (
         AND (i.deadline IS NULL OR i.deadline > clock_timestamp())
         AND {_readable}
     ORDER BY i.priority DESC, i.accepted_at, i.id LIMIT $1
-) waiting
+) waiting LEFT JOIN namespace_turn t ON t.namespace = waiting.namespace AND NOT t.questions
 
--- The first question about each investigation that is not answered, when nobody answers it.
+-- Answers in progress, by namespace.
+-- name: answering
+SELECT i.namespace, '' AS chain_namespace, '' AS chain, count(*) AS runs
+FROM lease l JOIN worker w ON w.id = l.worker JOIN investigation i ON i.id = l.investigation
+WHERE i.parent IS NOT NULL
+GROUP BY i.namespace
+
+-- The first question about each investigation that is not answered, when nobody answers it; at most $1 of a namespace.
 -- name: questions
-SELECT i.id, l.investigation IS NOT NULL AS leased
-FROM investigation i LEFT JOIN lease l ON l.investigation = i.id LEFT JOIN worker w ON w.id = l.worker
-WHERE i.state IN ('pending', 'running') AND w.id IS NULL AND i.parent IS NOT NULL
-    AND (i.deadline IS NULL OR i.deadline > clock_timestamp())
-    AND {_readable}
-    AND NOT EXISTS (
-        SELECT FROM investigation before
-        WHERE before.parent = i.parent AND before.place < i.place AND before.state IN ('pending', 'running')
+WITH RECURSIVE space AS (
+    (
+        SELECT namespace FROM investigation WHERE state IN ('pending', 'running') AND parent IS NOT NULL
+        ORDER BY namespace LIMIT 1
     )
-ORDER BY i.accepted_at, i.id LIMIT $1
+    UNION ALL
+    SELECT next.* FROM space CROSS JOIN LATERAL (
+        SELECT i.namespace FROM investigation i
+        WHERE i.state IN ('pending', 'running') AND i.parent IS NOT NULL AND i.namespace > space.namespace
+        ORDER BY i.namespace LIMIT 1
+    ) next
+)
+SELECT waiting.*, t.claimed_at AS served_at FROM space CROSS JOIN LATERAL (
+    SELECT i.id, i.namespace, '' AS chain_namespace, '' AS chain, 0 AS priority, i.accepted_at,
+        NULL::integer AS namespace_limit, NULL::integer AS chain_limit, l.investigation IS NOT NULL AS leased
+    FROM investigation i LEFT JOIN lease l ON l.investigation = i.id LEFT JOIN worker w ON w.id = l.worker
+    WHERE i.state IN ('pending', 'running') AND w.id IS NULL AND i.parent IS NOT NULL
+        AND i.namespace = space.namespace
+        AND (i.deadline IS NULL OR i.deadline > clock_timestamp())
+        AND {_readable}
+        AND NOT EXISTS (
+            SELECT FROM investigation before
+            WHERE before.parent = i.parent AND before.place < i.place AND before.state IN ('pending', 'running')
+        )
+    ORDER BY i.accepted_at, i.id LIMIT $1
+) waiting LEFT JOIN namespace_turn t ON t.namespace = waiting.namespace AND t.questions
+
+-- Notes that these namespaces were served; one that was not for a day counts as never served.
+-- name: served
+WITH served AS (
+    SELECT DISTINCT namespace, parent IS NOT NULL AS questions FROM investigation WHERE id = ANY($1::uuid[])
+), old AS (
+    DELETE FROM namespace_turn t WHERE t.claimed_at < now() - interval '1 day'
+        AND NOT EXISTS (SELECT FROM served s WHERE s.namespace = t.namespace AND s.questions = t.questions)
+)
+INSERT INTO namespace_turn (namespace, questions, claimed_at)
+SELECT namespace, questions, clock_timestamp() FROM served
+ON CONFLICT (namespace, questions) DO UPDATE SET claimed_at = excluded.claimed_at
 
 -- Leases of the dead; one that a dead worker is writing under this very moment is left for the next time.
 -- name: lock_leases

@@ -49,9 +49,32 @@ WHERE id = $1
 UPDATE incident SET resolved_at = coalesce(resolved_at, now()), last_received = now(), revision = revision + 1
 WHERE id = $1
 
+-- How many investigations wait: those of namespace $1, and all, of which no namespace counts more than $2.
 -- name: waiting
-SELECT (SELECT count(*) FROM (SELECT FROM investigation WHERE state = 'pending' AND parent IS NULL LIMIT $1 + 1) p)
-    + (SELECT count(*) FROM (SELECT FROM incident WHERE manifest IS NOT NULL LIMIT $1 + 1) o)
+WITH RECURSIVE space AS (
+    (SELECT namespace FROM investigation WHERE state IN ('pending', 'running') ORDER BY namespace LIMIT 1)
+    UNION ALL
+    SELECT next.* FROM space CROSS JOIN LATERAL (
+        SELECT i.namespace FROM investigation i
+        WHERE i.state IN ('pending', 'running') AND i.namespace > space.namespace ORDER BY i.namespace LIMIT 1
+    ) next
+), waiting AS (
+    SELECT space.namespace, pending.number FROM space CROSS JOIN LATERAL (
+        SELECT count(*) AS number FROM (
+            SELECT FROM investigation i
+            WHERE i.namespace = space.namespace AND i.state IN ('pending', 'running') AND i.state = 'pending'
+                AND i.parent IS NULL
+            LIMIT $2 + 1
+        ) p
+    ) pending
+    UNION ALL
+    SELECT namespace, count(*) FROM incident WHERE manifest IS NOT NULL GROUP BY namespace
+), summed AS (
+    SELECT namespace, sum(number) AS number FROM waiting GROUP BY namespace
+)
+SELECT coalesce(sum(number) FILTER (WHERE namespace = $1), 0)::bigint AS here,
+    coalesce(sum(least(number, $2)), 0)::bigint AS everywhere
+FROM summed
 
 -- name: recent
 SELECT count(*) FROM incident WHERE route = $1 AND opened_at > now() - make_interval(secs => $2)
@@ -73,8 +96,8 @@ SELECT now()
 
 -- name: open
 INSERT INTO incident (id, route, group_hash, namespace, alert, manifest, storm, opened_at, first_start, last_start,
-    last_received)
-VALUES ($1, $2, $3, $4, $5, $6, $7, now(), coalesce($8, now()), coalesce($9, $8, now()), now())
+    last_received, incident_key)
+VALUES ($1, $2, $3, $4, $5, $6, $7, now(), coalesce($8, now()), coalesce($9, $8, now()), now(), $10)
 
 -- name: keep_body
 INSERT INTO alert_body (namespace, digest, content) VALUES ($1, $2, $3)
@@ -82,6 +105,36 @@ ON CONFLICT (namespace, digest) DO UPDATE SET kept_at = now()
 
 -- name: body
 SELECT content FROM alert_body WHERE namespace = $1 AND digest = $2
+
+-- What an Alert with an incidentKey was folded into before; $1: its place.
+-- name: followed
+SELECT i.id, i.alert, i.alert_uid, true AS recent, false AS resolved
+FROM incident f JOIN incident i ON i.id = f.parent WHERE f.id = $1
+
+-- The incident of a key, and whether it was heard of within $3 seconds.
+-- name: leader
+SELECT id, alert, alert_uid, last_received > now() - make_interval(secs => $3) AS recent,
+    resolved_at IS NOT NULL AS resolved
+FROM incident WHERE namespace = $1 AND incident_key = $2 AND parent IS NULL
+ORDER BY opened_at DESC, id LIMIT 1
+
+-- The Alert is there already, and leads.
+-- name: lead
+INSERT INTO incident (id, route, group_hash, namespace, alert, alert_uid, opened_at, first_start, last_start,
+    last_received, incident_key)
+VALUES ($1, '', $2, $3, $4, $5, clock_timestamp(), now(), now(), now(), $6)
+
+-- Counted once, however often it is said.
+-- name: follow
+WITH new AS (
+    INSERT INTO incident (id, route, group_hash, namespace, alert, parent, opened_at, first_start, last_start,
+        last_received)
+    SELECT $2, i.route, i.group_hash, $3, $4, i.id, now(), now(), now(), now() FROM incident i WHERE i.id = $1
+    ON CONFLICT (id) DO NOTHING
+    RETURNING parent
+)
+UPDATE incident SET repeats = repeats + 1, last_received = now(), revision = revision + 1
+WHERE id IN (SELECT parent FROM new)
 
 -- The Alert that stands for an incident, and what is still owed of it.
 -- name: alert

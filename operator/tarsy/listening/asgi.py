@@ -1,0 +1,91 @@
+"""The same bounds for ASGI applications that uvicorn serves: tool servers and the gateway before one.
+
+Decision: uvicorn opens its own port, so a connection counts from its protocol on; these servers speak no TLS, whose
+handshake could be drawn out. The application learns from its scope how to say that a client is known.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from tarsy.listening.guard import Guard, Limits, Unknown
+from tarsy.listening.plain import PACKED
+from tarsy.listening.server import peer_of
+
+SIGN_IN: Final = "tarsy.sign_in"
+"""In a scope: a callable without arguments; the client is known from then on."""
+
+
+class Gate:
+    """Bounds for the connections of one uvicorn server: give it `protocol` as its `http`, and `wrap` its application.
+
+    Args:
+        limits: of connections that are not signed in.
+    """
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        bounds = limits or Limits()
+        make: Callable[..., asyncio.Protocol] = AutoHTTPProtocol
+        unknown = Unknown(bounds)
+        self._guards: dict[Any, Guard] = {}
+        guards = self._guards
+
+        class Guarded(Guard):
+            """A connection of this server."""
+
+            def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
+                inner = make(config=config, server_state=server_state, app_state=app_state)
+                super().__init__(inner, bounds, unknown)
+                self._address: Any = None
+
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                address = transport.get_extra_info("peername")
+                self._address = tuple(address[:2]) if address else None
+                guards[self._address] = self
+                unknown.arrive(self, peer_of(address))
+                super().connection_made(transport)
+
+            def connection_lost(self, error: Exception | None) -> None:
+                guards.pop(self._address, None)
+                super().connection_lost(error)
+
+        self.protocol: type[asyncio.Protocol] = Guarded
+
+    def wrap(self, app: Callable[..., Any]) -> Callable[..., Any]:
+        """The application, which tells the guard of a connection when a request begins and ends."""
+
+        async def guarded(scope: Any, receive: Any, send: Any) -> None:
+            guard = self._guards.get(tuple(scope.get("client") or ())) if scope["type"] == "http" else None
+            if guard is None:
+                await app(scope, receive, send)
+                return
+            guard.begin_request()
+            try:
+                if _is_packed(scope["headers"]):
+                    await _refuse(send)
+                else:
+                    await app({**scope, SIGN_IN: guard.sign_in}, receive, send)
+            finally:
+                guard.end_request(whole=True)
+
+        return guarded
+
+
+def _is_packed(headers: list[tuple[bytes, bytes]]) -> bool:
+    codings = {
+        word.strip().lower() for name, value in headers if name == b"content-encoding" for word in value.split(b",")
+    }
+    return bool(codings - {b"identity", b""})
+
+
+async def _refuse(send: Any) -> None:
+    text = PACKED.encode()
+    headers = [
+        (b"content-type", b"text/plain"),
+        (b"content-length", str(len(text)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": 415, "headers": headers})
+    await send({"type": "http.response.body", "body": text})

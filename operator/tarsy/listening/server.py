@@ -1,0 +1,241 @@
+"""Opens a port for an aiohttp application.
+
+Decision: connections are accepted here and not by asyncio's server, because a bound on them has to count from the
+accept: a client that never ends its TLS handshake never reaches a protocol. The guard of each connection hears from the
+server when a head has ended and when a request has been answered, by the two callables that `web.Server` makes public.
+"""
+
+import asyncio
+import contextlib
+import errno
+import ipaddress
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from typing import Any
+
+from aiohttp import web
+
+from tarsy.listening.guard import Guard, Limits, Unknown, guard_of
+
+log = logging.getLogger(__name__)
+HANDSHAKE_SECONDS = 10.0
+CLOSE_SECONDS = 3.0
+HEADER_BYTES = 32_768
+HEADERS = 1_024
+"""A group of the caller is a header each, where a proxy names it."""
+KEEP_ALIVE_SECONDS = 3_600.0
+"""For clients that have signed in: longer than a proxy in front keeps a connection."""
+_LINGER_SECONDS = 2.0
+_BACKLOG = 1_024
+_BUFFER_BYTES = 16_384
+_FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_AGAIN_SECONDS = 0.2
+_SAID_SECONDS = 60.0
+
+
+@contextlib.asynccontextmanager
+async def listen(
+    app: web.Application,
+    host: str,
+    port: int,
+    *,
+    tls: ssl.SSLContext | None = None,
+    limits: Limits | None = None,
+    close_seconds: float = CLOSE_SECONDS,
+) -> AsyncIterator[int]:
+    """Serves an application while it is entered, and yields the port.
+
+    Args:
+        app: what is served. It must refuse packed bodies (`plain_bodies_only`).
+        host: the address to listen at.
+        port: 0: a free one.
+        tls: None: plain HTTP.
+        limits: of connections that are not signed in.
+        close_seconds: how long requests may take to end at the end.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=close_seconds)
+    await runner.setup()
+    async with contextlib.AsyncExitStack() as closing:
+        closing.push_async_callback(runner.cleanup)
+        assert runner.server is not None
+        listener = _Listener(runner.server, tls, limits or Limits())
+        sockets = await _bind(host, port)
+        for one in sockets:
+            closing.callback(one.close)
+        closing.push_async_callback(listener.end_handshakes)
+        for one in sockets:
+            listener.start(one)
+            closing.callback(listener.stop, one)
+        yield int(sockets[0].getsockname()[1])
+
+
+class _Listener:
+    """Accepts connections for one server."""
+
+    def __init__(self, server: web.Server, tls: ssl.SSLContext | None, limits: Limits) -> None:
+        self._server = server
+        self._tls = tls
+        self._limits = limits
+        self._unknown = Unknown(limits, self._make_room)
+        self._opening: dict[Guard, asyncio.Task[None]] = {}
+        self._said = 0.0
+        self._stopped = False
+        make, answer = server.request_factory, server.request_handler
+
+        def begin(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+            if (guard := guard_of(protocol.transport)) is not None:
+                guard.begin_request()
+            return make(message, payload, protocol, writer, task)
+
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            guard = guard_of(request.transport)
+            try:
+                response = await answer(request)
+            except web.HTTPException as refusal:
+                _close_after(refusal, request, guard)
+                raise
+            finally:
+                if guard is not None:
+                    guard.end_request(whole=request.content.is_eof())
+            _close_after(response, request, guard)
+            return response
+
+        server.request_factory, server.request_handler = begin, handle
+
+    def start(self, listening: socket.socket) -> None:
+        """Accepts from now on."""
+        asyncio.get_running_loop().add_reader(listening.fileno(), self._accept, listening)
+
+    def stop(self, listening: socket.socket) -> None:
+        """Accepts no more."""
+        self._stopped = True
+        asyncio.get_running_loop().remove_reader(listening.fileno())
+
+    def _accept(self, listening: socket.socket) -> None:
+        """Takes many at a time, for a crowd that is served in between would hold up whoever comes next.
+
+        But a quarter of those who may wait: each is heard several times before it is pushed out.
+        """
+        loop = asyncio.get_running_loop()
+        for _ in range(max(1, self._limits.connections // 4)):
+            try:
+                connection, address = listening.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionAbortedError:
+                continue  # it left before it was accepted
+            except OSError as error:
+                if error.errno not in _FULL:
+                    raise
+                log.error("no connection can be accepted, again in %g s: %s", _AGAIN_SECONDS, error.strerror)
+                loop.remove_reader(listening.fileno())
+                loop.call_later(_AGAIN_SECONDS, self._start_again, listening)
+                return
+            connection.setblocking(False)
+            guard = Guard(self._protocol(loop), self._limits, self._unknown)
+            self._unknown.arrive(guard, peer_of(address))
+            self._opening[guard] = task = loop.create_task(self._open(guard, connection))
+            task.add_done_callback(lambda _, guard=guard: self._opening.pop(guard, None))  # type: ignore[misc]
+
+    def _start_again(self, listening: socket.socket) -> None:
+        if not self._stopped:
+            self.start(listening)
+
+    async def end_handshakes(self) -> None:
+        """Ends connections that are not open yet."""
+        await _end(list(self._opening.values()))
+
+    def _protocol(self, loop: asyncio.AbstractEventLoop) -> web.RequestHandler:
+        return web.RequestHandler(
+            self._server,
+            loop=loop,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
+            access_log=None,  # type: ignore[arg-type]
+            max_line_size=HEADER_BYTES,
+            max_field_size=HEADER_BYTES,
+            max_headers=HEADERS,
+            lingering_time=_LINGER_SECONDS,
+            read_bufsize=_BUFFER_BYTES,
+            auto_decompress=False,
+        )
+
+    async def _open(self, guard: Guard, connection: socket.socket) -> None:
+        seconds = None if self._tls is None else HANDSHAKE_SECONDS
+        try:
+            loop = asyncio.get_running_loop()
+            await loop.connect_accepted_socket(lambda: guard, connection, ssl=self._tls, ssl_handshake_timeout=seconds)
+        except (OSError, TimeoutError):  # no client of ours; ssl's errors are OSErrors
+            self._unknown.leave(guard)
+            connection.close()
+        except asyncio.CancelledError:
+            self._unknown.leave(guard)
+            connection.close()
+            raise
+
+    def _make_room(self, guard: Guard) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._said > _SAID_SECONDS or not self._said:
+            self._said = now
+            log.warning(
+                "more than %d connections are open whose clients are not signed in; the oldest are closed",
+                self._limits.connections,
+            )
+        guard.drop()
+        if (task := self._opening.get(guard)) is not None:
+            task.cancel()
+
+
+def _close_after(response: web.StreamResponse, request: web.BaseRequest, guard: Guard | None) -> None:
+    """Ends the connection of a client that is not known after the answer, where it still sends a body."""
+    if guard is not None and guard.unsigned and not request.content.is_eof() and not response.prepared:
+        response.force_close()
+
+
+async def _bind(host: str, port: int) -> list[socket.socket]:
+    """Listening sockets at every address of a host; with port 0 at one and the same.
+
+    Raises:
+        OSError: the port is taken, or the host has no address here.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    bound: list[socket.socket] = []
+    try:
+        for family, *_, address in dict.fromkeys(found):
+            one = socket.socket(family, socket.SOCK_STREAM)
+            bound.append(one)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            taken = bound[0].getsockname()[1] if port == 0 and len(bound) > 1 else port
+            one.bind((address[0], taken, *address[2:]))
+            one.listen(_BACKLOG)
+            one.setblocking(False)
+    except BaseException:
+        for one in bound:
+            one.close()
+        raise
+    return bound
+
+
+def peer_of(address: Any) -> str:
+    """The group of a peer: its IPv4 address, or the network of 64 bits that one IPv6 customer has."""
+    if not isinstance(address, tuple):
+        return ""
+    found = ipaddress.ip_address(str(address[0]).partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(found)
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
