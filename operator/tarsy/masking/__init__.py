@@ -31,9 +31,10 @@ certificate_authority_data, email, ssh_key), kubernetes (basic, kubernetes_secre
 (aws_*, api_key, token), all. (Reference section 1.10.)
 """  # noqa: E501
 
+from tarsy.masking.decision import Outcome, without_secrets, without_secrets_or_withheld
 from tarsy.masking.errors import InvalidPattern, MaskingError, MaskingFailed
 from tarsy.masking.masker import CustomPattern, Masker, build_masker
-from tarsy.masking.maskers import Fault, Maskers, faults
+from tarsy.masking.maskers import Fault, Maskers, Setting, faults, usable
 from tarsy.masking.unfolding import Unfolding
 from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 
@@ -53,8 +54,13 @@ __all__ = [
     "Maskers",
     "MaskingError",
     "MaskingFailed",
+    "Outcome",
+    "Setting",
     "Unfolding",
     "build_masker",
     "default_masker",
     "faults",
+    "usable",
+    "without_secrets",
+    "without_secrets_or_withheld",
 ]

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -10,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tarsy.masking import CustomPattern, InvalidPattern, Masker, MaskingFailed, build_masker
+from tarsy.masking.engine import FirstLook
 from unit.masking.corpus import secrets, survivors
 
 ALL = build_masker(["all"])
 LONG = 20.0  # of the processor, on a slow machine; what grows with the square takes minutes
 MEGABYTE = 1_000_000
+SLOW = CustomPattern("greedy", "(?s)x.*y|x", "-")
 
 
 class _Everything:
@@ -158,9 +161,35 @@ def test_a_pattern_that_hangs_other_engines_does_not_hang_this_one(pattern: str)
 
 
 def test_a_pattern_that_looks_ahead_to_the_end_at_every_match_is_stopped() -> None:
-    masker = build_masker([], custom=[CustomPattern("greedy", "(?s)x.*y|x", "-")])
+    masker = build_masker([], custom=[SLOW])
     with pytest.raises(MaskingFailed, match="'greedy' took too long"):
         masker.mask("x" * 300_000)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_slow_pattern_costs_its_own_finds_and_no_others(place: int) -> None:
+    others = [CustomPattern("badge", r"badge \d+", "[BADGE]"), CustomPattern("ticket", r"T-\d+", "[TICKET]")]
+    masker = build_masker(["basic"], custom=[*others[:place], SLOW, *others[place:]])
+    begun = time.process_time()
+    with pytest.raises(MaskingFailed) as caught:
+        masker.mask("x" * 300_000 + " badge 4711 for T-12, password: hunter22")
+    assert caught.value.left == "x" * 300_000 + " [BADGE] for [TICKET], password: [MASKED_PASSWORD]"
+    assert time.process_time() - begun < LONG
+
+
+def test_many_slow_patterns_take_no_longer_than_one() -> None:
+    many = [CustomPattern(f"p{number}", f"(?s)x.*{number}y|x", "x") for number in range(32)]
+    begun = time.process_time()
+    with pytest.raises(MaskingFailed, match="'p0', 'p1'"):
+        build_masker(["basic"], custom=many).mask("x" * 60_000)
+    assert time.process_time() - begun < 3.0
+
+
+def test_a_first_look_that_runs_out_of_memory_leaves_every_rule_to_look_for_itself() -> None:
+    look = FirstLook([b"a", b"b", b"c"])
+    assert look.among(b"b") == [1]
+    look._set = SimpleNamespace(Match=lambda text: [])  # so RE2 tells it
+    assert look.among(b"b") == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
