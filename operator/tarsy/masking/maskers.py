@@ -11,8 +11,9 @@ from functools import partial
 from threading import Lock
 from typing import Literal, Protocol
 
+from tarsy.masking.customs import CustomPattern
 from tarsy.masking.errors import InvalidPattern
-from tarsy.masking.masker import CustomPattern, Masker, build_masker
+from tarsy.masking.masker import Masker, build_masker
 from tarsy.masking.unfolding import Unfolding
 from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 

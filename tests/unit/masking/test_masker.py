@@ -35,6 +35,7 @@ def unfiltered() -> Masker:
     """A masker of everything without a first look."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tarsy.masking.masker.FirstLook", _Everything)
+        patch.setattr("tarsy.masking.ruleset.FirstLook", _Everything)
         return build_masker(["all"])
 
 
@@ -60,7 +61,8 @@ def test_the_first_look_misses_nothing(unfiltered: Masker, text: str) -> None:
 
 @pytest.mark.parametrize("filling", ["", "2026-05-01 INFO all is well\n" * 300], ids=["alone", "between logs"])
 def test_the_first_look_misses_nothing_of_the_corpora(unfiltered: Masker, filling: str) -> None:
-    for text in [*(case.text for case in secrets()), *survivors()]:
+    families = [*secrets("families.yaml"), *secrets("held_out.yaml")]
+    for text in [*(case.text for case in [*secrets(), *families]), *survivors(), *survivors("ordinary.yaml")]:
         assert ALL.mask(filling + text + "\n" + filling) == unfiltered.mask(filling + text + "\n" + filling)
 
 
@@ -214,6 +216,26 @@ def test_a_first_look_that_runs_out_of_memory_leaves_every_rule_to_look_for_itse
         "a://a:a" * 30_000,
         "name: password " * 14_000,
         " " * 200_000 + "kind: Secret\ndata:",
+        "%253D" * 40_000,
+        "\u200b" * 60_000,
+        "密码：" * 20_000,
+        "password%3Dhunter22" * 10_000,
+        ("A" * 64 + "\n") * 3_000,
+        ("aB3d" * 16 + "\n") * 3_000,
+        "eyJ0eXAiOiJKV1QiLCJhbGciOi\n" * 7_000,
+        "cGFzc3dvcm" * 20_000,
+        "mysql -u a " * 18_000,
+        "mysql -pA " * 20_000,
+        "<a name='password' " * 10_000,
+        "<password " * 20_000,
+        "<a value='x' " * 15_000,
+        "a://b:c/" * 25_000,
+        "a://b:@" * 28_000,
+        "echo a:b|" * 22_000,
+        "docker login " * 15_000,
+        "machine a login b\n" * 11_000,
+        "--a-b-c-password" * 12_000,
+        "user a on ~ " * 16_000,
     ],
     ids=lambda text: repr(text[:24]),
 )  # fmt: skip
