@@ -16,7 +16,7 @@ TAG_START = b"[MASKED_"
 _MIN_PASSWORD = 6
 
 _REFERENCE = re.compile(rb"\$\{[^}]*\}|\$[A-Z_]+|\$\([^)]*\)|\{\{.*|<[A-Za-z _-]*>?|%\([a-z_]+\)s|\d+ bytes", re.DOTALL)
-_NEXT_FIELD = re.compile(rb"[;&,][\w.-]+=|\\+[nrt](?:\s|-|[\w.-]*[:=]|$)")
+_NEXT_FIELD = re.compile(rb"[;&,][\w.-]+=|;?</[A-Za-z]|\\+[nrt](?:\s|-|[\w.-]*[:=]|$)")
 _COMMENT = re.compile(rb"[ \t]#")
 _LDAP_SCHEME = re.compile(rb"\{[A-Za-z0-9-]+\}.")
 _DIGITS = b"0123456789"
@@ -42,6 +42,7 @@ _HOST_END = re.compile(rb"([^/?#\0]*)([/?#\0])(.*)", re.DOTALL)
 _HOST = re.compile(rb"(?i)localhost|[a-z0-9.-]*\.[a-z0-9.-]*[a-z0-9](?::\d+)?|[a-z0-9-]+:\d+")
 _SECRET_WORD = re.compile(rb"(?i)pass|pwd|secret|token|key|cred|auth|pin")
 _PUBLIC = re.compile(rb"(?i).*(?:user(?:name)?|host(?:name)?|port|name|url|version|region|mode|level|zone|database|db)")
+_EXPRESSION = re.compile(rb"\(|^(?:self|this|\.{0,2}/|~/)|^[a-z_]+(?:\.[a-z_]+)+$")  # of a program, or a path
 _NOT_HERE = re.compile(rb"<set |\d{1,4}[,;]")  # what kubectl describes; counts of tests
 _UNIT_FILES = (
     b".service", b".socket", b".timer", b".target", b".mount", b".slice", b".scope", b".device", b".path", b".swap",
@@ -105,6 +106,11 @@ def spoken(value: bytes) -> Span | None:
     return found
 
 
+def spoken_of(value: bytes) -> Span | None:
+    """What follows "password of bob:": the same, and no name of an object."""
+    return None if _OBJECT.fullmatch(value.rstrip(_TRAILING)) else spoken(value)
+
+
 def config_word(value: bytes) -> Span | None:
     """The value of a directive that has a blank after its key: not the words that follow it in prose."""
     return None if _STATE.fullmatch(value) else password(value)
@@ -126,7 +132,9 @@ def short_secret(value: bytes) -> Span | None:
 
 def header(value: bytes) -> Span | None:
     """The value of a header that holds a secret: not a name, not the words that follow it in prose."""
-    return None if _STATE.fullmatch(value) or whole(value) is None else not_a_name(value)
+    if _STATE.fullmatch(value) or whole(value) is None or _EXPRESSION.search(value):
+        return None
+    return not_a_name(value) if digits(value) or value.lower() != value != value.upper() else None
 
 
 def database_password(value: bytes) -> Span | None:
@@ -198,6 +206,8 @@ def bearer(value: bytes) -> Span | None:
 
 def raw_authorization(value: bytes) -> Span | None:
     """An Authorization without a scheme: long and no name, or with a digit."""
+    if _EXPRESSION.search(value):
+        return None
     return not_a_name(value) if len(value) >= 20 and whole(value) else bearer(value)
 
 

@@ -1,6 +1,6 @@
 """Families of how secrets are written, as the masker is set by default: what it must find, and what must stay.
 
-`families.yaml` is what the rules were written from, `held_out.yaml` was written down before them and run after.
+`families.yaml` is what the rules were written from, `held_out.yaml` was not, and was run after them.
 """
 
 import random

@@ -11,6 +11,7 @@ from tarsy.masking.judges import (
     password_line,
     quoted_password,
     spoken,
+    spoken_of,
     url_password,
     working_directory,
 )
@@ -24,6 +25,7 @@ _SUFFIXED_KEY = rb"passw(?:or)?d(?:[_-]?[0-9]{1,2}|[_-]?confirm(?:ation|ed)?|[_-
 _FOREIGN_KEY = (
     rb"(?:(?:" + languages.ASCII + rb")(?:[_-]?[0-9]{1,2})?|" + languages.OTHER + rb"|" + _SUFFIXED_KEY + rb")"
 )
+_SPOKEN_KEY = rb"(?:passw(?:or)?d|passphrase|" + languages.ASCII + rb"|" + languages.OTHER + rb")"
 _PWD_KEY = rb"pwd"
 _PASS_KEY = rb"(?:_(?i:pass)|(?:^|[^A-Za-z])(?:(?i:(?:db|user|root|admin|smtp|ssh|ftp|my|sql)pass)|[Pp]ass)|[a-z]Pass)"
 _PASS_TRIGGER = rb"""(?i)pass\\*["'`]?[ \t]*[:=]"""
@@ -142,6 +144,12 @@ PASSWORD = (
         rb"""(?:'((?:[^'\n]|'')+)'|"([^"\n]+)")""",
         quoted_password,
     ),
+    Rule(
+        rb"(?i)" + _SPOKEN_KEY + rb"""(?:[ \t]+[^\n:="'`]{1,40}:[ \t]|\t)""",
+        rb"(?i)" + _SPOKEN_KEY + rb"""(?:[ \t]+[^\n:="'`]{1,40}:[ \t]+|\t+)""" + OPEN + rb"""([^\s"'`]+)""",
+        spoken_of,
+    ),
+    Rule(rb"[0-9a-fA-F]{32}:[0-9a-fA-F]{32}\b", rb"\b[0-9a-fA-F]{32}:[0-9a-fA-F]{32}\b"),  # of NTLM
     *block(_PASSWORD_KEY),
     _below(_PASSWORD_KEY),
     *environment(_ANY_PASSWORD),

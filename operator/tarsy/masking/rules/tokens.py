@@ -89,6 +89,11 @@ TOKEN = (
     Rule(near(_SHORT_KEY), named(_SHORT_KEY, rb"""([A-Za-z0-9_\-.+/=~]{8,})"""), short_secret),
     Rule(near(_SECRET_ENV), rb"(?i)" + _SECRET_ENV + SEP + OPEN + rb"""([^\s"'`\\,;]{6,})""", short_secret),
     Rule(
+        rb"""(?i)secret(?:=|\\*["'][ \t]*:)""",
+        rb"""(?i)(?:^|[^A-Za-z-])secret(?:=|\\*["'][ \t]*:[ \t]*)""" + OPEN + rb"""([A-Za-z0-9_\-.+/=~]{8,})""",
+        short_secret,
+    ),
+    Rule(
         rb"(?i)<[a-z:]*(?:token|apikey|secret)>",
         rb"(?i)<(?:[a-z]+:)?[a-z]*(?:token|apikey|secret)>([^<\s]{8,})</",
         short_secret,
