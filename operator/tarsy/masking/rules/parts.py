@@ -66,7 +66,7 @@ def near_bare(key: bytes) -> bytes:
 
 def environment(key: bytes, judge: Judge = quoted_password) -> tuple[Rule, ...]:
     """`name: DB_PASSWORD`, `value: ...` of a container's environment, and its like, in YAML and JSON."""
-    trigger = rb"""(?i)(?:\bname|key)\\*["']?[ ]?[:=][ ]?\\*["']?[\w.-]*""" + key
+    trigger = rb"""(?i)\b(?:name|key|parameter_?key)\\*["']?[ ]?[:=][ ]?\\*["']?[\w.-]*""" + key
     head = trigger + rb"""\\*["']?,?(?:\s|\\n)*\\*["']?(?:parameter_?)?value\\*["']?[ ]?[:=][ ]?"""
     bare = rb"""([^\s"'`\\|>][^\n"'\\]*)"""
     return Rule(trigger, head + QUOTED, judge, lines=True), Rule(trigger, head + bare, password_line, lines=True)

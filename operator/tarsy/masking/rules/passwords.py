@@ -114,7 +114,7 @@ PASSWORD = (
         url_password,
     ),
     Rule(
-        rb"""<[^<>\n]*value=["']""",
+        rb"""\bvalue=["']""",
         rb"""(?i)<[^<>\n]*\bvalue=["']([^"'\n]+)["'][^<>\n]*\b(?:name|key)=["'][^"'\n]*"""
         + _SECRET_NAME + rb"""["']""",
         quoted_password,
@@ -145,11 +145,11 @@ PASSWORD = (
         quoted_password,
     ),
     Rule(
-        rb"(?i)" + _SPOKEN_KEY + rb"""(?:[ \t]+[^\n:="'`]{1,40}:[ \t]|\t)""",
+        rb"(?i)" + _SPOKEN_KEY + rb"""(?:[ \t]+[^\n:="'`]+:[ \t]|\t)""",
         rb"(?i)" + _SPOKEN_KEY + rb"""(?:[ \t]+[^\n:="'`]{1,40}:[ \t]+|\t+)""" + OPEN + rb"""([^\s"'`]+)""",
         spoken_of,
     ),
-    Rule(rb"[0-9a-fA-F]{32}:[0-9a-fA-F]{32}\b", rb"\b[0-9a-fA-F]{32}:[0-9a-fA-F]{32}\b"),  # of NTLM
+    Rule(rb"[0-9a-fA-F]{8}:[0-9a-fA-F]{8}", rb"\b[0-9a-fA-F]{32}:[0-9a-fA-F]{32}\b"),  # of NTLM
     *block(_PASSWORD_KEY),
     _below(_PASSWORD_KEY),
     *environment(_ANY_PASSWORD),
@@ -184,8 +184,8 @@ PASSWORD = (
         rb"\b(?:pbkdf2|bcrypt|scrypt|argon2)[a-z0-9_]*\$[A-Za-z0-9$./+=,-]{30,}",
     ),
     Rule(rb"SCRAM-SHA-[0-9]+\$", rb"SCRAM-SHA-[0-9]+\$[0-9]+:[A-Za-z0-9+/=]+\$[A-Za-z0-9+/=]+:[A-Za-z0-9+/=]+"),
-    Rule(rb"\bmd5[0-9a-f]{32}\b", rb"\bmd5[0-9a-f]{32}\b"),
-    Rule(rb"\*[0-9A-F]{40}", rb"\*[0-9A-F]{40}\b"),
+    Rule(rb"\bmd5[0-9a-f]{8}", rb"\bmd5[0-9a-f]{32}\b"),
+    Rule(rb"\*[0-9A-F]{8}", rb"\*[0-9A-F]{40}\b"),
     Rule(
         rb"(?i)\{(?:S?SHA|S?MD5|CRYPT|PBKDF2|ARGON2)",
         rb"(?i)\{(?:S?SHA[0-9-]*|S?MD5|CRYPT|PBKDF2[A-Z0-9-]*|ARGON2[A-Z]*)\}[A-Za-z0-9+/=.$,:-]{13,}",

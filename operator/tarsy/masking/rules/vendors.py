@@ -24,7 +24,7 @@ _ANY = rb"(?:" + b"|".join(_PREFIXES) + rb")"
 
 VENDORS = (
     Rule(
-        rb"(?:\A|[^A-Za-z0-9])" + _ANY + rb"[A-Za-z0-9_.+/~=-]{8}",
+        rb"(?:\A|[^A-Za-z0-9])" + _ANY + rb"[A-Za-z0-9_.+/~=-]{4}",
         rb"(?:\A|[^A-Za-z0-9])(" + _ANY + rb"[A-Za-z0-9_.+/~=-]{16,})",
         vendor,
     ),
@@ -33,23 +33,23 @@ VENDORS = (
         rb"(?:\A|[^A-Za-z0-9/:.])((?:1//0|4/0A)[A-Za-z0-9_-]{24,})",
     ),
     Rule(rb":APA91b", rb"[A-Za-z0-9_-]{11}:APA91b[A-Za-z0-9_-]{100,}"),
-    Rule(rb"[A-Za-z0-9]{14}\.atlasv1\.", rb"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{40,}"),
+    Rule(rb"\.atlasv1\.", rb"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{40,}"),
     Rule(rb"[0-9]Q~", rb"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,36}"),
-    Rule(rb":AA[A-Za-z0-9_-]{30}", rb"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,35}"),
+    Rule(rb"[0-9]:AA[A-Za-z0-9_-]", rb"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,35}"),
     Rule(
-        rb"\b[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.",
+        rb"\b[MNO][DTjz][AEIMQUYcgk][wxyz0-5]",  # digits in base64
         rb"\b[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}",
         mixed,
     ),
     Rule(
-        rb"(?:\A|[^A-Za-z0-9._/-])s\.[A-Za-z0-9]{24}",
+        rb"(?:\A|[^A-Za-z0-9._/-])s\.[A-Za-z0-9]{4}",
         rb"(?:\A|[^A-Za-z0-9._/-])(s\.[A-Za-z0-9]{24})(?:[^A-Za-z0-9.]|\z)",
         mixed,
     ),
-    Rule(rb"\bSK[0-9a-f]{32}", rb"\bSK[0-9a-f]{32}\b"),
-    Rule(rb"[0-9a-f]{32}-us[0-9]", rb"\b[0-9a-f]{32}-us[0-9]{1,2}\b"),
+    Rule(rb"\bSK[0-9a-f]{4}", rb"\bSK[0-9a-f]{32}\b"),
+    Rule(rb"[0-9a-f]-us[0-9]", rb"\b[0-9a-f]{32}-us[0-9]{1,2}\b"),
     Rule(rb"\bpat-[a-z]{2}[0-9]-", rb"\bpat-[a-z]{2}[0-9]-[0-9a-f-]{36}"),
-    Rule(rb"\bpat[A-Za-z0-9]{14}\.", rb"\bpat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    Rule(rb"\bpat[A-Za-z0-9]+\.[0-9a-f]{4}", rb"\bpat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
     Rule(
         rb"(?:discord(?:app)?\.com/api/webhooks|office\.com/webhook|hooks\.zapier\.com|/bot/v2/hook)",
         rb"(?:discord(?:app)?\.com/api/webhooks/[0-9]+/|office\.com/webhook(?:b2)?/|hooks\.zapier\.com/hooks/catch/"
@@ -57,10 +57,10 @@ VENDORS = (
     ),
     # Kubernetes and what is built on it.
     Rule(
-        rb"(?:\A|[^A-Za-z0-9._/-])[a-z0-9]{6}\.[a-z0-9]{16}",
+        rb"[a-z0-9]\.[a-z0-9]{16}",
         rb"(?:\A|[^A-Za-z0-9._/-])([a-z0-9]{6}\.[a-z0-9]{16})(?:[^A-Za-z0-9._-]|\.?(?:\s|\z))",
         bootstrap,
     ),
     Rule(rb"token-[a-z0-9]{5}:", rb"token-[a-z0-9]{5}:[a-z0-9]{50,}"),
-    Rule(rb":[bcdfghjklmnpqrstvwxz2456789]{54}", rb":([bcdfghjklmnpqrstvwxz2456789]{54})\b", vendor),
+    Rule(rb":[bcdfghjklmnpqrstvwxz2456789]{12}", rb":([bcdfghjklmnpqrstvwxz2456789]{54})\b", vendor),
 )
