@@ -34,7 +34,7 @@ from tarsy.controllers.texts import (
 )
 from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
-from tarsy.masking import InvalidPattern, Maskers, MaskingError
+from tarsy.masking import InvalidPattern, Maskers, Setting, usable, without_secrets
 from tarsy.plan.errors import At, PlanInvalid
 from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.plan.resolve import resolve
@@ -77,7 +77,7 @@ class Desk:
     runbooks: Runbooks
     require_author: bool = False
     kept_text: KeptText = no_text
-    mask_of: Callable[[MaskingPlan], Callable[[str], str]] = field(default_factory=lambda: Maskers().of)
+    mask_of: Callable[[Setting], Callable[[str], str]] = field(default_factory=lambda: Maskers().of)
     at_rest: dict[str, tuple[str, datetime]] = field(default_factory=dict)
     """Finished objects by uid: a state (resourceVersion) in which all was as it should be, and when they ended. Their
     records are not read again while they stay so."""
@@ -244,21 +244,18 @@ async def _may_read(
 
 
 async def masked(text: str, setting: MaskingPlan | None, desk: Desk) -> str:
-    """The text as it is stored: without secrets, or, where masking fails, as it came (fail open, DESIGN section 6).
+    """The text of an alert, a runbook or a question as it is stored (`tarsy.masking.without_secrets`).
 
-    A setting that cannot be used (its object is not Ready and says why) gives way to the installation's.
+    Of a setting that cannot be used whole (its object is not Ready and says why), all that can be used is.
     """
     mask = desk.mask
     if setting is not None:
         try:
             mask = await asyncio.to_thread(desk.mask_of, setting)
         except InvalidPattern as error:
-            log.warning("the namespace's alertMasking cannot be used: %s", error.sentence)
-    try:
-        return await asyncio.to_thread(mask, text)
-    except MaskingError as error:
-        log.warning("an alert or runbook was stored unmasked: %s", type(error).__name__)
-        return text
+            log.warning("the namespace's alertMasking cannot be used whole: %s", error.sentence)
+            mask = await asyncio.to_thread(lambda: desk.mask_of(usable(setting)))
+    return await asyncio.to_thread(without_secrets, mask, text, "a text of an alert")
 
 
 async def _runbook(investigation: Investigation, alert: AlertContent, at: At, desk: Desk) -> str:

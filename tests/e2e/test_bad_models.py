@@ -9,17 +9,26 @@ from e2e.waiting import until
 
 pytestmark = pytest.mark.kubernetes
 
+EVERY_ROW = """
+SELECT query_to_xml(format('SELECT * FROM tarsy.%I', tablename), true, true, '')::text AS rows
+FROM pg_tables WHERE schemaname = 'tarsy'
+"""
+
 
 def script(entry: str) -> str:
     return f"agents: {{agent: {{repeat: last, entries: [{entry}]}}}}"
 
 
 async def ended(tenant: Tenant, identity: Any) -> dict[str, Any]:
-    """The finished Investigation, after a look for the key wherever people look."""
+    """The finished Investigation, after a look for the key in log, status, Events and every row of the record."""
     inv = await tenant.finished()
     events = await tenant.reads.timeline(identity)
     _, described = await tenant.kubectl("describe", "inv", "run")
     everywhere = f"{inv}{events}{described}{await tenant.record(identity)}"
+    told = await tenant.client.list("Event", tenant.namespace)
+    rows = await tenant.rows(EVERY_ROW)
+    assert told and len(rows) > 10, "there is something to look at"
+    everywhere += f"{told}{''.join(row['rows'] for row in rows)}"
     everywhere += tenant.machine.log.read_text(errors="replace")
     assert KEY not in everywhere
     assert "sk-other" not in everywhere

@@ -7,13 +7,13 @@ were taken out of text or calls it goes as a whole, and thinking that holds a se
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import orjson
 
-log = logging.getLogger(__name__)
+from tarsy.masking import without_secrets_or_withheld
+
 Mask = Callable[[str], str]
 """Takes secrets out of a text; raises whatever it likes where it cannot."""
 Shown = Callable[[str, str], str]
@@ -26,11 +26,7 @@ _LARGE = 65_536  # characters from which on masking would hold up the event loop
 
 def masked(mask: Mask, text: str) -> str:
     """The text without secrets; a sentence in its place where it cannot be searched (fail closed)."""
-    try:
-        return mask(text) if text else text
-    except Exception as error:
-        log.warning("words of a model were withheld: %s", type(error).__name__)
-        return WITHHELD
+    return without_secrets_or_withheld(mask, text, "what a model said", WITHHELD).text
 
 
 async def masked_aside(mask: Mask, text: str) -> str:

@@ -12,10 +12,10 @@ byte for byte what it was, and masked YAML or JSON still parses to the same shap
 |---|---|---|
 | kubernetes_secret | data and stringData of Secret, SecretList, items of lists; YAML, JSON, documents within strings | MASKED_SECRET_DATA |
 | api_key | api_key, apikey and a key of at least 20 characters; `key` and `*_key` if it looks random; AIza, sk-, sk_live_, SG. | MASKED_API_KEY |
-| password | password, passwd, pwd, pass, passphrase of at least 6; in URLs and DSNs; in env entries; Docker auths | MASKED_PASSWORD |
-| certificate | any PEM block (keys too), cut off, escaped, or in base64; client-certificate-data | MASKED_CERTIFICATE |
+| password | password and its like in 30 languages, of at least 6; in URLs, DSNs, env entries, XML, directives, prose with a digit; arguments of commands; hashes; .pgpass, .netrc, Docker auths; base64 of `password=` | MASKED_PASSWORD |
+| certificate | any PEM block (keys too), cut off at either end or both, escaped, or in base64; PuTTY, age, JWK; client-certificate-data | MASKED_CERTIFICATE |
 | certificate_authority_data | certificate-authority-data; client-key-data (as MASKED_PRIVATE_KEY) | MASKED_CA_CERTIFICATE |
-| token | token, bearer, jwt of at least 20; --token; Authorization; Bearer; JWTs; GitLab, OpenShift, Vault, npm, PyPI | MASKED_TOKEN |
+| token | token, bearer, jwt of at least 20, shorter ones with digits; --token; Authorization, cookies, X-API-Key and other headers; JWTs, also over lines; bootstrap tokens; tokens of about 90 vendors | MASKED_TOKEN |
 | email | e-mail addresses | MASKED_EMAIL |
 | ssh_key | SSH public keys | MASKED_SSH_KEY |
 | private_key, secret_key | those keys of at least 20 characters; PEM private keys; client secrets | MASKED_PRIVATE_KEY, MASKED_SECRET_KEY |
@@ -26,14 +26,19 @@ byte for byte what it was, and masked YAML or JSON still parses to the same shap
 | base64_secret | base64 words of at least 20 characters that look encoded | MASKED_BASE64_VALUE |
 | base64_short | `: ` and a base64 word of 4 to 19 that decodes to text | MASKED_SHORT_BASE64 |
 
+What a line means is searched too (`disguise.py`): percent-encoding, `\\u0022`, entities, characters that are not seen,
+full-width ones. Secrets are then replaced where they stand.
+
 Groups: basic (api_key, password), secrets (basic, token, private_key, secret_key), security (basic, token, certificate,
 certificate_authority_data, email, ssh_key), kubernetes (basic, kubernetes_secret, certificate_authority_data), cloud
 (aws_*, api_key, token), all. (Reference section 1.10.)
 """  # noqa: E501
 
+from tarsy.masking.customs import CustomPattern
+from tarsy.masking.decision import Outcome, without_secrets, without_secrets_or_withheld
 from tarsy.masking.errors import InvalidPattern, MaskingError, MaskingFailed
-from tarsy.masking.masker import CustomPattern, Masker, build_masker
-from tarsy.masking.maskers import Fault, Maskers, faults
+from tarsy.masking.masker import Masker, build_masker
+from tarsy.masking.maskers import Fault, Maskers, Setting, faults, usable
 from tarsy.masking.unfolding import Unfolding
 from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 
@@ -53,8 +58,13 @@ __all__ = [
     "Maskers",
     "MaskingError",
     "MaskingFailed",
+    "Outcome",
+    "Setting",
     "Unfolding",
     "build_masker",
     "default_masker",
     "faults",
+    "usable",
+    "without_secrets",
+    "without_secrets_or_withheld",
 ]

@@ -1,7 +1,7 @@
 """What can go wrong in this room: a configuration that cannot be used, and a text that could not be masked.
 
 They are two classes because they concern two people: the first is the author's of an object, who reads it in the
-object's conditions; the second is the caller's, who decides whether the text goes on (alerts) or not (tool results).
+object's conditions; the second is the caller's, for whom `tarsy.masking.decision` decides what of the text goes on.
 """
 
 
@@ -24,8 +24,13 @@ class InvalidPattern(MaskingError):
 
 
 class MaskingFailed(MaskingError):
-    """A text that could not be masked: treat it as secret (tool results) or as it is (alerts).
+    """A text that was not masked by all patterns: a custom one used more time than a linear pattern can need.
 
-    Raised in two cases only: a custom pattern used more time on one text than a linear pattern can need, or RE2 ran
-    out of memory in the first look. The sentence holds nothing of the text.
+    Args:
+        sentence: Why; it holds nothing of the text.
+        left: The text as all patterns that got through left it; None where none did.
     """
+
+    def __init__(self, sentence: str, left: str | None = None) -> None:
+        super().__init__(sentence)
+        self.left = left

@@ -5,8 +5,6 @@ judge, a function of the found value that gives the part to mask, or None to lea
 value, keep no state, and leave what an earlier pass wrote: masking twice is masking once.
 """
 
-import base64
-import binascii
 import re
 from collections.abc import Callable
 
@@ -16,19 +14,36 @@ Judge = Callable[[bytes], Span | None]
 
 TAG_START = b"[MASKED_"
 _MIN_PASSWORD = 6
-_SAMPLE = 4_096  # bytes of a word that tell what it looks like
 
-_REFERENCE = re.compile(rb"\$\{[^}]*\}|\$\([^)]*\)|\{\{.*|<[A-Za-z _-]*>?|%\([a-z_]+\)s|\d+ bytes", re.DOTALL)
-_NEXT_FIELD = re.compile(rb"[;&,][\w.-]+=|\\+[nrt](?:\s|-|[\w.-]*[:=]|$)")
+_REFERENCE = re.compile(rb"\$\{[^}]*\}|\$[A-Z_]+|\$\([^)]*\)|\{\{.*|<[A-Za-z _-]*>?|%\([a-z_]+\)s|\d+ bytes", re.DOTALL)
+_NEXT_FIELD = re.compile(rb"[;&,][\w.-]+=|;?</[A-Za-z]|\\+[nrt](?:\s|-|[\w.-]*[:=]|$)")
 _COMMENT = re.compile(rb"[ \t]#")
 _LDAP_SCHEME = re.compile(rb"\{[A-Za-z0-9-]+\}.")
-_HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
-_DIGEST = re.compile(rb"(?i)sha\d{1,3}[:-]")
-_CLASSES = re.compile(rb"[A-Z]+|[a-z]+|[0-9]+")
 _DIGITS = b"0123456789"
-_PRINTABLE = bytes(range(32, 127)) + b"\t\n\r"
 _TRAILING = b"\\,;)}]>"
-_PROSE = re.compile(rb"(?i)(?:auth\w*|tokens?|headers?|schemes?|credentials?|realm=.*|error.*|challenge|is|not|and|or)")
+_PROSE = re.compile(
+    rb"(?i)(?:aws4-.*|username=.*|auth\w*|tokens?|headers?|schemes?|credentials?|realm=.*|error.*|challenge|is|not|and|or)"
+)
+_STATE = re.compile(
+    rb"(?i)(?:is|was|not|no|none|null|nil|true|false|yes|on|off|and|or|for|from|with|must|should|cannot|can|has|the|a|an"
+    rb"|enabled?|disabled?|required|optional|missing|incorrect|invalid|valid|wrong|correct|expired|expires|changed|change"
+    rb"|rotated?|rotation|updated?|reset|empty|unset|set|policy|protected|failed|failure|rejected|accepted|denied|hash"
+    rb"|directive|parameter|option|setting|config(?:uration)?|file|field|value|header|auth\w*|string|prompt|based|store"
+    rb"|redacted|hidden|secret|unchanged|unknown|unavailable|undefined|example|placeholder)[.,:;!?]*"
+)
+_MEASURE = re.compile(
+    rb"(?i)v?\d+(?:[.:/_-]\d+)+(?:[a-z]{1,5}\d{0,3})?|v\d+(?:(?:alpha|beta|rc)\d*)?|\d{4}-\d\d-\d\d.*|(?:\d+[hms]){2,}"
+    rb"|\d[\d.]*(?:[kmgtpe]i?b?|[mun]?s|m|h|d|bytes?|seconds?|minutes?|hours?|days?|[snrt][tdh]|x|px|%)?"
+    rb"|(?:sha|aes|rsa|hmac|md|utf|v|rs|hs|es|x)-?\d.*|base\d+.*"
+)
+_OBJECT = re.compile(rb"[a-z0-9]+(?:[-./_][a-z0-9]+)+")
+_PORT = re.compile(rb"\d{1,5}(?:[/?#,]|$)")
+_HOST_END = re.compile(rb"([^/?#\0]*)([/?#\0])(.*)", re.DOTALL)
+_HOST = re.compile(rb"(?i)localhost|[a-z0-9.-]*\.[a-z0-9.-]*[a-z0-9](?::\d+)?|[a-z0-9-]+:\d+")
+_SECRET_WORD = re.compile(rb"(?i)pass|pwd|secret|token|key|cred|auth|pin")
+_PUBLIC = re.compile(rb"(?i).*(?:user(?:name)?|host(?:name)?|port|name|url|version|region|mode|level|zone|database|db)")
+_EXPRESSION = re.compile(rb"\(|^(?:self|this|\.{0,2}/|~/)|^[a-z_]+(?:\.[a-z_]+)+$")  # of a program, or a path
+_NOT_HERE = re.compile(rb"<set |\d{1,4}[,;]")  # what kubectl describes; counts of tests
 _UNIT_FILES = (
     b".service", b".socket", b".timer", b".target", b".mount", b".slice", b".scope", b".device", b".path", b".swap",
 )  # fmt: skip
@@ -76,9 +91,89 @@ def password_line(value: bytes) -> Span | None:
         return None
     comment = _COMMENT.search(value)
     kept = (value[: comment.start()] if comment else value).rstrip(b" \t\r,}]")
-    if len(kept) < _MIN_PASSWORD or _REFERENCE.fullmatch(kept) or kept.startswith(b"<set to the key"):
+    if len(kept) < _MIN_PASSWORD or _REFERENCE.fullmatch(kept) or _NOT_HERE.match(kept):
         return None
     return 0, len(kept)
+
+
+def spoken(value: bytes) -> Span | None:
+    """What follows "the password is": something that no sentence goes on with, so with a digit."""
+    kept = value.rstrip(_TRAILING + b".!?")
+    found = password(kept)
+    letters = kept.lower() != kept.upper()
+    if found is None or not digits(kept) or not letters or _MEASURE.fullmatch(kept):
+        return None
+    return found
+
+
+def spoken_of(value: bytes) -> Span | None:
+    """What follows "password of bob:": the same, and no name of an object."""
+    return None if _OBJECT.fullmatch(value.rstrip(_TRAILING)) else spoken(value)
+
+
+def config_word(value: bytes) -> Span | None:
+    """The value of a directive that has a blank after its key: not the words that follow it in prose."""
+    return None if _STATE.fullmatch(value) else password(value)
+
+
+def next_line(value: bytes) -> Span | None:
+    """A value on the line after its key: one word that is no state."""
+    return None if b" " in value.strip() or _STATE.fullmatch(value.strip()) else password_line(value)
+
+
+def short_secret(value: bytes) -> Span | None:
+    """The value of a secret's key that is too short to look random: letters and digits, and no name of an object."""
+    kept = value.rstrip(b"=")
+    count = digits(kept)
+    if count < 2 or count == len(kept) or _MEASURE.fullmatch(kept) or value.startswith(TAG_START):
+        return None
+    return None if _OBJECT.fullmatch(kept) else (0, len(value))
+
+
+def header(value: bytes) -> Span | None:
+    """The value of a header that holds a secret: not a name, not the words that follow it in prose."""
+    if _STATE.fullmatch(value) or whole(value) is None or _EXPRESSION.search(value):
+        return None
+    return not_a_name(value) if digits(value) or value.lower() != value != value.upper() else None
+
+
+def database_password(value: bytes) -> Span | None:
+    """The password of a database's URL, which may hold `/` and `@`; not a port, nothing of the next URL."""
+    return _url_part(value, web=False)
+
+
+def web_password(value: bytes) -> Span | None:
+    """The password of any other URL: a path may hold `@` there, so the first host that looks like one ends it."""
+    return _url_part(value, web=True)
+
+
+def _url_part(value: bytes, *, web: bool) -> Span | None:
+    if value.startswith(TAG_START) or _REFERENCE.fullmatch(value) or _PORT.match(value):
+        return None
+    following = value.find(b"://")
+    if following >= 0:
+        value = value[: value.rfind(b"@", 0, following)] if b"@" in value[:following] else b""
+    at = value.find(b"@")
+    while at >= 0:
+        host, mark, rest = _HOST_END.match(value[at + 1 :] + b"\0").groups()  # type: ignore[union-attr]
+        if (mark == b"?" and b"=" in rest) or (web and mark == b"/" and _HOST.fullmatch(host)):
+            value = value[:at]
+            break
+        if mark == b"/" and b"?" in rest and b"=" in rest.partition(b"?")[2]:
+            value = value[:at]
+            break
+        at = value.find(b"@", at + 1)
+    return (0, len(value)) if value else None
+
+
+def literal(value: bytes) -> Span | None:
+    """`key=value` of `--from-literal`: the value, unless its key is that of something public."""
+    key, _, word = value.partition(b"=")
+    if len(word) < _MIN_PASSWORD or whole(word) is None or _REFERENCE.fullmatch(word):
+        return None
+    if not _SECRET_WORD.search(key) and (not digits(word) or _PUBLIC.fullmatch(key) or _MEASURE.fullmatch(word)):
+        return None
+    return len(key) + 1, len(value)
 
 
 def working_directory(value: bytes) -> Span | None:
@@ -106,7 +201,14 @@ def credential(value: bytes) -> Span | None:
 
 def bearer(value: bytes) -> Span | None:
     """What follows a lone `Bearer`: something with a digit or of mixed case."""
-    return (0, len(value)) if credential(value) and _digits(value) else None
+    return (0, len(value)) if credential(value) and digits(value) else None
+
+
+def raw_authorization(value: bytes) -> Span | None:
+    """An Authorization without a scheme: long and no name, or with a digit."""
+    if _EXPRESSION.search(value):
+        return None
+    return not_a_name(value) if len(value) >= 20 and whole(value) else bearer(value)
 
 
 def email(value: bytes) -> Span | None:
@@ -116,19 +218,6 @@ def email(value: bytes) -> Span | None:
     return 0, len(value)
 
 
-def random_word(value: bytes) -> Span | None:
-    """A value that looks drawn and not written: long hexadecimals, or letters and digits in no word's order."""
-    kept = value.rstrip(b"=")
-    if _HEX.fullmatch(kept):
-        return (0, len(value)) if len(kept) >= 32 and _digits(kept) and not kept.isdigit() else None
-    digits = _digits(kept)
-    if not digits or digits == len(kept):
-        return None
-    if kept.isalnum():
-        return 0, len(value)
-    return (0, len(value)) if len(_CLASSES.findall(kept)) >= 0.3 * len(kept) else None
-
-
 def not_a_name(value: bytes) -> Span | None:
     """A value that is not made of lower-case words with separators, as names of objects are."""
     if re.fullmatch(rb"[a-z]{1,15}(?:[-_./][a-z]{1,15})+", value):
@@ -136,57 +225,11 @@ def not_a_name(value: bytes) -> Span | None:
     return 0, len(value)
 
 
-def base64_word(value: bytes) -> Span | None:
-    """A base64 word of at least 20 characters: not a digest, a path, or a name in camel case."""
-    if _DIGEST.match(value):
-        return None
-    body = value.rstrip(b"=")
-    if (body.islower() and b"+" not in body) or _HEX.fullmatch(body):
-        return None
-    if value.endswith(b"=") and len(value) % 4 == 0:
-        return 0, len(value)
-    if _decodes_to_text(value):
-        return 0, len(value)
-    body = body[:_SAMPLE]
-    mixed = body != body.upper() and _digits(body)
-    return (0, len(value)) if mixed and len(_CLASSES.findall(body)) >= 0.4 * len(body) else None
-
-
-def base64_short(value: bytes) -> Span | None:
-    """A base64 word of 4 to 19 characters: one that decodes to text, and is not an ordinary word or number."""
-    if not value.endswith(b"=") and value in (value.upper(), value.lower()):
-        return None
-    return (0, len(value)) if _decodes_to_text(value) else None
-
-
-def aws_secret(value: bytes) -> Span | None:
-    """A word of 40 characters as AWS draws them: not a digest, not a path, not a name."""
-    if len(value) != 40 or _HEX.fullmatch(value) or value.startswith(b"/"):
-        return None
-    enough = _digits(value) and value.lower() != value != value.upper()
-    return (0, len(value)) if enough and len(_CLASSES.findall(value)) >= 0.35 * len(value) else None
-
-
-def docker_auth(value: bytes) -> Span | None:
-    """The `auth` of a Docker configuration: base64 of user:password."""
-    try:
-        return (0, len(value)) if b":" in base64.b64decode(value, validate=True) else None
-    except binascii.Error:
-        return None
-
-
-def _decodes_to_text(value: bytes) -> bool:
-    try:
-        decoded = base64.b64decode(value, validate=True)
-    except binascii.Error:
-        return False
-    return bool(decoded) and not decoded.translate(None, _PRINTABLE)
-
-
 def _is_reference(value: bytes) -> bool:
     found = _REFERENCE.match(value)
     return found is not None and not value[found.end() :].strip(_TRAILING)
 
 
-def _digits(value: bytes) -> int:
+def digits(value: bytes) -> int:
+    """How many digits a word has."""
     return len(value) - len(value.translate(None, _DIGITS))

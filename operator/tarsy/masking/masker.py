@@ -6,58 +6,23 @@ match costs microseconds whatever finds it, so a text of thousands of secrets an
 """
 
 import re
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import groupby
 
 from tarsy.masking.catalogue import GROUPS, PATTERNS, STRUCTURAL, Pattern
-from tarsy.masking.engine import FirstLook, Regex, compile_custom
+from tarsy.masking.customs import Custom, CustomPattern, by_customs, compiled
+from tarsy.masking.disguise import TRIGGER as DISGUISE
+from tarsy.masking.disguise import Disguise
+from tarsy.masking.engine import FirstLook
 from tarsy.masking.errors import InvalidPattern, MaskingFailed
-from tarsy.masking.judges import Judge, whole
 from tarsy.masking.kubernetes_secret import TRIGGER, KubernetesSecrets
-from tarsy.masking.rules import Rule
-from tarsy.masking.shape import dressed, mended
+from tarsy.masking.ruleset import Crowd, Ruleset, apart, replaced
+from tarsy.masking.shape import mended
 from tarsy.masking.text import decode, encode
 
-_REFERENCE = re.compile(r"\\(?:g<(\w+)>|(\d)|(\\))|\\")
-_TAG = re.compile(rb"\[MASKED_[A-Z0-9_]+\]")
 _DATA = re.compile(rb"""\b(?:data|stringData)\\*["']?\s*:""")
 _CHUNK = 4_096
-_MANY_SECRETS = 4_000
-_SOME = 64  # pieces of one chunk from which on it is worth counting
-_BYTES_PER_SECRET = 24
-_SECONDS = 2.0
-_SECONDS_PER_BYTE = 1e-6
-
-
-@dataclass(frozen=True, slots=True)
-class CustomPattern:
-    """A pattern of a user.
-
-    Args:
-        name: Its name, for errors.
-        pattern: RE2 syntax; what it matches is replaced.
-        replacement: What stands in its place; `\\1` and `\\g<name>` are groups of the pattern, `\\\\` is a backslash.
-    """
-
-    name: str
-    pattern: str
-    replacement: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    regex: Regex
-    judge: Judge
-    tag: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Custom:
-    name: str
-    regex: Regex
-    replacement: tuple[bytes | int, ...]
 
 
 class Reach(Enum):
@@ -71,90 +36,33 @@ class Reach(Enum):
     """All of it, and what follows."""
 
 
-class _Crowd:
-    """How many secrets each rule found in a text so far, and whether that shows a text made to cost time.
-
-    Thousands of secrets, closer than lines of a list are, are no evidence: the rest of such a text becomes one tag.
-    """
-
-    def __init__(self) -> None:
-        self.there = False
-        self._found: dict[Regex, int] = {}
-        self._read = 0
-
-    def read(self, size: int) -> None:
-        """A piece of the text is done."""
-        self._read += size
-
-    def found(self, rule: Regex, secrets: int) -> None:
-        """A rule is through with the piece."""
-        self._found[rule] = self._found.get(rule, 0) + secrets
-
-    def shown(self, rule: Regex, secrets: int, read: int) -> bool:
-        """Whether so many more of a rule, in so much of the next piece, show it."""
-        secrets += self._found.get(rule, 0)
-        self.there = secrets > _MANY_SECRETS and self._read + read <= secrets * _BYTES_PER_SECRET
-        return self.there
-
-
-class _Rules:
-    """Rules behind a first look of their own."""
-
-    def __init__(self, rules: Sequence[tuple[Rule, str]]) -> None:
-        self.triggers = list(dict.fromkeys(rule.trigger for rule, _ in rules))
-        self._look = FirstLook(self.triggers)
-        self._behind: list[list[int]] = [[] for _ in self.triggers]
-        self._rules: list[_Rule] = []
-        for rule, tag in rules:
-            self._behind[self.triggers.index(rule.trigger)].append(len(self._rules))
-            regex = Regex(rule.regex, capture=_captures(rule.regex))
-            self._rules.append(_Rule(regex, rule.judge, (rule.tag or tag).encode()))
-
-    def mask(self, text: bytes, multiline: bool, crowd: _Crowd, there: Sequence[int] | None = None) -> bytes:
-        """The text with what the rules find replaced.
-
-        Args:
-            text: Where to look.
-            multiline: Whether it is part of a text of more lines.
-            crowd: Counts what is found; when it shows, the text ends where it did.
-            there: Which triggers it holds, where that is known.
-        """
-        size = len(text)
-        if there is None:
-            there = self._look.among(text)
-        if there:
-            for index in sorted([rule for trigger in there for rule in self._behind[trigger]]):
-                text = _applied(self._rules[index], text, multiline, crowd)
-        crowd.read(size)
-        return text
-
-
 class Masker:
     """Takes secrets out of texts (made by `build_masker`; may be shared by threads)."""
 
-    def __init__(self, structural: bool, patterns: Sequence[Pattern], customs: Sequence[_Custom]) -> None:
+    def __init__(self, structural: bool, patterns: Sequence[Pattern], customs: Sequence[Custom]) -> None:
         rules = [(rule, pattern.tag) for pattern in patterns for rule in pattern.rules]
         self._secrets = KubernetesSecrets()
-        self._across = _Rules([(rule, tag) for rule, tag in rules if rule.lines])
-        self._within = _Rules([(rule, tag) for rule, tag in rules if not rule.lines])
+        self._across = Ruleset([(rule, tag) for rule, tag in rules if rule.lines])
+        self._within = Ruleset([(rule, tag) for rule, tag in rules if not rule.lines])
         triggers = [*self._across.triggers, *self._within.triggers]
-        self._look = FirstLook([*triggers, *([TRIGGER] if structural else [])])
-        self._structural = len(triggers)
+        disguise = [DISGUISE] if self._within.triggers else []
+        self._look = FirstLook([*triggers, *disguise, *([TRIGGER] if structural else [])])
+        self._disguised = len(triggers) if disguise else -1
+        self._disguise = Disguise()
+        self._structural = len(triggers) + len(disguise) if structural else -1
         self._hides_data = structural
         self._customs = customs
 
     def reach(self, text: str) -> Reach:
-        """How much of a text that begins with this must be known before any of its words can be shown.
-
-        Raises:
-            MaskingFailed: See there.
-        """
+        """How much of a text that begins with this must be known before any of its words can be shown."""
         if self._customs:
             return Reach.BEYOND
         encoded, _ = encode(text)
         there = self._look.among(encoded)
         if (there and there[0] < len(self._across.triggers)) or (self._hides_data and _DATA.search(encoded)):
             return Reach.BEYOND
+        if self._disguised in there and not any(self._within.spot(step.text) for step in self._disguise.plain(encoded)):
+            there = [index for index in there if index != self._disguised]
         return Reach.LINE if there else Reach.NONE
 
     def mask(self, text: str) -> str:
@@ -164,32 +72,54 @@ class Masker:
             text: Anything, of any size; halves of surrogate pairs stay what they are.
 
         Raises:
-            MaskingFailed: See there; never because of what the text looks like.
+            MaskingFailed: Custom patterns took too long; `left` is the text as all others left it.
         """
         encoded, stand_ins = encode(text)
         masked = self._masked(encoded, self._look.among(encoded))
-        for custom in self._customs:
-            masked = _custom_applied(custom, masked)
-        return text if masked == encoded else decode(mended(masked), stand_ins)
+        masked, slow = by_customs(self._customs, masked)
+        result = text if masked == encoded else decode(mended(masked), stand_ins)
+        if slow:
+            names = ", ".join(repr(name) for name in slow)
+            raise MaskingFailed(f"custom pattern {names} took too long on a text of {len(encoded)} bytes", result)
+        return result
 
     def _masked(self, text: bytes, there: Sequence[int]) -> bytes:
         """The text without what the built-in patterns find; `there` are the triggers of the first look."""
         if not there:
             return text
         across: Sequence[int] | None = [index for index in there if index < len(self._across.triggers)]
-        if there[-1] == self._structural:
+        if self._structural in there:
             hidden = self._secrets.mask(text)
             if hidden != text and b"\\" in text:  # strings may have been written anew: look again
                 across = None
             text = hidden
-        text = self._across.mask(text, b"\n" in text, _Crowd(), across)
+        text = self._across.mask(text, b"\n" in text, Crowd(), across)
         masked: list[bytes] = []
-        crowd = _Crowd()
+        crowd = Crowd()
         for chunk in _chunks(text):
             masked.append(self._within.mask(chunk, len(chunk) < len(text), crowd))
             if crowd.there:
                 break
-        return b"".join(masked)
+        text = b"".join(masked)
+        return self._undisguised(text) if self._disguised in there and not crowd.there else text
+
+    def _undisguised(self, text: bytes) -> bytes:
+        """The text without secrets in lines that mean something else than they say."""
+        pieces: list[bytes] = []
+        for worn, run in groupby(text.splitlines(keepends=True), self._disguise.worn):
+            lines = b"".join(run)
+            pieces += [self._plainly(chunk) for chunk in _chunks(lines)] if worn else [lines]
+        return b"".join(pieces)
+
+    def _plainly(self, lines: bytes) -> bytes:
+        found: list[tuple[int, int, bytes]] = []
+        steps = self._disguise.plain(lines)
+        for depth, step in enumerate(steps, 1):
+            spans = self._within.spans(step.text)
+            for before in reversed(steps[:depth]):
+                spans = [(*before.origin((start, end)), tag) for start, end, tag in spans]
+            found += spans
+        return replaced(lines, apart(found)) if found else lines
 
 
 def _chunks(text: bytes) -> Iterator[bytes]:
@@ -226,100 +156,4 @@ def build_masker(groups: Sequence[str], patterns: Sequence[str] = (), custom: Se
             raise InvalidPattern(name, f"there is no pattern {name!r}: use one of {known}, or a custom pattern")
         names[name] = None
     chosen = [PATTERNS[name] for name in names if name != STRUCTURAL]
-    return Masker(STRUCTURAL in names, chosen, [_custom(pattern) for pattern in custom])
-
-
-def _captures(pattern: bytes) -> bool:
-    return re.compile(rb"(?<!\\)\((?!\?)").search(pattern) is not None
-
-
-def _custom(pattern: CustomPattern) -> _Custom:
-    try:
-        pattern.replacement.encode()
-    except UnicodeEncodeError:
-        raise InvalidPattern(
-            pattern.name, f"custom pattern {pattern.name!r}: its replacement holds half of a surrogate pair"
-        ) from None
-    parts: list[bytes | int | str] = []
-    done = 0
-    for found in _REFERENCE.finditer(pattern.replacement):
-        parts.append(pattern.replacement[done : found.start()].encode())
-        done = found.end()
-        named, numbered, backslash = found.groups()
-        if backslash:
-            parts.append(b"\\")
-        elif numbered:
-            parts.append(int(numbered))
-        elif named:
-            parts.append(int(named) if named.isdigit() else named)
-        else:
-            raise InvalidPattern(
-                pattern.name,
-                f"custom pattern {pattern.name!r}: its replacement has a lone backslash: write \\\\ for a backslash, "
-                "\\1 or \\g<name> for a group",
-            )
-    parts.append(pattern.replacement[done:].encode())
-    regex = compile_custom(pattern.name, pattern.pattern, capture=any(not isinstance(part, bytes) for part in parts))
-    return _Custom(pattern.name, regex, tuple(_group(pattern, regex, part) for part in parts))
-
-
-def _group(pattern: CustomPattern, regex: Regex, part: bytes | int | str) -> bytes | int:
-    if isinstance(part, str):
-        if part in regex.names:
-            return regex.names[part]
-    elif isinstance(part, bytes) or part <= regex.groups:
-        return part
-    raise InvalidPattern(
-        pattern.name, f"custom pattern {pattern.name!r}: its replacement uses group {part!r}, which it does not have"
-    )
-
-
-def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: _Crowd) -> bytes:
-    """The text with what one rule finds replaced: `Regex.spans` written out, since this is where the time goes."""
-    pieces: list[bytes] = []
-    done = at = 0
-    match, anywhere, judge, tag, stop = rule.regex.match, rule.regex.anywhere, rule.judge, rule.tag, len(text)
-    groups = range(1, rule.regex.groups + 1)
-    while at < stop:
-        found = match(anywhere, text, at, stop)
-        start, end = found[0]
-        if start < 0:
-            break
-        at = end
-        for group in groups:
-            if found[group][0] >= 0:
-                start, end = found[group]
-                break
-        if judge is not whole:
-            part = judge(text[start:end])
-            if part is None:
-                continue
-            start, end = start + part[0], start + part[1]
-        pieces += text[done:start], dressed(text, start, end, tag, multiline)
-        done = end
-        if len(pieces) > _SOME and crowd.shown(rule.regex, len(pieces) // 2, end):
-            return b"".join(pieces)
-    if not pieces:
-        return text
-    crowd.found(rule.regex, len(pieces) // 2)
-    return b"".join((*pieces, text[done:]))
-
-
-def _custom_applied(custom: _Custom, text: bytes) -> bytes:
-    pieces: list[bytes] = []
-    done = 0
-    stop = time.monotonic() + _SECONDS + len(text) * _SECONDS_PER_BYTE
-    tags = [found.span() for found in _TAG.finditer(text)] if b"[MASKED_" in text else []
-    tag = 0
-    for found in custom.regex.spans(text):
-        start, end = found[0]
-        if time.monotonic() > stop:
-            raise MaskingFailed(f"custom pattern {custom.name!r} took too long on a text of {len(text)} bytes")
-        while tag < len(tags) and tags[tag][1] <= start:
-            tag += 1
-        if tag < len(tags) and tags[tag][0] <= start and end <= tags[tag][1]:
-            continue
-        pieces.append(text[done:start])
-        pieces += (part if isinstance(part, bytes) else text[slice(*found[part])] for part in custom.replacement)
-        done = end
-    return b"".join((*pieces, text[done:])) if pieces else text
+    return Masker(STRUCTURAL in names, chosen, [compiled(pattern) for pattern in custom])

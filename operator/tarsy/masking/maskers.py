@@ -11,9 +11,11 @@ from functools import partial
 from threading import Lock
 from typing import Literal, Protocol
 
+from tarsy.masking.customs import CustomPattern
 from tarsy.masking.errors import InvalidPattern
-from tarsy.masking.masker import CustomPattern, Masker, build_masker
+from tarsy.masking.masker import Masker, build_masker
 from tarsy.masking.unfolding import Unfolding
+from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 
 _MOST = 64
 
@@ -92,6 +94,34 @@ class Maskers:
             if len(self._kept) > self._most:
                 self._kept.popitem(last=False)
             return self._kept[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """A setting without the entries that cannot be used."""
+
+    enabled: bool
+    groups: tuple[str, ...]
+    patterns: tuple[str, ...]
+    custom: tuple[OwnPattern, ...]
+
+
+def usable(setting: Setting) -> Setting:
+    """The setting; where an entry of it cannot be used, all others, and what holds when nothing is said.
+
+    One wrong entry must cost neither the other patterns of its author nor the built-in ones.
+    """
+    wrong = {(fault.part, fault.index) for fault in faults(setting)}
+    if not wrong or not setting.enabled:
+        return setting
+    groups = [group for index, group in enumerate(setting.groups) if ("groups", index) not in wrong]
+    patterns = [pattern for index, pattern in enumerate(setting.patterns) if ("patterns", index) not in wrong]
+    return _Rest(
+        enabled=True,
+        groups=tuple(dict.fromkeys((*DEFAULT_GROUPS, *groups))),
+        patterns=tuple(dict.fromkeys((*DEFAULT_PATTERNS, *patterns))),
+        custom=tuple(own for index, own in enumerate(setting.custom) if ("custom", index) not in wrong),
+    )
 
 
 def faults(setting: Setting) -> list[Fault]:

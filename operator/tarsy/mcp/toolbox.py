@@ -13,10 +13,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from tarsy.masking import InvalidPattern
+from tarsy.masking import InvalidPattern, Outcome, without_secrets_or_withheld
 from tarsy.mcp.acting import ClusterOf, Tokens
 from tarsy.mcp.arguments import is_sendable, parse_arguments
 from tarsy.mcp.binding import OutOfReach, hold
@@ -114,11 +115,8 @@ class McpToolbox:
     def shown(self, name: str, arguments: str) -> str:
         """A call's arguments without secrets, as record and people see them; never raises."""
         server, _ = self.split(name)
-        try:
-            return self._masks.get(server, self._mask)(arguments)
-        except Exception as error:
-            log.warning("the arguments of a call of tool server %s were withheld: %s", server, type(error).__name__)
-            return _WITHHELD_ARGUMENTS
+        what = f"the arguments of a call of tool server {server}"
+        return self._masked(server, arguments, what, _WITHHELD_ARGUMENTS).text
 
     async def call(self, name: str, arguments: str, *, timeout: float, idempotency_key: str) -> ToolOutcome:
         """Calls a tool; whatever goes wrong is an answer, only cancellation is raised.
@@ -181,21 +179,17 @@ class McpToolbox:
     async def _answer(self, server: ToolServer, text: str, *, is_error: bool) -> ToolOutcome:
         """The one way out for what came from a server."""
         text = server.redact(text)
-        mask = self._masks.get(server.plan.name, self._mask)
-        try:
-            masked = await asyncio.to_thread(mask, text) if len(text) > _LARGE else mask(text)
-        except Exception as error:
-            log.warning("an answer of tool server %s was withheld: %s", server.plan.name, type(error).__name__)
-            return ToolOutcome(_WITHHELD, is_error=True)
-        return ToolOutcome(masked, is_error=is_error)
+        name = server.plan.name
+        masked = partial(self._masked, name, text, f"an answer of tool server {name}", _WITHHELD)
+        outcome = await asyncio.to_thread(masked) if len(text) > _LARGE else masked()
+        return ToolOutcome(outcome.text, is_error=is_error or outcome.withheld)
 
     def _plainly(self, server: str, text: str) -> str:
         """What a server, or its failure, says of itself: masked like its answers."""
-        try:
-            return self._masks.get(server, self._mask)(text)
-        except Exception as error:
-            log.warning("what tool server %s says of itself was withheld: %s", server, type(error).__name__)
-            return _WITHHELD_WORDS
+        return self._masked(server, text, f"what tool server {server} says of itself", _WITHHELD_WORDS).text
+
+    def _masked(self, server: str, text: str, what: str, notice: str) -> Outcome:
+        return without_secrets_or_withheld(self._masks.get(server, self._mask), text, what, notice)
 
     async def _failure(self, server: ToolServer, tool: str, reason: str) -> ToolOutcome:
         return await self._answer(server, f"{server.plan.name}.{tool} failed: {reason}.", is_error=True)

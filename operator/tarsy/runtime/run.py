@@ -23,7 +23,7 @@ import asyncpg
 from tarsy.engine.chat import Chat, answer
 from tarsy.engine.investigation import Investigation, investigate
 from tarsy.engine.ports import LeaseLost, Live, Models, Nobody, Toolboxes, World
-from tarsy.masking import InvalidPattern, Maskers
+from tarsy.masking import InvalidPattern, Maskers, Setting, usable
 from tarsy.observe.metric_table import LEASES_LOST, LEFT
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import RunTrace, Tracing
@@ -170,17 +170,17 @@ class Runner:
             log.exception("run of %s/%s failed", claimed.namespace, claimed.name)
             return _internal_error(error)
 
-    def _masking(self, plan: Plan) -> MaskingPlan:
+    def _masking(self, plan: Plan) -> Setting:
         """What says how secrets are taken out of what the models of a run say."""
         setting = plan.model_output_masking or MaskingPlan()
         try:
             self._maskers.of(setting)  # compiled once for each setting (tens of ms)
         except InvalidPattern as error:
-            log.warning("the namespace's modelOutputMasking cannot be used: %s", error.sentence)
-            return MaskingPlan()
+            log.warning("the namespace's modelOutputMasking cannot be used whole: %s", error.sentence)
+            return usable(setting)
         return setting
 
-    def _live(self, run: UUID, masking: MaskingPlan) -> AbstractContextManager[Live]:
+    def _live(self, run: UUID, masking: Setting) -> AbstractContextManager[Live]:
         """Who reads along with a run."""
         if self._deltas is None:
             return nullcontext(Nobody())

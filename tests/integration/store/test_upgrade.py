@@ -1,4 +1,7 @@
-"""Rolling upgrades: code of the previous version goes on beside this one, in the middle of runs, there and back."""
+"""Rolling upgrades: recorded statements of the previous version beside this one, in the middle of runs, there and back.
+
+The previous release itself, as processes: `e2e/test_upgrade.py`.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from itertools import chain

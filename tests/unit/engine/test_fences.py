@@ -3,8 +3,11 @@
 import random
 import re
 import time
+import unicodedata
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tarsy.engine.context import StageConclusion, chain_context, investigation_context
 from tarsy.engine.prompts import builder
@@ -126,6 +129,54 @@ def test_no_text_makes_a_marker_or_what_looks_like_one(seed: int) -> None:
         assert safe.replace(" ", "") == text.replace(" ", ""), "nothing but blanks is added"
 
 
+def read(text: str) -> str:
+    """The text as a model may read it: without what is not seen, compatibility characters as what they stand for."""
+    tags = "".join(chr(ord(c) - 0xE0000) if 0xE0020 <= ord(c) <= 0xE007E else c for c in text)
+    seen = "".join(c for c in unicodedata.normalize("NFKD", tags) if c in "\t\n\r " or not overlooked(c))
+    return unicodedata.normalize("NFKC", seen)
+
+
+def overlooked(character: str) -> bool:
+    unseen = unicodedata.category(character) in ("Cf", "Cc", "Cs", "Mn", "Mc", "Me")
+    code = ord(character)
+    ignorable = (
+        code in (0x115F, 0x1160, 0x3164, 0xFFA0, 0x2065) or 0xFFF0 <= code <= 0xFFF8 or 0xE0000 <= code <= 0xE0FFF
+    )
+    return unseen or ignorable
+
+
+OPENER = re.compile(r"<!{1,2}[-\u2010-\u2015\u2212]")
+EVERY = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF]
+ODD = [c for c in EVERY if overlooked(c) and c not in "\t\n\r"]
+LIKE = {mark: [c for c in EVERY if mark in read(c)] for mark in "<!-"}
+MARKS = st.sampled_from([*"<!-", *LIKE["<"], *LIKE["!"], *LIKE["-"]])
+
+
+@pytest.mark.parametrize("place", range(1, 4))
+def test_no_invisible_character_hides_an_opener(place: int) -> None:
+    for odd in ODD:
+        text = f"{'<!--'[:place]}{odd}{'<!--'[place:]}"
+        assert not OPENER.search(read(fence("X", text)[17:-15])), ascii(text)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_no_character_stands_for_a_mark_of_an_opener(place: int) -> None:
+    for like in LIKE["<!-"[place]]:
+        text = f"{'<!--'[:place]}{like}{'<!--'[place + 1 :]}"
+        assert not OPENER.search(read(defuse(text))), ascii(text)
+
+
+@given(st.lists(st.one_of(MARKS, st.sampled_from(ODD), st.characters()), max_size=24).map("".join))
+@settings(max_examples=400, deadline=None)
+def test_nothing_that_a_model_could_read_as_a_marker_is_left_inside(text: str) -> None:
+    fenced = fence("ALERT_DATA", text)
+    inside = fenced.removeprefix("<!-- ALERT_DATA_START -->\n").removesuffix("\n<!-- ALERT_DATA_END -->")
+    assert not OPENER.search(read(inside)), ascii(text)
+    assert not OPENER.search(read(inline(text)))
+    assert defuse(inside) == inside
+    assert inside.replace(" ", "") == text.replace(" ", ""), "nothing but blanks is added"
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_name_stays_on_its_line_and_within_its_length(seed: int) -> None:
     for text in hostile(seed):
@@ -176,7 +227,11 @@ def test_nothing_from_outside_changes_the_structure_of_a_prompt(seed: int) -> No
         assert [structure(prompt) for prompt in prompts(text)] == plain, ascii(text)
 
 
-@pytest.mark.parametrize("piece", ["<", "<!", "<!--", "<\u200b", "\uff1c\uff01", "\u200b", "\uff1c\u200b\u200b"])
+PIECES_OF_A_MEGABYTE = ["<", "<!", "<!--", "<\u200b", "\uff1c\uff01", "\u200b", "\uff1c\u200b\u200b"]
+PIECES_OF_A_MEGABYTE += ["\U000e003c", "\U000e003c\U000e0021", "<\x08", "\u226e\u0338"]
+
+
+@pytest.mark.parametrize("piece", PIECES_OF_A_MEGABYTE)
 def test_a_megabyte_of_openers_is_broken_in_linear_time(piece: str) -> None:
     started = time.process_time()
     fence("ALERT_DATA", piece * ((1 << 20) // len(piece)))

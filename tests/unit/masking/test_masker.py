@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -10,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tarsy.masking import CustomPattern, InvalidPattern, Masker, MaskingFailed, build_masker
+from tarsy.masking.engine import FirstLook
 from unit.masking.corpus import secrets, survivors
 
 ALL = build_masker(["all"])
 LONG = 20.0  # of the processor, on a slow machine; what grows with the square takes minutes
 MEGABYTE = 1_000_000
+SLOW = CustomPattern("greedy", "(?s)x.*y|x", "-")
 
 
 class _Everything:
@@ -32,6 +35,7 @@ def unfiltered() -> Masker:
     """A masker of everything without a first look."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tarsy.masking.masker.FirstLook", _Everything)
+        patch.setattr("tarsy.masking.ruleset.FirstLook", _Everything)
         return build_masker(["all"])
 
 
@@ -57,7 +61,8 @@ def test_the_first_look_misses_nothing(unfiltered: Masker, text: str) -> None:
 
 @pytest.mark.parametrize("filling", ["", "2026-05-01 INFO all is well\n" * 300], ids=["alone", "between logs"])
 def test_the_first_look_misses_nothing_of_the_corpora(unfiltered: Masker, filling: str) -> None:
-    for text in [*(case.text for case in secrets()), *survivors()]:
+    families = [*secrets("families.yaml"), *secrets("held_out.yaml")]
+    for text in [*(case.text for case in [*secrets(), *families]), *survivors(), *survivors("ordinary.yaml")]:
         assert ALL.mask(filling + text + "\n" + filling) == unfiltered.mask(filling + text + "\n" + filling)
 
 
@@ -158,9 +163,35 @@ def test_a_pattern_that_hangs_other_engines_does_not_hang_this_one(pattern: str)
 
 
 def test_a_pattern_that_looks_ahead_to_the_end_at_every_match_is_stopped() -> None:
-    masker = build_masker([], custom=[CustomPattern("greedy", "(?s)x.*y|x", "-")])
+    masker = build_masker([], custom=[SLOW])
     with pytest.raises(MaskingFailed, match="'greedy' took too long"):
         masker.mask("x" * 300_000)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_slow_pattern_costs_its_own_finds_and_no_others(place: int) -> None:
+    others = [CustomPattern("badge", r"badge \d+", "[BADGE]"), CustomPattern("ticket", r"T-\d+", "[TICKET]")]
+    masker = build_masker(["basic"], custom=[*others[:place], SLOW, *others[place:]])
+    begun = time.process_time()
+    with pytest.raises(MaskingFailed) as caught:
+        masker.mask("x" * 300_000 + " badge 4711 for T-12, password: hunter22")
+    assert caught.value.left == "x" * 300_000 + " [BADGE] for [TICKET], password: [MASKED_PASSWORD]"
+    assert time.process_time() - begun < LONG
+
+
+def test_many_slow_patterns_take_no_longer_than_one() -> None:
+    many = [CustomPattern(f"p{number}", f"(?s)x.*{number}y|x", "x") for number in range(32)]
+    begun = time.process_time()
+    with pytest.raises(MaskingFailed, match="'p0', 'p1'"):
+        build_masker(["basic"], custom=many).mask("x" * 60_000)
+    assert time.process_time() - begun < 3.0
+
+
+def test_a_first_look_that_runs_out_of_memory_leaves_every_rule_to_look_for_itself() -> None:
+    look = FirstLook([b"a", b"b", b"c"])
+    assert look.among(b"b") == [1]
+    look._set = SimpleNamespace(Match=lambda text: [])  # so RE2 tells it
+    assert look.among(b"b") == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -185,6 +216,26 @@ def test_a_pattern_that_looks_ahead_to_the_end_at_every_match_is_stopped() -> No
         "a://a:a" * 30_000,
         "name: password " * 14_000,
         " " * 200_000 + "kind: Secret\ndata:",
+        "%253D" * 40_000,
+        "\u200b" * 60_000,
+        "密码：" * 20_000,
+        "password%3Dhunter22" * 10_000,
+        ("A" * 64 + "\n") * 3_000,
+        ("aB3d" * 16 + "\n") * 3_000,
+        "eyJ0eXAiOiJKV1QiLCJhbGciOi\n" * 7_000,
+        "cGFzc3dvcm" * 20_000,
+        "mysql -u a " * 18_000,
+        "mysql -pA " * 20_000,
+        "<a name='password' " * 10_000,
+        "<password " * 20_000,
+        "<a value='x' " * 15_000,
+        "a://b:c/" * 25_000,
+        "a://b:@" * 28_000,
+        "echo a:b|" * 22_000,
+        "docker login " * 15_000,
+        "machine a login b\n" * 11_000,
+        "--a-b-c-password" * 12_000,
+        "user a on ~ " * 16_000,
     ],
     ids=lambda text: repr(text[:24]),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tarsy.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS, InvalidPattern, Maskers, default_masker, faults
+from tarsy.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS, InvalidPattern, Maskers, default_masker, faults, usable
 from tarsy.plan.model import CustomMask, MaskingPlan
 
 TEXT = "password=hunter22 badge 4711 of bob@example.com"
@@ -61,6 +61,21 @@ def test_every_entry_that_cannot_be_used_is_told_by_its_place() -> None:
     found = [(fault.part, fault.index) for fault in faults(setting)]
     assert found == [("groups", 1), ("patterns", 1), ("custom", 1), ("custom", 2)]
     assert faults(MaskingPlan()) == []
+
+
+def test_one_wrong_entry_costs_neither_the_other_entries_nor_the_usual_patterns() -> None:
+    badge = CustomMask(name="badge", pattern=r"badge \d+", replacement="[B]")
+    setting = MaskingPlan(groups=("basic", "nosuch"), patterns=("base64_short", "other"), custom=(badge, _own("(")))
+    rest = usable(setting)
+    assert rest.groups == (*DEFAULT_GROUPS, "basic")
+    assert rest.patterns == (*DEFAULT_PATTERNS, "base64_short")
+    assert rest.custom == (badge,)
+    assert Maskers().of(rest)(TEXT) == "password=[MASKED_PASSWORD] [B] of [MASKED_EMAIL]"
+
+
+@pytest.mark.parametrize("setting", [MaskingPlan(groups=("basic",)), MaskingPlan(enabled=False, groups=("nosuch",))])
+def test_a_setting_that_can_be_used_or_is_off_stays(setting: MaskingPlan) -> None:
+    assert usable(setting) is setting
 
 
 def test_a_setting_that_cannot_be_used_makes_no_masker() -> None:

@@ -40,6 +40,24 @@ def test_no_part_of_a_secret_is_shown_wherever_the_stream_is_cut(case: Case, lon
             assert masker.mask(text).startswith(seen)
 
 
+@pytest.mark.parametrize("longest", [1, 9])
+@pytest.mark.parametrize(
+    "case",
+    [*secrets("families.yaml"), *secrets("held_out.yaml")],
+    ids=lambda case: f"{case.pattern}-{case.text[:40]!r}",
+)
+def test_no_part_of_a_secret_of_a_family_is_shown(case: Case, longest: int) -> None:
+    for text in (case.text, BEFORE + case.text + "\n" + AFTER):
+        seen = "".join(shown(DEFAULT, cut(text, longest, longest)))
+        assert [secret for secret in case.secrets if secret in seen] == []
+        assert DEFAULT.mask(text).startswith(seen)
+
+
+@pytest.mark.parametrize("text", survivors("ordinary.yaml"))
+def test_ordinary_text_is_shown_as_it_will_be_recorded(text: str) -> None:
+    assert text.startswith("".join(shown(DEFAULT, cut(text, 3, 12))))
+
+
 @pytest.mark.parametrize("text", survivors())
 def test_what_is_shown_is_the_beginning_of_what_is_recorded(text: str) -> None:
     seen = "".join(shown(ALL, cut(text, 3, 12)))

@@ -2,30 +2,71 @@
 
 Alert data, runbooks, tool results and model output are data, never instructions. A fence is a pair of comment markers;
 the text inside has every comment opener broken by a blank, so nothing in it can close its fence or open another.
-Openers that only look like one are broken as well: other characters of that shape, and invisible ones between. A model
-reads shapes, not code points. What is left of a look-alike has no opener, and markers are promised with theirs only.
+Openers that only look like one are broken as well: other characters of that shape, tags (a model may read them as the
+letters they stand for), and between them whatever is not seen: controls, formats, marks that combine, variation
+selectors. A model reads shapes, not code points. What is left of a look-alike has no opener, and markers are promised
+with theirs only.
 """
 
 import re
+import unicodedata
+from functools import lru_cache
 
-_LESS = "<\u02c2\u1438\u1dfe\u2039\u2329\u276e\u27e8\u29fc\u3008\u300a\ufe64\uff1c"
-_BANG = "!\u01c3\u2757\ufe15\ufe57\uff01"
+_LESS = "<\u02c2\u1438\u1dfe\u2039\u226e\u2329\u276e\u27e8\u29fc\u3008\u300a\ufe64\uff1c\U000e003c"  # the last is a tag
+_BANG = "!\u01c3\u203c\u2048\u2049\u2757\ufe15\ufe57\uff01\U000e0021"
 _DASH = (
-    "-\u00ad\u02d7\u05be\u06d4\u1806\u2010-\u2015\u2043\u207b\u2212\u23af\u2500\u2501\u30fc\u4e00"
-    "\ufe31\ufe32\ufe58\ufe63\uff0d"
+    "-\u00ad\u02d7\u06d4\u1173\u2043\u207b\u208b\u2212\u23af\u2500\u2501\u2796\u2f00\u30fc\u3161\u3192\u4e00"
+    "\uff70\uffda\U000e002d"
 )
-_UNSEEN = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    "\u3164\ufe00-\ufe0f\ufeff\uffa0"
-)
-_OPENER = re.compile(f"([{_LESS}][{_UNSEEN}]*+[{_BANG}])(?=[{_UNSEEN}]*+[{_DASH}])")
+_FILLERS = "\u115f\u1160\u3164\uffa0"  # letters to Unicode, and blank to the eye
+_RESERVED = ((0x2065, 0x2065), (0xFFF0, 0xFFF8), (0xE0000, 0xE0FFF))  # ignorable, and of no category yet
+_SPACES = "\t\n\r"
+_OPENS, _BANGS, _DASHES, _UNSEEN = 1, 2, 4, 8
+_BEGINNING = re.compile(f"[{_LESS}]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _NAME_LIMIT = 200
 ALERT_FENCE = "ALERT_DATA"
 
 
 def defuse(text: str) -> str:
     """`text` with every comment opener broken; what is broken already stays as it is."""
-    return text.replace("<!-", "<! -") if text.isascii() else _OPENER.sub(r"\1 ", text)
+    if text.isascii() and not _CONTROL.search(text):
+        return text.replace("<!-", "<! -")
+    pieces, done, at = [], 0, 0
+    while found := _BEGINNING.search(text, at):
+        at, bangs = _opened(text, found.start())
+        for bang in bangs:
+            pieces.append(text[done : bang + 1])
+            done = bang + 1
+    return " ".join((*pieces, text[done:]))
+
+
+def _opened(text: str, start: int) -> tuple[int, list[int]]:
+    """Where the run of marks and invisible characters from `start` on ends, and after which bangs blanks go."""
+    bangs: list[int] = []
+    opened, bang = False, -1  # whether an opener has begun, and its latest bang: nothing but the invisible since
+    for index in range(start, len(text)):
+        role = _role(text[index])
+        if not role:
+            return index, bangs
+        if role & _DASHES and bang >= 0:
+            bangs.append(bang)
+            opened, bang = False, -1
+        unseen = bool(role & _UNSEEN)
+        bang = index if opened and role & _BANGS else bang if unseen else -1
+        opened = bool(role & _OPENS) or (opened and unseen)
+    return len(text), bangs
+
+
+@lru_cache(4096)
+def _role(character: str) -> int:
+    """What of an opener a character may be read as, or whether it may be overlooked: some are both."""
+    category, code = unicodedata.category(character), ord(character)
+    role = _OPENS * (character in _LESS) | _BANGS * (character in _BANG)
+    role |= _DASHES * (character in _DASH or category == "Pd")
+    unseen = category in ("Cf", "Cc", "Cs", "Mn", "Mc", "Me") or character in _FILLERS
+    unseen = unseen or any(first <= code <= last for first, last in _RESERVED)
+    return role | _UNSEEN * (unseen and character not in _SPACES)
 
 
 def fence(name: str, text: str) -> str:

@@ -12,7 +12,8 @@ from tarsy.http.errors import Unavailable
 from tarsy.http.intake.routing import target
 from tarsy.http.remembered import Remembered
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.masking import InvalidPattern, Maskers, MaskingError, default_masker
+from tarsy.masking import InvalidPattern, Maskers, default_masker, usable, without_secrets
+from tarsy.plan.model import MaskingPlan
 from tarsy.plan.parts import masking_plan
 from tarsy.plan.select import search_path
 from tarsy.resources.parse import InvalidResource, parse_as
@@ -70,7 +71,7 @@ class Configuration:
             raise Unavailable("the Kubernetes API is away; try again") from None
 
     async def mask(self, text: str, namespace: str) -> str:
-        """The text without secrets, as the defaults of the namespace say; as it came where masking fails (DESIGN 6).
+        """The text without secrets, as the defaults of the namespace say (`tarsy.masking.without_secrets`).
 
         Raises:
             Unavailable: the Kubernetes API is away.
@@ -79,11 +80,7 @@ class Configuration:
             mask = await self._mask_of(namespace)
         except ApiError:
             raise Unavailable("the Kubernetes API is away; try again") from None
-        try:
-            return await asyncio.to_thread(mask, text)
-        except MaskingError as error:
-            log.warning("an alert was taken unmasked: %s", type(error).__name__)
-            return text
+        return await asyncio.to_thread(without_secrets, mask, text, "an alert")
 
     async def _list(self, namespace: str) -> list[AlertRoute]:
         found = []
@@ -105,12 +102,15 @@ class Configuration:
                 continue
             if defaults.spec.alert_masking is None:
                 return self._usual
-            try:
-                return await asyncio.to_thread(self._maskers.of, masking_plan(defaults.spec.alert_masking))
-            except InvalidPattern as error:
-                log.warning("alertMasking of namespace %s cannot be used: %s", place, error.sentence)
-                return self._usual
+            return await asyncio.to_thread(self._compiled, masking_plan(defaults.spec.alert_masking), place)
         return self._usual
+
+    def _compiled(self, setting: MaskingPlan, place: str) -> Callable[[str], str]:
+        try:
+            return self._maskers.of(setting)
+        except InvalidPattern as error:
+            log.warning("alertMasking of namespace %s cannot be used whole: %s", place, error.sentence)
+            return self._maskers.of(usable(setting))
 
     async def _read(self, namespace: str) -> InvestigationDefaults | None:
         raw = await self._client.find(InvestigationDefaults.KIND, namespace, DEFAULTS_NAME)

@@ -1,4 +1,4 @@
-"""The two corpora: what must be found, and what must stay."""
+"""The corpora: what must be found, by pattern and by family, and what must stay."""
 
 import random
 import re
@@ -9,12 +9,14 @@ from typing import Any
 
 import yaml
 
-_DRAWN = re.compile(r"%(alnum|upper|hex|base64|url)_?(\d+)%")
+_DRAWN = re.compile(r"%(alnum|upperhex|upper|lower|hex|base64|url)_?(\d+)%")
 _MARKED = re.compile("«(.*?)»", re.DOTALL)
 _LETTERS = string.ascii_letters + string.digits
 _ALPHABETS = {
     "alnum": _LETTERS,
     "upper": string.ascii_uppercase + string.digits,
+    "upperhex": "0123456789ABCDEF",
+    "lower": string.ascii_lowercase + string.digits,
     "hex": "0123456789abcdef",
     "base64": _LETTERS + "+/",
     "url": _LETTERS + "-_",
@@ -44,10 +46,10 @@ def _drawn(found: re.Match[str]) -> str:
             return drawn
 
 
-def secrets() -> list[Case]:
-    """Every text with secrets, with the pattern that must find them."""
+def secrets(name: str = "secrets.yaml") -> list[Case]:
+    """Every text with secrets, with the pattern that must find them, or the family they are of."""
     cases = []
-    for pattern, texts in _read("secrets.yaml").items():
+    for pattern, texts in _read(name).items():
         for marked in texts:
             drawn = _DRAWN.sub(_drawn, marked)
             found = tuple(_MARKED.findall(drawn))
@@ -56,7 +58,7 @@ def secrets() -> list[Case]:
     return cases
 
 
-def survivors() -> list[str]:
+def survivors(name: str = "survivors.yaml") -> list[str]:
     """Every text that must stay."""
-    texts: list[str] = _read("survivors.yaml")
+    texts: list[str] = _read(name)
     return texts

@@ -1,0 +1,135 @@
+"""Second looks at words that look drawn and not written: tokens, keys, base64 (see `tarsy.masking.judges`)."""
+
+import base64
+import binascii
+import re
+
+from tarsy.masking.engine import Span
+from tarsy.masking.judges import digits
+
+_SAMPLE = 4_096  # bytes of a word that tell what it looks like
+_HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
+_DIGEST = re.compile(rb"(?i)sha\d{1,3}[:-]")
+_CLASSES = re.compile(rb"[A-Z]+|[a-z]+|[0-9]+")
+_PRINTABLE = bytes(range(32, 127)) + b"\t\n\r"
+_MIN_LINE = 16
+_RUN = re.compile(rb"[A-Za-z0-9]{16}")
+_EVENT = re.compile(rb"1[0-9a-f]{15}")
+_BREAKS = re.compile(rb"(?:\s|\\+[nrt]|[>|])+")
+_LAST_LINE = re.compile(rb"(?:\s|\\+[nrt]|[>|])+([A-Za-z0-9+/=_.-]*)$")
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_PAIR = re.compile(
+    rb"(?i)(?:passw(?:or)?d|passphrase|pwd|secret(?:_?key)?|token|api[_-]?key|authorization)[\"']?[ \t]*[=:][ \t]*"
+    rb"[\"']?[!-~]{4}|kind:[ ]*Secret|bearer[ ][!-~]{8}"
+)
+
+
+def vendor(value: bytes) -> Span | None:
+    """What follows a vendor's prefix: drawn, so with digits, in mixed case or long without a separator."""
+    kept = value.rstrip(b".-=/~+_")
+    if digits(kept) < 2:
+        return None
+    mixed = kept.lower() != kept != kept.upper() and not kept.islower()
+    return (0, len(kept)) if mixed or _RUN.search(kept) else None
+
+
+def mixed(value: bytes) -> Span | None:
+    """A word with lower and upper case and digits."""
+    return (0, len(value)) if digits(value) and value.lower() != value != value.upper() else None
+
+
+def bootstrap(value: bytes) -> Span | None:
+    """A bootstrap token: not the name of an Event, which ends in its time in hexadecimals."""
+    drawn = value.partition(b".")[2]
+    return None if not digits(drawn) or drawn.isdigit() or _EVENT.fullmatch(drawn) else (0, len(value))
+
+
+def jwt(value: bytes) -> Span | None:
+    """A JWT whose lines were broken; of what follows it, no ordinary word."""
+    last = _LAST_LINE.search(value)
+    end = last.start() if last and last[1].isalpha() and last[1] in (last[1].lower(), last[1].title()) else len(value)
+    joined = _BREAKS.sub(b"", value[:end])
+    return (0, end) if b"." in joined[:-1] and digits(joined) else None
+
+
+def key_body(value: bytes) -> Span | None:
+    """Lines of base64 as keys have them: not digests, not words that follow."""
+    first = _BREAKS.split(value, maxsplit=1)[0]
+    if _HEX.fullmatch(first) or not digits(first) or first in (first.upper(), first.lower()):
+        return None
+    if len(_CLASSES.findall(first)) < 0.25 * len(first):
+        return None
+    last = _LAST_LINE.search(value)
+    short = last is not None and len(last[1]) < _MIN_LINE and last[1].isalpha()
+    return 0, last.start() if last and short else len(value)
+
+
+def encoded_pair(value: bytes) -> Span | None:
+    """Base64 of `password=...` and its like, as the decoded text tells."""
+    for skip in range(4):  # what stands before it in the same word need not be of it
+        kept = value[skip:].rstrip(b"=").translate(_URL_SAFE)
+        kept = kept[: len(kept) - (len(kept) % 4 == 1)]
+        decoded = base64.b64decode(kept + b"=" * (-len(kept) % 4))
+        if _PAIR.search(decoded):
+            return 0, len(value)
+    return None
+
+
+def random_word(value: bytes) -> Span | None:
+    """A value that looks drawn and not written: long hexadecimals, or letters and digits in no word's order."""
+    kept = value.rstrip(b"=")
+    if _HEX.fullmatch(kept):
+        return (0, len(value)) if len(kept) >= 32 and digits(kept) and not kept.isdigit() else None
+    count = digits(kept)
+    if not count or count == len(kept):
+        return None
+    if kept.isalnum():
+        return 0, len(value)
+    return (0, len(value)) if len(_CLASSES.findall(kept)) >= 0.3 * len(kept) else None
+
+
+def base64_word(value: bytes) -> Span | None:
+    """A base64 word of at least 20 characters: not a digest, a path, or a name in camel case."""
+    if _DIGEST.match(value):
+        return None
+    body = value.rstrip(b"=")
+    if (body.islower() and b"+" not in body) or _HEX.fullmatch(body):
+        return None
+    if value.endswith(b"=") and len(value) % 4 == 0:
+        return 0, len(value)
+    if _decodes_to_text(value):
+        return 0, len(value)
+    body = body[:_SAMPLE]
+    mixed = body != body.upper() and digits(body)
+    return (0, len(value)) if mixed and len(_CLASSES.findall(body)) >= 0.4 * len(body) else None
+
+
+def base64_short(value: bytes) -> Span | None:
+    """A base64 word of 4 to 19 characters: one that decodes to text, and is not an ordinary word or number."""
+    if not value.endswith(b"=") and value in (value.upper(), value.lower()):
+        return None
+    return (0, len(value)) if _decodes_to_text(value) else None
+
+
+def aws_secret(value: bytes) -> Span | None:
+    """A word of 40 characters as AWS draws them: not a digest, not a path, not a name."""
+    if len(value) != 40 or _HEX.fullmatch(value) or value.startswith(b"/"):
+        return None
+    enough = digits(value) and value.lower() != value != value.upper()
+    return (0, len(value)) if enough and len(_CLASSES.findall(value)) >= 0.35 * len(value) else None
+
+
+def docker_auth(value: bytes) -> Span | None:
+    """The `auth` of a Docker configuration: base64 of user:password."""
+    try:
+        return (0, len(value)) if b":" in base64.b64decode(value, validate=True) else None
+    except binascii.Error:
+        return None
+
+
+def _decodes_to_text(value: bytes) -> bool:
+    try:
+        decoded = base64.b64decode(value, validate=True)
+    except binascii.Error:
+        return False
+    return bool(decoded) and not decoded.translate(None, _PRINTABLE)

@@ -1,0 +1,107 @@
+"""Keys and certificates: blocks of PEM, whole and cut off, bodies without a header, other formats of key files."""
+
+from tarsy.masking.drawn import key_body, vendor
+from tarsy.masking.judges import not_a_name
+from tarsy.masking.rules.parts import Rule, environment, named, near
+
+# A PEM block never holds five dashes; a block that was cut off is masked as far as its base64 goes.
+_PEM_BODY = rb"(?:[^-]|-{1,4}[^-])*"
+_BREAK = rb"(?:\s|\\+[nrt])"
+_PEM_HEADER = rb"(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): ?[A-Za-z0-9,. ()+-]+"
+_PEM_CUT = rb"(?:" + _BREAK + rb"*" + _PEM_HEADER + rb")*(?:" + _BREAK + rb"*[A-Za-z0-9+/=]{16,})+"
+_LINE_BREAK = rb"(?:(?:\r?\n|(?:\\+[nrt])+)[ \t>|]*)"
+
+
+def _pem(kind: bytes) -> Rule:
+    begin, end = rb"-----BEGIN " + kind + rb"-----", rb"-----END " + kind + rb"-----"
+    return Rule(rb"-----BEGIN ", rb"(?:" + begin + _PEM_BODY + end + rb"|" + begin + _PEM_CUT + rb")", lines=True)
+
+
+# A private key whose beginning was cut off, as the last lines of a log are.
+_PEM_END = Rule(
+    rb"-----END [A-Z0-9 ]*PRIVATE KEY",
+    rb"(?:[A-Za-z0-9+/=]{16,}" + _BREAK + rb"*)+-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----",
+    lines=True,
+)
+# Lines of a key of which neither beginning nor end is there: of 60 to 80 characters, the last one shorter.
+_BODIES = (
+    Rule(
+        rb"[A-Za-z0-9+/]{60}[A-Za-z0-9+/]*" + _LINE_BREAK + rb"[A-Za-z0-9+/]",
+        rb"(?:^|[^A-Za-z0-9+/=])((?:[A-Za-z0-9+/]{60,80}" + _LINE_BREAK + rb")+[A-Za-z0-9+/]{1,80}={0,2})"
+        rb"""(?:[ \t"'\\\r\n]|\z)""",
+        key_body,
+        lines=True,
+    ),
+    Rule(
+        rb"(?m)^[ \t>|]*[A-Za-z0-9+/]{60}",
+        rb"(?m)^[ \t>|]*([A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{70}|[A-Za-z0-9+/]{76})[ \t]*\r?$",
+        key_body,
+    ),
+    Rule(
+        rb"M(?:II[A-Z]|IG[A-Z]|HcCAQEE|C4CAQAw|EECAQ)",
+        rb"(?:^|[^A-Za-z0-9+/])(M(?:II[A-Z]|IG[A-Z]|HcCAQEE|C4CAQAw|EECAQ)[A-Za-z0-9+/]{40,}={0,2})",
+        key_body,
+    ),
+    Rule(rb"b3BlbnNzaC1rZXk", rb"b3BlbnNzaC1rZXk[A-Za-z0-9+/]{20,}={0,2}"),
+    Rule(
+        rb"Private-Lines: ",
+        rb"Private-Lines: [0-9]+"
+        + _BREAK
+        + rb"+((?:[A-Za-z0-9+/]{10,}={0,2}"
+        + _BREAK
+        + rb"+)*[A-Za-z0-9+/]{10,}={0,2})",
+        lines=True,
+    ),
+    Rule(rb"Private-(?:MAC|Hash): ", rb"Private-(?:MAC|Hash): ([0-9a-f]{32,})"),
+    Rule(rb"AGE-(?:SECRET-KEY|PLUGIN)", rb"AGE-(?:SECRET-KEY-(?:PQ-)?|PLUGIN-[A-Z0-9]+-)1[A-Z0-9]{30,}"),
+    Rule(
+        rb"""\\*"(?:d|dp|dq|qi|k)\\*"[ \t]*:""",
+        rb"""\\*"(?:d|dp|dq|qi|k)\\*"[ \t]*:[ \t]*\\*"([A-Za-z0-9_-]{40,})\\*\"""",
+        vendor,
+    ),
+    Rule(near(rb"pre[_-]?shared[_-]?key"), named(rb"pre[_-]?shared[_-]?key")),
+)
+
+CERTIFICATE = (
+    _pem(rb"[A-Z0-9 ]+"),
+    _PEM_END,
+    *_BODIES,
+    Rule(rb"LS0tLS1CRUdJTi", rb"\bLS0tLS1CRUdJTi[A-Za-z0-9+/]{20,}={0,2}"),
+    Rule(rb"client-certificate-data", named(rb"client-certificate-data", rb"([A-Za-z0-9+/]{20,}={0,2})")),
+)
+
+_CLIENT_KEY = named(rb"client-key-data", rb"([A-Za-z0-9+/]{20,}={0,2})")
+
+CERTIFICATE_AUTHORITY_DATA = (
+    Rule(
+        rb"(?i)certificate-authority-data",
+        named(rb"certificate-authority-data", rb"([A-Za-z0-9+/]{20,}={0,2})"),
+    ),
+    Rule(rb"(?i)client-key-data", _CLIENT_KEY, tag="[MASKED_PRIVATE_KEY]"),
+)
+
+PRIVATE_KEY = (
+    _pem(rb"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?"),
+    _PEM_END,
+    *_BODIES,
+    Rule(near(rb"private[_-]?key"), named(rb"private[_-]?key")),
+    Rule(rb"(?i)client-key-data", _CLIENT_KEY),
+    *environment(rb"private[_-]?key"),
+)
+
+_NAMED_SECRET = rb"(?:client|app|consumer|shared|webhook|signing|jwt|hmac|session|cookie)[_-]?secret"
+
+SECRET_KEY = (
+    Rule(near(rb"secret[_-]key(?:_base)?"), named(rb"secret[_-]key(?:_base)?")),
+    Rule(near(rb"secretkey"), named(rb"secretkey"), not_a_name),  # a name in an ExternalSecret
+    Rule(near(rb"[_-]?secret"), named(_NAMED_SECRET), not_a_name),
+    *environment(rb"secret(?:[_-]?key(?:_base)?)?"),
+)
+
+SSH_KEY = (
+    Rule(
+        rb"(?:ssh-|ecdsa-sha2-|@openssh)",
+        rb"\b(?:sk-)?(?:ssh-(?:rsa|dss|ed25519|ecdsa)|ecdsa-sha2-nistp\d+)(?:@openssh\.com)?[ \t]+"
+        rb"[A-Za-z0-9+/]{20,}={0,3}",
+    ),
+)

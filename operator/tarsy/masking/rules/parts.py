@@ -1,0 +1,93 @@
+"""What rules are made of: the rule itself, keys and their separators, values in quotes and without."""
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tarsy.masking.judges import Judge, password_line, quoted_password, whole
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One regex of a pattern.
+
+    Args:
+        trigger: What a text must hold for the regex to be worth running (RE2 syntax). It matches no later than the
+            word that the regex replaces, because words without a trigger are shown while a text still comes.
+        regex: RE2 syntax, on bytes; its first group that took part is replaced.
+        judge: Which part of it, if any.
+        tag: What is written in its place, where it is not the pattern's tag.
+        lines: Whether a match may span lines.
+    """
+
+    trigger: bytes
+    regex: bytes
+    judge: Judge = whole
+    tag: str = ""
+    lines: bool = False
+
+
+# Between a key and its value: the key's closing quote (escaped as deep as it may be), and a colon or an equals sign.
+SEP = rb"""(?:\\*["'`])?[ \t]*(?:=>|:=|[:=])[ \t]*"""
+OPEN = rb"""(?:\\*["'`])?"""
+KEY_START = rb"(?:^|[^A-Za-z])"
+# A value in quotes: plain, single, or inside a JSON string inside a JSON string. Then one without quotes.
+_DOUBLE = rb'"((?:[^"\\\n]|\\[^\n])+)'
+_SINGLE = rb"'((?:[^'\n]|'')+)"
+_ESCAPED = rb'\\"((?:[^"\\\n]|\\\\(?:\\\\|\\"|[^\\"\n]))+)'
+_DEEPER = rb'\\{2,}"([^"\\\n]+)'
+BARE = rb"""([^\s"'`\\][^\s"'`]*)"""
+QUOTED = rb"(?:" + b"|".join((_DOUBLE, _SINGLE, _ESCAPED, _DEEPER)) + rb")"
+LONG = rb"([A-Za-z0-9_\-.+/=~]{20,})"
+# An argument of a command, in quotes or without.
+ARGUMENT = rb"""(?:\\*"([^"\n\\]+)|'([^'\n]+)|([^\s"'`|<>;\\-][^\s"'`|<>;\\]*))"""
+ATTACHED = rb"""(?:\\*"([^"\n\\]+)|'([^'\n]+)|([^\s"'`|<>;\\=-][^\s"'`|<>;\\]*))"""
+
+
+def named(key: bytes, value: bytes = LONG) -> bytes:
+    """The regex of a value that stands behind its key."""
+    return rb"(?i)" + key + SEP + OPEN + value
+
+
+def near(key: bytes) -> bytes:
+    """The trigger of such a value."""
+    return rb"(?i)" + key + rb"""\\*["'`]?[ \t]*[:=]"""
+
+
+def near_quoted(key: bytes) -> bytes:
+    """The trigger of a value in quotes."""
+    return rb"(?i)" + key + SEP + rb"""\\*["']"""
+
+
+def near_bare(key: bytes) -> bytes:
+    """The trigger of a value without quotes."""
+    return rb"(?i)" + key + SEP + rb"""[^\s"'`\\]"""
+
+
+def environment(key: bytes, judge: Judge = quoted_password) -> tuple[Rule, ...]:
+    """`name: DB_PASSWORD`, `value: ...` of a container's environment, and its like, in YAML and JSON."""
+    trigger = rb"""(?i)\b(?:name|key|parameter_?key)\\*["']?[ ]?[:=][ ]?\\*["']?[\w.-]*""" + key
+    head = trigger + rb"""\\*["']?,?(?:\s|\\n)*\\*["']?(?:parameter_?)?value\\*["']?[ ]?[:=][ ]?"""
+    bare = rb"""([^\s"'`\\|>][^\n"'\\]*)"""
+    return Rule(trigger, head + QUOTED, judge, lines=True), Rule(trigger, head + bare, password_line, lines=True)
+
+
+def block(key: bytes) -> tuple[Rule, ...]:
+    """`password: |` and the line after it, with further lines of one long word each; within a string of JSON too."""
+    head = rb"(?i)" + key + rb"""["']?:[ \t]+[|>][0-9]?[+-]?[0-9]?[ \t]*(?:#[^\n]*)?"""
+    value = rb"\r?\n[ \t]+([^\s-][^\n]*(?:\r?\n[ \t]+[A-Za-z0-9+/=_.-]{16,}[ \t]*)*)"
+    escaped = rb"""(?:\\+[nr])+[ \t]+([^\s\\"-][^\n\\"]*)"""
+    return (
+        Rule(head, head + value, password_line, lines=True),
+        Rule(head + rb"\\", head + escaped, password_line),
+    )
+
+
+def spellings(words: Iterable[str]) -> bytes:
+    """Alternatives for words that have more than ASCII: RE2 sees bytes here and cannot fold their case."""
+    found: dict[bytes, None] = {}
+    for word in words:
+        for cased in (word, word.upper(), word.capitalize(), word.title()):
+            for form in ("NFC", "NFD"):
+                found[unicodedata.normalize(form, cased).encode()] = None
+    return rb"(?-i:" + b"|".join(found) + rb")"

@@ -1,0 +1,159 @@
+"""Rules compiled behind a first look of their own, and what they do to a text: replace, or only tell where."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tarsy.masking.engine import FirstLook, Regex, Span
+from tarsy.masking.judges import Judge, whole
+from tarsy.masking.rules import Rule
+from tarsy.masking.shape import dressed
+
+_MANY_SECRETS = 4_000
+_SOME = 64  # pieces of one chunk from which on it is worth counting
+_BYTES_PER_SECRET = 24
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    regex: Regex
+    judge: Judge
+    tag: bytes
+
+
+class Crowd:
+    """How many secrets each rule found in a text so far, and whether that shows a text made to cost time.
+
+    Thousands of secrets, closer than lines of a list are, are no evidence: the rest of such a text becomes one tag.
+    """
+
+    def __init__(self) -> None:
+        self.there = False
+        self._found: dict[Regex, int] = {}
+        self._read = 0
+
+    def read(self, size: int) -> None:
+        """A piece of the text is done."""
+        self._read += size
+
+    def found(self, rule: Regex, secrets: int) -> None:
+        """A rule is through with the piece."""
+        self._found[rule] = self._found.get(rule, 0) + secrets
+
+    def shown(self, rule: Regex, secrets: int, read: int) -> bool:
+        """Whether so many more of a rule, in so much of the next piece, show it."""
+        secrets += self._found.get(rule, 0)
+        self.there = secrets > _MANY_SECRETS and self._read + read <= secrets * _BYTES_PER_SECRET
+        return self.there
+
+
+class Ruleset:
+    """Rules behind a first look of their own."""
+
+    def __init__(self, rules: Sequence[tuple[Rule, str]]) -> None:
+        self.triggers = list(dict.fromkeys(rule.trigger for rule, _ in rules))
+        self._look = FirstLook(self.triggers)
+        self._behind: list[list[int]] = [[] for _ in self.triggers]
+        self._rules: list[_Rule] = []
+        for rule, tag in rules:
+            self._behind[self.triggers.index(rule.trigger)].append(len(self._rules))
+            regex = Regex(rule.regex, capture=_captures(rule.regex))
+            self._rules.append(_Rule(regex, rule.judge, (rule.tag or tag).encode()))
+
+    def spot(self, text: bytes) -> bool:
+        """Whether a rule may find something in the text."""
+        return bool(self._look.among(text))
+
+    def mask(self, text: bytes, multiline: bool, crowd: Crowd, there: Sequence[int] | None = None) -> bytes:
+        """The text with what the rules find replaced.
+
+        Args:
+            text: Where to look.
+            multiline: Whether it is part of a text of more lines.
+            crowd: Counts what is found; when it shows, the text ends where it did.
+            there: Which triggers it holds, where that is known.
+        """
+        size = len(text)
+        if there is None:
+            there = self._look.among(text)
+        if there:
+            for index in sorted([rule for trigger in there for rule in self._behind[trigger]]):
+                text = _applied(self._rules[index], text, multiline, crowd)
+        crowd.read(size)
+        return text
+
+    def spans(self, text: bytes) -> list[tuple[int, int, bytes]]:
+        """What the rules find in a text as it is, with the tag of each: ascending, none in another."""
+        found: list[tuple[int, int, bytes]] = []
+        for index in sorted([rule for trigger in self._look.among(text) for rule in self._behind[trigger]]):
+            rule = self._rules[index]
+            for start, end in _found(rule, text):
+                found.append((start, end, rule.tag))
+        return apart(found)
+
+
+def _captures(pattern: bytes) -> bool:
+    return re.compile(rb"(?<!\\)\((?!\?)").search(pattern) is not None
+
+
+def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: Crowd) -> bytes:
+    """The text with what one rule finds replaced: `Regex.spans` written out, since this is where the time goes."""
+    pieces: list[bytes] = []
+    done = at = 0
+    match, anywhere, judge, tag, stop = rule.regex.match, rule.regex.anywhere, rule.judge, rule.tag, len(text)
+    groups = range(1, rule.regex.groups + 1)
+    while at < stop:
+        found = match(anywhere, text, at, stop)
+        start, end = found[0]
+        if start < 0:
+            break
+        at = end
+        for group in groups:
+            if found[group][0] >= 0:
+                start, end = found[group]
+                break
+        if judge is not whole:
+            part = judge(text[start:end])
+            if part is None:
+                continue
+            start, end = start + part[0], start + part[1]
+        pieces += text[done:start], dressed(text, start, end, tag, multiline)
+        done = end
+        if len(pieces) > _SOME and crowd.shown(rule.regex, len(pieces) // 2, end):
+            return b"".join(pieces)
+    if not pieces:
+        return text
+    crowd.found(rule.regex, len(pieces) // 2)
+    return b"".join((*pieces, text[done:]))
+
+
+def _found(rule: _Rule, text: bytes) -> Iterator[Span]:
+    """What one rule finds in a text, at most as much as any text that is no attempt to cost time."""
+    for number, found in enumerate(rule.regex.spans(text)):
+        start, end = next((span for span in found[1:] if span[0] >= 0), found[0])
+        part = rule.judge(text[start:end])
+        if part is not None and part[1] > part[0]:
+            yield start + part[0], start + part[1]
+        if number > _MANY_SECRETS:
+            yield end, len(text)
+            return
+
+
+def apart(found: Sequence[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:
+    """Spans in their order, those that overlap as one."""
+    apart: list[tuple[int, int, bytes]] = []
+    for start, end, tag in sorted(found):
+        if apart and start < apart[-1][1]:
+            apart[-1] = apart[-1][0], max(end, apart[-1][1]), apart[-1][2]
+        else:
+            apart.append((start, end, tag))
+    return apart
+
+
+def replaced(text: bytes, found: Sequence[tuple[int, int, bytes]]) -> bytes:
+    pieces: list[bytes] = []
+    done = 0
+    for start, end, tag in found:
+        pieces += text[done:start], tag
+        done = end
+    return b"".join((*pieces, text[done:]))

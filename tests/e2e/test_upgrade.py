@@ -1,0 +1,210 @@
+"""An upgrade and its rollback with the previous release itself: its operator and worker beside this version's.
+
+The code of the release is taken from the history of the repository and runs as processes of its own, with what is
+installed for this one, over one record and one Kubernetes API. The kinds are those of this version, because they are
+applied first. Whether recorded statements of older versions still fit: `integration/store/test_upgrade.py`.
+"""
+
+import asyncio
+import io
+import subprocess
+import sys
+import tarfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from e2e.machine import LONG_LEASE, Machine
+from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
+from e2e.waiting import until
+from integration.databases import EMPTY, create_database
+from tarsy.local.operator_process import ON_THIS_MACHINE, OperatorProcess
+from tarsy.local.record_api import http_arguments
+from tarsy.store.database import open_pool
+
+RELEASE = "251ea6de0f273c47bc3a7d20fe3ebbf6cdb5d14a"
+"""The commit of the release before this version; each release sets it to itself."""
+
+ROOT = Path(__file__).parents[2]
+THIS = ROOT / "operator"
+SCRIPT = f"""
+agents:
+  agent:
+    - text: I look.
+      calls: [{{name: tools.look, arguments: {{what: df}}}}]
+    - text: I think.
+      gate: thinking
+      calls: [{{name: tools.look, arguments: {{what: du}}}}]
+    - text: {ANSWER}
+"""
+
+pytestmark = [
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(900),
+    pytest.mark.heavy("four processes of two versions"),
+]
+
+
+@pytest.fixture(scope="module")
+def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that holds the package of the previous release."""
+    packed = subprocess.run(
+        ["git", "-C", str(ROOT), "archive", "--format=tar", RELEASE, "operator", "controllers"], capture_output=True
+    )
+    if packed.returncode:
+        pytest.skip(
+            "the history of the repository is not here (shallow clone or source archive): git fetch --unshallow"
+        )
+    folder = tmp_path_factory.mktemp("release")
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "operator"
+
+
+class Installation:
+    """Processes of two versions over one record; `tenant` reads that record."""
+
+    def __init__(self, tenant: Tenant, dsn: str) -> None:
+        self.tenant = tenant
+        self._dsn = dsn
+        self._processes: list[OperatorProcess] = []
+
+    def start(self, code: Path, command: str, *arguments: str) -> OperatorProcess:
+        """Starts an operator or a worker of the version whose package is in `code`."""
+        machine = self.tenant.machine
+        ports = http_arguments(0, 0) if command == "run" else []
+        fixed = ["--kubeconfig", str(machine.api.kubeconfig), *ON_THIS_MACHINE, "--drain-seconds", "0", *LONG_LEASE]
+        environment = {"TARSY_DATABASE_URL": self._dsn, "PYTHONPATH": str(code)}
+        process = OperatorProcess([*fixed, *ports, *arguments], environment, machine.log, command=command)
+        self._processes.append(process)
+        return process
+
+    def pair(self, code: Path) -> tuple[OperatorProcess, OperatorProcess]:
+        """An operator that runs nothing itself, and a worker."""
+        return self.start(code, "run", "--places", "0"), self.start(code, "worker")
+
+    async def workers(self, number: int) -> None:
+        """Waits until so many workers are in the record."""
+
+        async def look() -> bool:
+            try:
+                found = await self.tenant.pool.fetchval("SELECT count(*) FROM worker")
+            except asyncpg.UndefinedTableError:
+                return False  # the first process has not migrated yet
+            return bool(found == number)
+
+        await until(f"there are {number} workers", look, 180)
+
+    async def kill(self, *processes: OperatorProcess) -> None:
+        """Ends processes as a node does that loses its power, and lets the time of their leases be over."""
+        for process in processes:
+            process.kill()
+            await process.wait(60)
+        await self.tenant.pool.execute(
+            "UPDATE worker SET expires_at = now() - interval '1 second' WHERE id IN (SELECT worker FROM lease)"
+        )
+
+    async def stop(self) -> None:
+        """Ends all that are left."""
+        await asyncio.gather(*(process.stop() for process in self._processes))
+
+
+@pytest.fixture
+async def installation(bare_tenant: Tenant, machine: Machine, tmp_path: Path) -> AsyncIterator[Installation]:
+    """A record without a schema, and nobody who works on it yet."""
+    await machine.stop_operator()
+    dsn = await create_database(machine.postgres.dsn, EMPTY)
+    pool = await open_pool(dsn, min_size=0, max_size=4, application="tarsy upgrade tests")
+    made = Installation(Tenant(machine, bare_tenant.namespace, bare_tenant.client, pool, tmp_path), dsn)
+    try:
+        yield made
+    finally:
+        await made.stop()
+        for model in made.tenant.models:
+            await model.stop()
+        pool.terminate()
+
+
+def test_the_release_is_run_from_its_own_code(previous: Path) -> None:
+    program = "import tarsy.cli, tarsy.controllers; print(tarsy.__path__[0], tarsy.controllers.__path__[0])"
+    for code in (previous, THIS):
+        told = subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONPATH": str(code)}, capture_output=True, text=True, check=True
+        )
+        assert all(path.startswith(str(code)) for path in told.stdout.split()), told.stdout
+
+
+async def test_this_version_resumes_what_the_release_began_beside_it(
+    installation: Installation, previous: Path
+) -> None:
+    tenant = installation.tenant
+    old = installation.pair(previous)
+    await installation.workers(1)
+    await begun(tenant)
+    before = await tenant.record(UUID((await tenant.get())["metadata"]["uid"]))
+    new = installation.pair(THIS)
+    await installation.workers(2)
+    assert all(process.alive for process in (*old, *new)), "they work side by side"
+    assert (await tenant.record(before.id)).attempt == before.attempt == 1, "the run stays where it is"
+
+    await installation.kill(*old)
+    await ended_once(tenant, before.id)
+    await another(tenant)
+
+
+async def test_the_release_resumes_what_this_version_began_when_it_is_rolled_back(
+    installation: Installation, previous: Path
+) -> None:
+    tenant = installation.tenant
+    new = installation.pair(THIS)
+    await installation.workers(1)
+    await begun(tenant)
+    run = UUID((await tenant.get())["metadata"]["uid"])
+    old = installation.pair(previous)
+    await installation.workers(2)
+    assert all(process.alive for process in (*old, *new)), "they work side by side"
+
+    await installation.kill(*new)
+    reader, known = await tenant.pool.fetchrow(
+        "SELECT i.reader, (SELECT max(schema_version) FROM worker WHERE expires_at > now()) FROM investigation i"
+    )
+    if reader > known:  # a plan of a newer version: the release takes it where nobody newer comes for ten minutes
+        await asyncio.sleep(5)  # longer than an idle worker takes to look again
+        assert (await tenant.record(run)).attempt == 1
+        await tenant.pool.execute("UPDATE investigation SET accepted_at = accepted_at - interval '11 minutes'")
+    await ended_once(tenant, run)
+    await another(tenant)
+
+
+async def begun(tenant: Tenant) -> None:
+    """Starts an investigation and waits until its model thinks for the second time."""
+    await tenant.simple(SCRIPT)
+    await tenant.investigate()
+    await tenant.asked(2)
+
+
+async def ended_once(tenant: Tenant, run: UUID) -> None:
+    """The run ends well in a second attempt, and no step that was over is done again."""
+
+    async def resumed() -> bool:
+        return (await tenant.record(run)).attempt == 2
+
+    await until("another worker resumes the run", resumed, 180)
+    tenant.model.open_gate("thinking")
+    inv = await tenant.finished()
+    assert condition(inv, "Succeeded") == "True", inv["status"]
+    assert inv["status"]["finding"]["summary"] == SUMMARY
+    record = await tenant.record(run)
+    assert (record.attempt, record.tool_calls, record.interrupted_model_calls) == (2, 2, 1)
+    assert tenant.tool_calls("look") == 2
+    assert len(tenant.model.journal.requests) == 4, "the answer that the kill cut off was asked for again, and no other"
+
+
+async def another(tenant: Tenant) -> None:
+    """Whoever is left takes new work."""
+    await tenant.investigate("after")
+    inv = await tenant.finished("after")
+    assert condition(inv, "Succeeded") == "True", inv["status"]

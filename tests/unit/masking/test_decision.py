@@ -1,0 +1,66 @@
+"""What becomes of a text where masking fails: one decision for texts that a run needs, one for all others."""
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from tarsy.masking import (
+    CustomPattern,
+    MaskingFailed,
+    build_masker,
+    default_masker,
+    without_secrets,
+    without_secrets_or_withheld,
+)
+
+TEXT = "badge 4711, password: hunter22"
+SLOW = build_masker(["basic"], custom=[CustomPattern("greedy", "(?s)x.*y|x", "-")])
+
+
+def _nothing_left(text: str) -> str:
+    raise MaskingFailed("nothing got through")
+
+
+def _unforeseen(text: str) -> str:
+    raise MemoryError(text)
+
+
+def _slow(text: str) -> str:
+    raise MaskingFailed("custom pattern 'own' took too long", default_masker().mask(text))
+
+
+FAILING = [_nothing_left, _unforeseen, _slow]
+
+
+def test_a_masked_text_goes_on_by_both() -> None:
+    masked = "badge 4711, password: [MASKED_PASSWORD]"
+    assert without_secrets(default_masker().mask, TEXT, "an alert") == masked
+    outcome = without_secrets_or_withheld(default_masker().mask, TEXT, "an answer", "withheld")
+    assert (outcome.text, outcome.withheld) == (masked, False)
+    assert without_secrets(_unforeseen, "", "an alert") == ""
+
+
+def test_an_alert_keeps_what_the_other_patterns_left() -> None:
+    assert without_secrets(_slow, TEXT, "an alert") == "badge 4711, password: [MASKED_PASSWORD]"
+    told = without_secrets(SLOW.mask, "x" * 300_000 + TEXT, "an alert")
+    assert told == "x" * 300_000 + "badge 4711, password: [MASKED_PASSWORD]"
+
+
+@pytest.mark.parametrize("mask", [_nothing_left, _unforeseen])
+def test_an_alert_that_no_pattern_got_through_is_withheld_with_a_notice(mask: Callable[[str], str]) -> None:
+    assert without_secrets(mask, TEXT, "an alert") == "[an alert could not be searched for secrets and is withheld]"
+
+
+@pytest.mark.parametrize("mask", FAILING)
+def test_an_answer_is_withheld_whatever_fails(mask: Callable[[str], str]) -> None:
+    outcome = without_secrets_or_withheld(mask, TEXT, "an answer", "the notice")
+    assert (outcome.text, outcome.withheld) == ("the notice", True)
+
+
+@pytest.mark.parametrize("mask", FAILING)
+def test_no_text_goes_on_unsearched(mask: Callable[[str], str], caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        told = without_secrets(mask, TEXT, "an alert"), without_secrets_or_withheld(mask, TEXT, "an answer", "-").text
+    assert "hunter22" not in f"{told}{caplog.text}"
+    assert "an alert was" in caplog.text and "an answer was withheld" in caplog.text
