@@ -1,7 +1,7 @@
 """What makes a configuration object not Ready, and what it names.
 
 Decision: both come from one walk (`_named`), so an object is looked at again for exactly the names it was judged by.
-An object is judged by its own references only; what those objects lack is said on them.
+An object is judged by its own references only; whether a run would start with it is `tarsy.plan.readiness`'s to say.
 """
 
 from __future__ import annotations
@@ -42,6 +42,15 @@ class _Named:
 def references(obj: AnyResource) -> set[tuple[str, str, str]]:
     """Kind, namespace and name of all that `obj` names: when one of them changes, look at `obj` again."""
     return {(named.kind.KIND, obj.metadata.namespace, named.name) for named in _named(obj)}
+
+
+def named_objects(obj: AnyResource, catalog: Catalog) -> list[tuple[AnyResource, At]]:
+    """The objects that `obj` names and that are there, each with the field that names it."""
+    look = Lookup(catalog)
+    for named in _named(obj):
+        at = named.at if named.selection is None else named.at / "name"
+        look.named(named.kind, obj.metadata.namespace, named.name, at)
+    return list(look.found.values())
 
 
 def secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:

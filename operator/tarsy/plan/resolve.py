@@ -91,10 +91,14 @@ def explain(
     library_namespace: str | None,
     source: At | None = None,
     budget: tuple[Budget, At] | None = None,
+    look: Lookup | None = None,
 ) -> Explained:
-    """The plan of a run as `resolve` makes it, and where each of its settings comes from."""
+    """The plan of a run as `resolve` makes it, and where each of its settings comes from.
+
+    `look` follows the references, and keeps what was found where no plan can be made.
+    """
     at = source or At("Alert", namespace, "")
-    look = Lookup(catalog)
+    look = look or Lookup(catalog)
     defaults = defaults_for(namespace, catalog, library_namespace)
     scope = Scope(
         path=search_path(namespace, library_namespace),
@@ -108,7 +112,8 @@ def explain(
     look.admitted(chain, namespace, at / "chainRef" / "name" if alert.chain_ref else at / "alertType")
     wish = _wish(alert, at, chain, look)
     brought = _brought(alert, at, scope, look)
-    agents = Agents(scope, look, Providers(scope, look, (wish, at / "nativeTools")), brought)
+    providers = Providers(scope, look, (wish, at / "nativeTools"))
+    agents = Agents(scope, look, providers, brought)
     gathered = _Gathered(look)
     stages = tuple(
         _stage(stage, (scope.at_chain / "stages")[index], f"stages[{index}]", scope, agents, gathered)
@@ -124,6 +129,8 @@ def explain(
     chat = gathered.add("chat", agents.chat([agent for stage in stages for agent in stage.agents]))
     answers, in_dollars = chat_budget(scope)
     costs_are_known((chat,) if chat else (), in_dollars, look)
+    if not look.errors:
+        providers.fallbacks_are_others()
     chain_ref = look.use(chain)
     if look.errors:
         raise PlanInvalid(look.errors)

@@ -51,6 +51,7 @@ class ConditionType(StrEnum):
     READY = "Ready"
     AVAILABLE = "Available"
     VERIFIED = "Verified"
+    SERVING = "Serving"
     NOTIFICATIONS_READY = "NotificationsReady"
     ACCEPTED = "Accepted"
     FINISHED = "Finished"
