@@ -1,11 +1,14 @@
 """Handing in alerts, and asking what became of them.
 
 Decision: the Alert is created with the caller's own token. What may be created, who did it and what else admission says
-is the Kubernetes API's to decide, exactly as for `kubectl apply`; its words are passed on.
+is the Kubernetes API's to decide, exactly as for `kubectl apply`; its words are passed on. What no run of the alert
+could have is said before that (`tarsy.http.mistakes`): a sender that waits for an answer is told at once, not by the
+status of an object.
 """
 
-from tarsy.http.errors import NotFound
+from tarsy.http.errors import BadRequest, NotFound
 from tarsy.http.failures import as_caller_said
+from tarsy.http.mistakes import mistakes
 from tarsy.http.route import PRODUCT_GROUP, Ask, Permission, Route
 from tarsy.http.views.alerts import AlertSubmission, AlertView, SubmittedAlert
 from tarsy.kube.client import ApiError
@@ -15,8 +18,14 @@ from tarsy.resources.v1alpha1 import Alert
 
 
 async def submit_alert(ask: Ask) -> SubmittedAlert:
-    """Creates an Alert."""
+    """Creates an Alert.
+
+    Raises:
+        BadRequest: it names a server, a tool or a native tool that no run of it can have.
+    """
     body = ask.body(AlertSubmission)
+    if found := await mistakes(ask, body):
+        raise BadRequest("; ".join(found))
     named = {"name": body.name} if body.name else {"generateName": "alert-"}
     spec = body.to_dict()
     spec.pop("name", None)
