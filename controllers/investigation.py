@@ -289,7 +289,7 @@ async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent
     if spec.alert is not None:
         return spec.alert, At.of(investigation) / "alert"
     if spec.alert_ref is None:
-        raise NotYet("AlertMissing", "spec: set exactly one of alertRef and alert")
+        raise NotYet("AlertMissing", "spec: set exactly one of alertRef and alert; retryOf brings none")
     alert = desk.cache.get(Alert, meta.namespace, spec.alert_ref.name)
     if alert is None:
         # The watch may tell of the Investigation before it tells of the Alert.

@@ -59,7 +59,7 @@ def _of_answer(error: errors.APIError, secret: str | None) -> tuple[ModelErrorCo
     elif status == 429 and "PerDay" in told:
         retryable = False
     if code is ModelErrorCode.NOT_FOUND:
-        hint = " (check spec.model and spec.baseURL, which needs no version: v1beta is taken)"
+        hint = " (check spec.model, and spec.baseURL where one is set; it needs no version: v1beta is taken)"
     else:
         hint = remedy(code, status)
     headers = getattr(error.response, "headers", None)

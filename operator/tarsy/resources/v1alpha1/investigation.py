@@ -41,7 +41,8 @@ class InvestigationSpec(Model):
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             "has(self.alertRef) != has(self.alert)",
-            "set exactly one of alertRef (the name of an Alert) and alert (the alert itself)",
+            "set exactly one of alertRef (the name of an Alert) and alert (the alert itself); retryOf alone brings no "
+            "alert: copy that of the Investigation that it names",
             lambda self: (self.alert_ref is None) != (self.alert is None),
         ),
         DESIRED_STATE_ONLY_FORWARD,
