@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 from uuid import UUID
 
 from tarsy.plan.model import Budget, Rates
@@ -197,10 +197,10 @@ class Meter:
         dollars = sum((need.cost_usd or Decimal(0) for need in needs), Decimal(0))
         guess = " (partly estimated, as a provider did not report its usage)" if self._estimated else ""
         if budget.tokens is not None and self._tokens + tokens >= budget.tokens:
-            told = f"{budget.tokens:,} tokens", f"{self._tokens:,} are spent{guess}", f"{tokens:,}"
+            told = f"{budget.tokens:,} tokens", f"{self._tokens:,} are spent{guess}", f"{_about(tokens):,.0f}"
             return self._told(BudgetLimit.TOKENS, *told, self._tokens >= budget.tokens)
         if budget.cost_usd is not None and self._cost + dollars >= Decimal(str(budget.cost_usd)):
-            more = f"US$ {dollars.normalize():f}"
+            more = f"US$ {_about(dollars):f}"
             told = f"US$ {budget.cost_usd:g}", f"US$ {self._cost.normalize():f} are spent{guess}", more
             return self._told(BudgetLimit.COST, *told, self._cost >= Decimal(str(budget.cost_usd)))
         if budget.minutes is not None and passed + seconds >= budget.minutes * 60:
@@ -222,3 +222,11 @@ class Meter:
         """The sentence, in which what is used and what is still needed make the whole."""
         rest = "." if out else f", and about {more} more are needed to go on and conclude."
         return BudgetExceeded(limit, f"The run's budget of {whole} is reached: {spent}{rest}")
+
+
+def _about(value: int | Decimal) -> Decimal:
+    """The value in two significant digits, never below it: it is an expectation, and must not look like a count."""
+    exact = Decimal(value)
+    if not exact:
+        return exact
+    return exact.quantize(Decimal(1).scaleb(exact.adjusted() - 1), rounding=ROUND_UP)
