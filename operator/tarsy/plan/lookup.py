@@ -100,6 +100,9 @@ class Lookup:
         return False
 
     def _missing(self, kind: type[AnyResource], namespaces: Sequence[str], name: str, at: At) -> None:
+        if (place := next((it for it in namespaces if self.catalog.is_invalid(kind, it, name)), None)) is not None:
+            self.report(at, f"{kind.KIND} {place}/{name} does not fit its kind; its condition Ready says what is wrong")
+            return
         there = sorted({obj.metadata.name for space in namespaces for obj in self.catalog.list(kind, space)})
         close = get_close_matches(name, there, n=1)
         hint = f"did you mean {close[0]}? Else create it" if close else "create it"
