@@ -85,15 +85,18 @@ def where_to_look(own_address: bool) -> str:
     return " (check DNS, proxies and NetworkPolicies between the operator and the provider)"
 
 
-def of_connection(found: Sequence[BaseException], words: str, *, started: bool) -> tuple[ModelErrorCode, bool, str]:
+def of_connection(
+    found: Sequence[BaseException], words: str, *, started: bool, makers: bool
+) -> tuple[ModelErrorCode, bool, str]:
     """What a connection that broke, or never came to be, means: its code, whether to ask again, and a sentence.
 
     Args:
         found: by `causes`.
         words: what the library says (`said`).
         started: whether anything of the answer was received before.
+        makers: whether the server is the maker's own, so that there is no `spec.baseURL`.
     """
     if started:
         return ModelErrorCode.PARTIAL_STREAM, True, f"the connection broke in the middle of the answer: {words}"
     why, again = unreachable(found) or ("no answer from the server", True)
-    return ModelErrorCode.CONNECTION, again, f"{why}: {words}"
+    return ModelErrorCode.CONNECTION, again, f"{why}{where_to_look(not makers)}: {words}"

@@ -100,13 +100,13 @@ def of_event(body: object, words: str, *, overflow: bool = False) -> tuple[Model
     return code, retryable
 
 
-def remedy(code: ModelErrorCode, status: int, makers: bool | None = None) -> str:
+def remedy(code: ModelErrorCode, status: int, makers: bool) -> str:
     """What to do about an answer with this status, in brackets; empty where nothing helps but time.
 
     Args:
         code: what the answer means.
         status: the HTTP status.
-        makers: whether it came from the maker's own address, so that there is no `spec.baseURL`; None: not known.
+        makers: whether it came from the maker's own address, so that there is no `spec.baseURL`.
     """
     match code:
         case ModelErrorCode.INVALID_REQUEST if status < 400:
@@ -116,8 +116,7 @@ def remedy(code: ModelErrorCode, status: int, makers: bool | None = None) -> str
         case ModelErrorCode.NOT_FOUND if makers:
             return " (check spec.model)"
         case ModelErrorCode.NOT_FOUND:
-            where = "spec.baseURL" if makers is False else "spec.baseURL, where one is set,"
-            return f" (check spec.model and {where} which is taken as given, `/v1` included)"
+            return " (check spec.model and spec.baseURL, which is taken as given, `/v1` included)"
         case _:
             return ""
 

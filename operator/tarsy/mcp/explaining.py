@@ -110,7 +110,9 @@ def unconnected(error: BaseException, url: str) -> str:
     numbers = [cause.errno for cause in found if isinstance(cause, OSError) and cause.errno]
     if numbers:
         return f"no connection to {where}: {os.strerror(numbers[-1]).lower()}"
-    return f"no connection to {where}: {str(error) or type(error).__name__}"
+    if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout):
+        return f"no connection to {where}: {str(error) or type(error).__name__}"
+    return f"the connection to {where} broke: {type(error).__name__}"  # the text may quote what the server sent
 
 
 def not_runnable(command: str) -> str:
