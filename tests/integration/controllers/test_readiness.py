@@ -1,11 +1,14 @@
 """`Ready` means that a run would start now, and comes to rest: one patch a change, none where nothing changed."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from integration.controllers.desk import Desk, eventually
 from integration.mcp.servers import served
+from integration.store.build import execution, model_call, model_result, stage, writer
+from tarsy.record.run import Failure
 
 pytestmark = pytest.mark.kubernetes
 
@@ -73,3 +76,38 @@ async def test_a_tool_that_the_server_lost_is_said_on_the_chain_and_holds_up_no_
         web.server.add_tool(lambda: "", name="new_one", description="New.")
         await desk.reason("Chain", "one", "Ready", "True", "Usable")
         await desk.reason("Investigation", name, "Accepted", "True", "Planned")
+
+
+async def test_a_provider_whose_calls_all_fail_says_so_and_takes_it_back_on_the_next_success(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tarsy.controllers.active.SERVING_SECONDS", 0.2)
+    await desk.configure()
+    async with desk.controller() as writes:
+        await desk.reason("LLMProvider", "one", "Serving", "Unknown", "NotCalled")
+        await desk.reason("Chain", "one", "Ready", "True", "Usable")
+        await desk.alert()
+        await desk.queued()
+        claimed = await desk.claim()
+        write, agent = writer(desk.pool, claimed.id), execution(claimed.id)
+        await write.begin_stage(stage(claimed.id))
+        await write.begin_execution(agent)
+        for number, failure in enumerate(("ModelUnreachable", "ModelUnreachable", None)):
+            await write.model_call_started(replace(model_call(agent.id, number, number), provider="one"))
+            failed = Failure(failure, "words of a server") if failure else None
+            await write.model_call_finished(model_result(agent.id, number, number, failure=failed))
+            if failure:
+                message = await desk.reason("LLMProvider", "one", "Serving", "False", failure)
+                assert "words of a server" not in message
+                said = await desk.reason("Chain", "one", "Ready", "True", "Usable")
+                await eventually(lambda: _says(desk, "does not serve now: its last calls failed (ModelUnreachable)"))
+                assert "All it names is there." in said
+        await desk.reason("LLMProvider", "one", "Serving", "True", "Answers")
+        await eventually(lambda: _says(desk, "All it names is there.", whole=True))
+        await desk.still("Chain", "one", 0.6)
+        assert writes["PATCH llmproviders/status"] == 3, "one for the first look, one for each change"
+
+
+async def _says(desk: Desk, words: str, whole: bool = False) -> bool:
+    message = (await desk.conditions("Chain", "one"))["Ready"][2]
+    return message == words if whole else words in message
