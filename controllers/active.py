@@ -23,6 +23,8 @@ from tarsy.controllers.refusal import refuse
 from tarsy.controllers.relist import learn, relist
 from tarsy.controllers.runbooks import Runbooks, token_reader
 from tarsy.controllers.server_checks import ServerChecks
+from tarsy.controllers.serving import ROUND_SECONDS as SERVING_SECONDS
+from tarsy.controllers.serving import CallReader, Served
 from tarsy.controllers.texts import no_text
 from tarsy.controllers.tool_workload_runs import ROUND_SECONDS as WORKLOADS_SECONDS
 from tarsy.controllers.tool_workload_runs import Running, RunWorkloads
@@ -74,6 +76,7 @@ class ActiveController:
         operator_namespace: where operator and workers run, who reach what runs for MCPServers; without, nothing does.
         running: the runs under way with tool servers of their own; without, none has any.
         outbox: how people are told of runs; nobody is told when not given.
+        calls: the record of model calls, for `Serving` of LLMProviders, which have no such condition when not given.
     """
 
     def __init__(
@@ -103,6 +106,7 @@ class ActiveController:
         operator_namespace: str | None = None,
         running: Running | None = None,
         outbox: Outbox | None = None,
+        calls: CallReader | None = None,
     ) -> None:
         self._client = client
         self._runs = runs
@@ -123,8 +127,9 @@ class ActiveController:
         metrics.pull(ACTIVE, lambda: {(): election.active.is_set()})
         metrics.pull(OBJECTS, lambda: in_order(self._cache))
         self._queue: KeyedQueue[Key] = KeyedQueue()
-        self._informer = Informer(self._cache, self._queue)
+        self._informer = Informer(self._cache, self._queue, library_namespace)
         self._watch = Watch(client, self._informer.event, namespaces=namespaces)
+        self._served = Served(calls, self._queue.add) if calls is not None else None
         self._learned = asyncio.Event()
         self._notifications: Notifications | None = None
         if outbox is not None:
@@ -178,6 +183,8 @@ class ActiveController:
                 group.create_task(self._while_active(WORKLOADS_SECONDS, self._workloads.round))
             if self._notifications is not None:
                 group.create_task(self._while_active(NOTICE_SECONDS, self._notifications.round))
+            if self._served is not None:
+                group.create_task(self._while_active(SERVING_SECONDS, self._served.round))
             if self._checks is not None:
                 group.create_task(self._checks.run(self._queue.add))
             for _ in range(WORKERS):
@@ -272,6 +279,7 @@ class ActiveController:
                     self._probes,
                     self._publish_limits,
                     self._library_namespace,
+                    self._served,
                 )
 
     async def _while_active(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:

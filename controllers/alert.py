@@ -2,10 +2,11 @@
 
 Watches: Alerts, Investigations, Chains. Decides: whether a chain takes the alert; it waits when none does yet, and is
 looked at again when a Chain appears. Writes: the Investigation (named after the alert, so creating it twice is creating
-it once; its author is the alert's, whose rights are asked for when it is accepted), the conditions `Accepted` and
-`Finished`, and deletes the alert when its time is over. An alert whose Investigation was deleted is finished: who
-deleted it did not want it to run again. So is one that carries another alert's uid as its own: it was restored from a
-backup. One whose incidentKey another alert has as well is folded into that one (`incident_keys.py`).
+it once; its author is the alert's, whose rights are asked for when it is accepted), the conditions `Accepted`,
+`Finished` and `Succeeded` (what became of its Investigation), and deletes the alert when its time is over. An alert
+whose Investigation was deleted is finished: who deleted it did not want it to run again. So is one that carries another
+alert's uid as its own: it was restored from a backup. One whose incidentKey another alert has as well is folded into
+that one (`incident_keys.py`).
 """
 
 import hashlib
@@ -204,7 +205,8 @@ def _status(
             message="The investigation has not ended.",
         )
     conditions = old.conditions
-    for item in (accepted, end):
+    outcome = _outcome(alert, investigation, finished, gone)
+    for item in (accepted, end, *([outcome] if outcome is not None else [])):
         conditions = set_condition(conditions, item.model_copy(update={"observed_generation": generation}), now)
     reference = old.investigation_ref
     if investigation is not None:
@@ -214,10 +216,42 @@ def _status(
     return old.model_copy(update={"observed_generation": generation, **wanted})
 
 
+def _outcome(alert: Alert, investigation: Investigation | None, finished: bool, gone: bool) -> Condition | None:
+    """What became of the alert's Investigation, in its own reason and words; None: what is known stays.
+
+    One that is gone ended as it was told; an alert that ended before this condition was known is left as it is.
+    """
+    old = condition(alert.status.conditions, ConditionType.SUCCEEDED)
+    if not finished:
+        taken = condition(investigation.status.conditions, ConditionType.ACCEPTED) if investigation else None
+        waits = taken is not None and taken.status == "False"
+        return Condition(
+            type=ConditionType.SUCCEEDED,
+            status="Unknown",
+            reason="NotAccepted" if waits else "NotFinished",
+            message=taken.message if taken is not None and waits else "The investigation has not ended.",
+        )
+    if (old is not None and old.status != "Unknown" and gone) or (old is None and _is_finished(alert)):
+        return None
+    said = condition(investigation.status.conditions, ConditionType.SUCCEEDED) if investigation else None
+    if said is None or said.status == "Unknown":
+        return Condition(
+            type=ConditionType.SUCCEEDED,
+            status="False",
+            reason="InvestigationDeleted" if gone else "Unknown",
+            message="The investigation was deleted before it ended." if gone else "The investigation does not say.",
+        )
+    return said
+
+
 def _restored(alert: Alert, now: datetime) -> AlertStatus:
     generation, conditions = alert.metadata.generation, alert.status.conditions
     message = "This is a copy of an alert that was investigated before; create a new one to investigate it again."
-    for kind, status in ((ConditionType.ACCEPTED, "False"), (ConditionType.FINISHED, "True")):
+    for kind, status in (
+        (ConditionType.ACCEPTED, "False"),
+        (ConditionType.FINISHED, "True"),
+        (ConditionType.SUCCEEDED, "False"),
+    ):
         item = Condition.model_validate({"type": kind, "status": status, "reason": "Restored", "message": message})
         conditions = set_condition(conditions, item.model_copy(update={"observed_generation": generation}), now)
     wanted = {"observed_generation": generation, "conditions": conditions, "phase": "Finished"}

@@ -25,6 +25,7 @@ from tarsy.kube.access import Attributes, Subject, may
 from tarsy.kube.client import KubeClient
 from tarsy.plan.errors import At, PlanInvalid
 from tarsy.plan.matching import InvalidMatcher, check_matcher
+from tarsy.plan.readiness import readiness
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import GROUP
 from tarsy.resources.v1alpha1 import Alert, AlertRoute, AlertRouteStatus
@@ -46,7 +47,7 @@ async def reconcile(
         ApiError: the Kubernetes API refused or could not be reached.
         StoreError: Postgres is away.
     """
-    errors, waits, _ = await problems(route, cache, client, read_secret)
+    errors, waits, _ = await problems(route, readiness(route, cache, library_namespace), client, read_secret)
     errors += [*matcher_errors(route), *chain_errors(route, cache, library_namespace)]
     if route.spec.auth is not None:
         errors += await _rights(route, client)

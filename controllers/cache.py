@@ -137,3 +137,7 @@ class Cache:
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         """The labels of a namespace; only its name when it is not known."""
         return self._labels.get(namespace, {"kubernetes.io/metadata.name": namespace})
+
+    def is_invalid(self, kind: type[AnyResource], namespace: str, name: str) -> bool:
+        """Whether there is an object of that name that does not fit its kind, so that `get` gives None."""
+        return Key(kind.KIND, namespace, name) in self._unreadable

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from tarsy.controllers.acceptance import NOT_ACCEPTED, deadline, given_up, patience, waiting, was_given_up
 from tarsy.controllers.alert import ACCEPTED_UID
 from tarsy.controllers.answers import project_answer
 from tarsy.controllers.authorization import named, refusal, timeline_read
@@ -59,18 +60,21 @@ async def reconcile(message: ChatMessage, desk: Desk) -> float | None:
         if record.state.finished:
             await acts_no_more(message, desk)
         return None
+    if was_given_up(message.status.conditions):
+        return None
     try:
         _may_begin(message)
         about, plan = await _about(message, desk)
         await _authorized(message, plan, desk)
     except Refused as refusal:
-        if refusal.final:
-            await acts_no_more(message, desk)
+        if not refusal.final:
+            return await _wait(message, refusal, desk, now)
+        await acts_no_more(message, desk)
         status = _refused(message, refusal, now)
         # An answer stays readable whose record is gone.
         if refusal.reason != "RecordLost" or message.status.finished_at is None:
             await write_status(desk.client, desk.cache, message, status)
-        return None if refusal.final else RECHECK_SECONDS
+        return None
     together = [one for one in desk.cache.list(ChatMessage, message.metadata.namespace) if _comes_with(one, message)]
     allowed = [one for one in together if one is message or await _refusal(one, plan, desk) is None]
     for one in allowed:
@@ -81,6 +85,22 @@ async def reconcile(message: ChatMessage, desk: Desk) -> float | None:
             text = f"{named(one.spec.author)} asks about Investigation {about.namespace}/{about.name}."
             await desk.events.tell(one, "Accepted", text)
     await _mark_accepted(message, about.id, desk)
+    return None
+
+
+async def _wait(message: ChatMessage, refusal: Refused, desk: Desk, now: datetime) -> float | None:
+    """Says why the question is not taken, and gives it up when it has waited long enough."""
+    meta, old = message.metadata, message.status
+    wait = patience(None, meta.namespace, desk.cache, desk.library_namespace)
+    until = deadline(old.conditions, wait, now)
+    if now < until:
+        status = waiting(old, meta.generation, refusal.reason, refusal.message, until, now)
+        await write_status(desk.client, desk.cache, message, status)
+        return min(RECHECK_SECONDS, (until - now).total_seconds() + 1)
+    await acts_no_more(message, desk)
+    status = given_up(old, meta.generation, refusal.reason, refusal.message, wait, now)
+    if await write_status(desk.client, desk.cache, message, status) is not None and status.last_error:
+        await desk.events.tell(message, NOT_ACCEPTED, status.last_error.message, kind="Warning")
     return None
 
 
@@ -177,8 +197,8 @@ def _refused(message: ChatMessage, refusal: Refused, now: datetime) -> ChatMessa
     generation = message.metadata.generation
     wanted: tuple[tuple[ConditionType, ConditionStatus], ...] = (
         (ConditionType.ACCEPTED, "False"),
-        (ConditionType.FINISHED, "True" if refusal.final else "False"),
-        (ConditionType.SUCCEEDED, "False" if refusal.final else "Unknown"),
+        (ConditionType.FINISHED, "True"),
+        (ConditionType.SUCCEEDED, "False"),
     )
     before = message.status.conditions
     conditions = set_alike(before, wanted, refusal.reason, refusal.message, generation, now)
@@ -187,8 +207,8 @@ def _refused(message: ChatMessage, refusal: Refused, now: datetime) -> ChatMessa
         update={
             "observed_generation": generation,
             "conditions": conditions,
-            "phase": "Pending" if not refusal.final else "Cancelled" if cancelled else "Failed",
+            "phase": "Cancelled" if cancelled else "Failed",
             "last_error": LastError(reason=refusal.reason, message=refusal.message),
-            "finished_at": (message.status.finished_at or now.replace(microsecond=0)) if refusal.final else None,
+            "finished_at": message.status.finished_at or now.replace(microsecond=0),
         }
     )

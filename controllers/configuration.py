@@ -1,10 +1,11 @@
 """Chain, Agent, LLMProvider, InvestigationDefaults: can it be used? (And what an MCPServer has in common with them.)
 
-Watches: the configuration kinds. Decides: whether all that an object names is there and fits, whether the Secrets
-it names can be read, and whether an LLMProvider's server knows its key and its model. Writes: the condition `Ready`
-with every error at once, by field path; where `notify` tells somebody, `NotificationsReady` with those of its Secrets,
-because no run waits for them. They are one controller, because the question is one; what differs between the kinds is
-in `tarsy.plan.check`.
+Watches: the configuration kinds. Decides: whether a run would start with the object now: all that it names is there,
+fits and is Ready itself, a Chain's whole plan resolves, the Secrets it names can be read, and an LLMProvider's server
+knows its key and its model (and, of calls that were made, whether it serves them: `Serving`). Writes: the condition
+`Ready` with every error at once, by field path; where `notify` tells somebody, `NotificationsReady` with those of its
+Secrets, because no run waits for them. They are one controller, because the question is one; what differs between the
+kinds is in `tarsy.plan.check` and `tarsy.plan.readiness`.
 
 Secrets are not watched (DESIGN section 3), so an object that names some is looked at again now and then; so is an
 Agent that names a ServiceAccount.
@@ -19,14 +20,16 @@ from tarsy.controllers.cache import Cache
 from tarsy.controllers.masking import masking_errors
 from tarsy.controllers.probing import Probes, as_plan
 from tarsy.controllers.reach import with_reach
+from tarsy.controllers.serving import Served, with_serving
 from tarsy.controllers.status import write_status
 from tarsy.kube.client import KubeClient
 from tarsy.kube.values import config_map_text
 from tarsy.llm.registry import SecretProblem
-from tarsy.plan.check import check, config_maps, notify_secrets, secrets
+from tarsy.plan.check import config_maps, notify_secrets, secrets
 from tarsy.plan.errors import At, PlanError
 from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
-from tarsy.resources.meta import AnyResource, Condition, Conditions, set_condition
+from tarsy.plan.readiness import UNKNOWN, USABLE, Readiness, readiness
+from tarsy.resources.meta import AnyResource, Condition, Conditions, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1.chain import Chain
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
@@ -56,6 +59,7 @@ async def reconcile(
     probes: Probes | None = None,
     publish_limits: PublishLimits | None = None,
     library: str = "",
+    served: Served | None = None,
 ) -> float | None:
     """Brings `Ready` up to date; returns after how many seconds to look again, if at all.
 
@@ -64,12 +68,13 @@ async def reconcile(
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
     """
-    errors, waits, values = await problems(obj, cache, client, read_secret)
+    judged = readiness(obj, cache, library or None)
+    errors, waits, values = await problems(obj, judged, client, read_secret)
     if account_to_check(obj, library) is not None:
         refused = await account_errors(obj, client, library)
         errors += refused
         waits.append(RECHECK_SECONDS if refused else SETTLED_RECHECK_SECONDS)
-    note = ""
+    notes = list(judged.notes)
     if isinstance(obj, LLMProvider) and publish_limits is not None:
         plan = as_plan(obj)
         try:
@@ -79,14 +84,16 @@ async def reconcile(
             waits.append(AFTER_ERROR_SECONDS)
     if isinstance(obj, LLMProvider) and probes is not None and not errors:
         found, again = await probes(obj, next(iter(values), None))
-        note = found.message
+        notes.append(found.message)
         waits.append(again)
         if found.reason is not None:
             errors.append((At.of(obj).error(found.message), found.reason))
     untold, again_told = await notify_problems(obj, read_secret)
     waits += again_told
     now = datetime.now(UTC)
-    status = with_reach(judge(obj, errors, now, note, untold), obj, cache, now)
+    status = with_reach(judge(obj, errors, now, judged.with_notes(notes), untold), obj, cache, now)
+    if isinstance(obj, LLMProvider):
+        status = status.model_copy(update={"conditions": with_serving(status.conditions, obj, served, now)})
     if isinstance(obj, Chain) and obj.spec.allowed_namespaces is not None:  # namespaces and Agents come and change
         waits.append(SETTLED_RECHECK_SECONDS)
     await write_status(client, cache, obj, status)
@@ -94,15 +101,15 @@ async def reconcile(
 
 
 async def problems(
-    obj: AnyResource, cache: Cache, client: KubeClient, read_secret: ReadSecret
+    obj: AnyResource, judged: Readiness, client: KubeClient, read_secret: ReadSecret
 ) -> tuple[list[Problem], list[float], list[str]]:
-    """All that makes `obj` not Ready, each with a reason, after how many seconds that may be another, and the values
-    of the Secrets it names.
+    """All that makes `obj` not Ready beside what was `judged` of it, each with a reason, after how many seconds that
+    may be another, and the values of the Secrets it names.
 
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
     """
-    errors: list[Problem] = [(error, "ReferencesInvalid") for error in check(obj, cache)]
+    errors: list[Problem] = list(judged.errors)
     errors += [(error, "MaskingInvalid") for error in masking_errors(obj)]
     named, texts = secrets(obj), config_maps(obj)
     unread, values = await _read(named, read_secret)
@@ -140,30 +147,43 @@ async def _read(named: Iterable[tuple[SecretKey, At]], read_secret: ReadSecret) 
 
 
 def judge(
-    obj: AnyResource, errors: Iterable[Problem], now: datetime, note: str = "", untold: Sequence[Problem] = ()
+    obj: AnyResource,
+    errors: Iterable[Problem],
+    now: datetime,
+    judged: Readiness = USABLE,
+    untold: Sequence[Problem] = (),
 ) -> ConfigStatus:
-    """The status that says `errors` (each with a reason), or that there are none, and then `note`.
+    """The status that says `errors` (each with a reason), or that there are none.
 
     Args:
         obj: the object as it is.
         errors: what makes it not Ready.
         now: the time of this change.
-        note: what else is to be said of one that is Ready.
+        judged: what nobody has judged yet of what it names, and what else is to be said of one that is Ready.
         untold: what keeps those from being told whom it tells.
     """
     found = list(errors)
     generation = obj.metadata.generation
-    reasons = sorted({reason for _, reason in found})
-    usable = f"All it names is there. {note}".strip()
+    if found:
+        said: tuple[ConditionStatus, str, str] = ("False", min(reason for _, reason in found), _listed(obj, found))
+    elif judged.unknown:
+        said = ("Unknown", UNKNOWN, _listed(obj, [(error, UNKNOWN) for error in judged.unknown]))
+    else:
+        said = ("True", judged.reason, " ".join(("All it names is there.", *judged.notes)).strip())
     condition = Condition(
-        type=ConditionType.READY,
-        status="False" if found else "True",
-        reason=reasons[0] if found else "Usable",
-        message="; ".join(f"{error.field}: {error.message}" for error, _ in found) or usable,
-        observed_generation=generation,
+        type=ConditionType.READY, status=said[0], reason=said[1], message=said[2], observed_generation=generation
     )
     conditions = _with_targets(set_condition(obj.status.conditions, condition, now), obj, untold, now)
     return ConfigStatus(observed_generation=generation, conditions=conditions)
+
+
+def _listed(obj: AnyResource, found: Iterable[Problem]) -> str:
+    """All errors, by field path, and by object where that is another one."""
+    own = (obj.KIND, obj.metadata.namespace, obj.metadata.name)
+    return "; ".join(
+        f"{error.field}: {error.message}" if (error.kind, error.namespace, error.name) == own else str(error)
+        for error, _ in found
+    )
 
 
 def _with_targets(conditions: Conditions, obj: AnyResource, untold: Sequence[Problem], now: datetime) -> Conditions:

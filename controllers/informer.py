@@ -3,8 +3,11 @@
 Decides nothing about an object and writes nothing: whose turn it is follows from what it is told, by the watch, the
 listings and our own writes alike. Decision: who depends on whom is not kept. Whatever waits, and all configuration, is
 looked at again when a spec changes, because a look that changes nothing costs next to nothing, and a dependency that
-was forgotten leaves an object waiting for ever. A change of a status wakes nobody but an Investigation's Alert, the
-questions about it, and the Alerts that were folded into an Alert.
+was forgotten leaves an object waiting for ever. A change of a status wakes an Investigation's Alert, the questions
+about it and the Alerts that were folded into an Alert; and where it changes what others may rely on (is it Ready, does
+it answer, which tools are there), the configuration of its namespace that depends on others, of all namespaces where it
+is the library's. These dependencies have no circles, so it comes to rest after as many rounds as there are kinds in a
+row.
 """
 
 import asyncio
@@ -14,9 +17,24 @@ from typing import Any
 from tarsy.controllers.cache import Cache, Key, Version
 from tarsy.controllers.queue import KeyedQueue
 from tarsy.controllers.relist import PASSIVE
-from tarsy.resources.meta import condition
-from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation
+from tarsy.plan.readiness import JUDGED_BY_OTHERS
+from tarsy.resources.meta import Resource, condition
+from tarsy.resources.v1alpha1 import (
+    Agent,
+    Alert,
+    ChatMessage,
+    Investigation,
+    LLMProvider,
+    MCPServer,
+)
 from tarsy.resources.v1alpha1.common import ConditionType
+
+_RELIED_ON: Mapping[str, tuple[ConditionType, ...]] = {
+    Agent.KIND: (ConditionType.READY,),
+    LLMProvider.KIND: (ConditionType.READY, ConditionType.SERVING),
+    MCPServer.KIND: (ConditionType.READY, ConditionType.AVAILABLE, ConditionType.VERIFIED),
+}
+"""The conditions that the configuration which names an object is judged by."""
 
 
 class Informer:
@@ -25,13 +43,16 @@ class Informer:
     Args:
         cache: is filled.
         queue: is told who is to be looked at.
+        library_namespace: whose objects are used from other namespaces.
 
     `missed` is set when the watch listed a kind anew: that tells what is there, not what has gone meanwhile.
     """
 
-    def __init__(self, cache: Cache, queue: KeyedQueue[Key]) -> None:
+    def __init__(self, cache: Cache, queue: KeyedQueue[Key], library_namespace: str = "") -> None:
         self._cache = cache
         self._queue = queue
+        self._library_namespace = library_namespace
+        self._told: dict[Key, tuple[object, ...]] = {}
         self._waiting: dict[Key, None] = {}
         self._deleted: dict[Key, set[str]] = {}
         self._followers: dict[Key, dict[Key, None]] = {}
@@ -74,11 +95,14 @@ class Informer:
             self._wake_questions(key)
         if before is None or after is None or (before.uid, before.generation) != (after.uid, after.generation):
             self._spec_changed(key)
+        if self._has_other_news(key):
+            self._wake_users(key)
 
     def gone(self, key: Key, uid: str) -> None:
         """An object is there no more, whatever has its name now."""
         old = self._cache.find(key) if (self._cache.version(key) or Version("", 0, "")).uid == uid else None
         self._cache.drop(key, uid)
+        self._told.pop(key, None)
         self._note_waiting(key)
         if key.kind == Alert.KIND:
             self._wake_followers(key)
@@ -156,6 +180,36 @@ class Informer:
                 self._queue.add(key)
         for key in self._waiting:
             self._queue.add(key)
+
+    def _has_other_news(self, key: Key) -> bool:
+        """Whether an object that others rely on says something else than when it was seen last.
+
+        What was told is kept here, not compared with the cache: that has what this controller writes before the watch
+        tells of it.
+        """
+        found = self._cache.find(key)
+        if not isinstance(found, Resource) or key.kind not in _RELIED_ON:
+            return False
+        news: tuple[object, ...] = tuple(
+            (one.type, one.status, one.reason, one.observed_generation)
+            for one in found.status.conditions
+            if one.type in _RELIED_ON[key.kind]
+        )
+        if isinstance(found, MCPServer):
+            news = (*news, found.status.tools_hash)
+        before, self._told[key] = self._told.get(key), news
+        return before is not None and before != news
+
+    def _wake_users(self, changed: Key) -> None:
+        """Whatever may rely on `changed`: configuration, and what waits for a plan."""
+        everywhere = changed.namespace == self._library_namespace
+        for kind in JUDGED_BY_OTHERS:
+            for key in self._cache.keys_of(kind.KIND):
+                if key != changed and (everywhere or key.namespace == changed.namespace):
+                    self._queue.add(key)
+        for key in self._waiting if changed.kind == MCPServer.KIND else ():
+            if everywhere or key.namespace == changed.namespace:
+                self._queue.add(key)
 
     def _note_waiting(self, key: Key) -> None:
         """Alerts, Investigations and questions that are not accepted, nor finished: they wait for something else."""

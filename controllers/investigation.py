@@ -1,10 +1,11 @@
 """Investigation: is accepted, and follows what its owner wants.
 
 Watches: Investigations, Alerts, and all configuration (a plan that could not be made is tried again when something it
-may need changes). Decides: whether its author may use the chain; whether the plan can be resolved; whether the object
-is a restored copy; whether it was deleted. Writes: a pending run with its frozen plan into the record, `Accepted` while
-there is none, and the desired state. What an accepted run does is written by `publisher`, from the record; where
-somebody else wrote the status, it is asked to do so again.
+may need changes). Decides: whether its author may use the chain; whether the plan can be resolved, and whether the wait
+for that is over (`tarsy.controllers.acceptance`); whether the object is a restored copy; whether it was deleted.
+Writes: a pending run with its frozen plan into the record, `Accepted` while there is none, and the desired state. What
+an accepted run does is written by `publisher`, from the record; where somebody else wrote the status, it is asked to do
+so again.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
+from tarsy.controllers.acceptance import NOT_ACCEPTED, deadline, given_up, patience, waiting, was_given_up
 from tarsy.controllers.alert import ACCEPTED_UID, mark_accepted
 from tarsy.controllers.authorization import Read, alert_read, config_map_reads, named, refusal
 from tarsy.controllers.cache import Cache, Key, Unreadable
@@ -117,6 +119,10 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
         if marked and right and record.finished_at is not None:
             desk.at_rest[meta.uid] = meta.resource_version, record.finished_at
         return await expire(desk.client, desk.cache, investigation, record.finished_at, now)
+    if was_given_up(investigation.status.conditions):
+        status = investigation.status.model_copy(update={"observed_generation": meta.generation})
+        await write_status(desk.client, desk.cache, investigation, status)
+        return await expire(desk.client, desk.cache, investigation, _finish_time(investigation), now)
     over = _finished_without_record(investigation)
     if over is not None:
         await acts_no_more(investigation, desk)
@@ -128,8 +134,7 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
     except BeingFetched:
         return FETCH_RECHECK_SECONDS  # its answer brings it back before that
     except NotYet as reason:
-        await write_status(desk.client, desk.cache, investigation, _waiting(investigation, reason, now))
-        return RECHECK_SECONDS
+        return await _wait(investigation, reason, desk, now)
     await may_act(investigation, run.plan, desk)
     if await desk.runs.accept(run):
         chain, author = run.plan.chain, investigation.spec.author
@@ -138,6 +143,23 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
             await desk.events.tell(investigation, "SettingNotUsed", sentence, kind="Warning")
     await mark_accepted(desk.client, desk.cache, investigation)
     return None
+
+
+async def _wait(investigation: Investigation, reason: NotYet, desk: Desk, now: datetime) -> float | None:
+    """Says why the run is not accepted, and ends it when it has waited long enough."""
+    meta, old = investigation.metadata, investigation.status
+    own = investigation.spec.acceptance_timeout_seconds
+    wait = patience(own, meta.namespace, desk.cache, desk.library_namespace)
+    until = deadline(old.conditions, wait, now)
+    if now < until:
+        status = waiting(old, meta.generation, reason.reason, reason.message, until, now)
+        await write_status(desk.client, desk.cache, investigation, status)
+        return min(RECHECK_SECONDS, (until - now).total_seconds() + 1)
+    await acts_no_more(investigation, desk)
+    status = given_up(old, meta.generation, reason.reason, reason.message, wait, now)
+    if await write_status(desk.client, desk.cache, investigation, status) is not None and status.last_error:
+        await desk.events.tell(investigation, NOT_ACCEPTED, status.last_error.message, kind="Warning")
+    return None  # its new status brings it back, to expire
 
 
 async def deleted(uid: str, namespace: str, desk: Desk) -> None:
@@ -281,7 +303,7 @@ async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent
     if spec.alert is not None:
         return spec.alert, At.of(investigation) / "alert", spec.author
     if spec.alert_ref is None:
-        raise NotYet("AlertMissing", "spec: set exactly one of alertRef and alert")
+        raise NotYet("AlertMissing", "spec: set exactly one of alertRef and alert; retryOf brings none")
     alert = desk.cache.get(Alert, meta.namespace, spec.alert_ref.name)
     if alert is None:
         # The watch may tell of the Investigation before it tells of the Alert.
@@ -296,27 +318,6 @@ async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent
     if spec.alert_ref.uid and spec.alert_ref.uid != alert.metadata.uid:
         raise NotYet("AlertReplaced", f"spec.alertRef.uid: {alert} is another Alert of that name; name it without uid")
     return alert.spec, At.of(alert), alert.spec.author
-
-
-def _waiting(investigation: Investigation, reason: NotYet, now: datetime) -> InvestigationStatus:
-    generation = investigation.metadata.generation
-    conditions = investigation.status.conditions
-    for item in (
-        Condition(type=ConditionType.ACCEPTED, status="False", reason=reason.reason, message=reason.message),
-        Condition(
-            type=ConditionType.FINISHED, status="False", reason="NotAccepted", message="The run has not started."
-        ),
-        Condition(
-            type=ConditionType.SUCCEEDED, status="Unknown", reason="NotAccepted", message="The run has not started."
-        ),
-    ):
-        conditions = set_condition(conditions, item.model_copy(update={"observed_generation": generation}), now)
-    return InvestigationStatus(
-        observed_generation=generation,
-        conditions=conditions,
-        phase="Pending",
-        last_error=LastError(reason=reason.reason, message=reason.message),
-    )
 
 
 def _finished(investigation: Investigation, refusal: tuple[str, str], now: datetime) -> InvestigationStatus:

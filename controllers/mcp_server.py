@@ -28,6 +28,7 @@ from tarsy.plan.errors import At, PlanError
 from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan, WorkloadTransport
 from tarsy.plan.parts import server_plan
 from tarsy.plan.policy import names
+from tarsy.plan.readiness import readiness
 from tarsy.resources.meta import Condition, ConditionStatus, condition, set_condition
 from tarsy.resources.v1alpha1.common import ConditionType, McpSelection
 from tarsy.resources.v1alpha1.mcp_server import MAX_TOOLS, MCPServer, MCPServerStatus
@@ -51,7 +52,7 @@ async def reconcile(
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
     """
-    errors, waits, _ = await problems(server, cache, client, read_secret)
+    errors, waits, _ = await problems(server, readiness(server, cache, None), client, read_secret)
     plan, health = as_plan(server), None
     if checks is not None:
         errors += stdio_errors(server, checks.policy.allow_stdio)

@@ -14,7 +14,11 @@ from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, Investigation
 from tarsy.resources.v1alpha1.common import ConditionType
 
 _WORK: dict[str, tuple[tuple[ConditionType, ConditionStatus], ...]] = {
-    Alert.KIND: ((ConditionType.ACCEPTED, "False"), (ConditionType.FINISHED, "False")),
+    Alert.KIND: (
+        (ConditionType.ACCEPTED, "False"),
+        (ConditionType.FINISHED, "False"),
+        (ConditionType.SUCCEEDED, "Unknown"),
+    ),
     Investigation.KIND: (
         (ConditionType.ACCEPTED, "False"),
         (ConditionType.FINISHED, "False"),

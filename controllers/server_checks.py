@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from tarsy.controllers.cache import Key
+from tarsy.mcp.explaining import alike
 from tarsy.mcp.health import Look, look
 from tarsy.mcp.link import Policy
 from tarsy.plan.model import ServerPlan, StdioTransport
@@ -55,9 +56,16 @@ class Health:
         return self.failures >= FAILURES
 
     def after(self, seen: Look) -> "Health":
-        """What is known after another look."""
+        """What is known after another look.
+
+        A failure that differs from the last by times, process ids and their like alone is told in its words: what is
+        told is written into a status when it differs.
+        """
         if seen.reason is None:
             return Health(found=seen)
+        before = self.failed
+        if before is not None and before.reason == seen.reason and alike(before.failure, seen.failure):
+            seen = replace(seen, failure=before.failure)
         return replace(self, failed=seen, failures=self.failures + 1)
 
 

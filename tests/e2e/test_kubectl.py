@@ -87,7 +87,7 @@ async def test_applied_alert_is_waited_for_listed_and_described(tenant: Tenant) 
     both = await run(tenant, "get", "talert,inv")
     assert "alert.tarsy.dev/disk" in both
     assert f"investigation.tarsy.dev/{name}" in both
-    assert re.search(rf"disk\s+{tenant.namespace}\s+Finished\s+{name}", both), both
+    assert re.search(rf"disk\s+{tenant.namespace}\s+Finished\s+Succeeded\s+{name}", both), both
 
     described = await run(tenant, "describe", "inv", name)
     for part in ("Conditions:", "Succeeded", "Events:", "Accepted", SUMMARY):

@@ -41,6 +41,7 @@ from tarsy.runbook.fetch import Fetcher
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.tokens import cluster_of
 from tarsy.runtime.turnstile import SharedModels, Turnstiles
+from tarsy.store.calls import Calls
 from tarsy.store.gauges import Gauges
 from tarsy.store.intake import NAMESPACE_QUEUE_LIMIT, QUEUE_LIMIT, Intake
 from tarsy.store.notices import Notices
@@ -219,6 +220,7 @@ async def run_product(
         intake=intake,
         operator_namespace=settings.lease_namespace,
         running=Workloads(pool).running,
+        calls=Calls(pool),
         outbox=Outbox(Notices(pool), Sender(secrets, settings.destinations), settings.page_url),
     )
     if readiness is not None:

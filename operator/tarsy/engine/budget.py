@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 from uuid import UUID
 
 from tarsy.plan.model import Budget, Rates
@@ -197,13 +197,16 @@ class Meter:
         dollars = sum((need.cost_usd or Decimal(0) for need in needs), Decimal(0))
         guess = " (partly estimated, as a provider did not report its usage)" if self._estimated else ""
         if budget.tokens is not None and self._tokens + tokens >= budget.tokens:
-            told = f"{budget.tokens:,} tokens", f"{self._tokens:,} are spent{guess}"
+            told = f"{budget.tokens:,} tokens", f"{self._tokens:,} are spent{guess}", f"{_about(tokens):,.0f}"
             return self._told(BudgetLimit.TOKENS, *told, self._tokens >= budget.tokens)
         if budget.cost_usd is not None and self._cost + dollars >= Decimal(str(budget.cost_usd)):
-            told = f"US$ {budget.cost_usd:g}", f"US$ {self._cost.normalize():f} are spent{guess}"
+            more = f"US$ {_about(dollars):f}"
+            told = f"US$ {budget.cost_usd:g}", f"US$ {self._cost.normalize():f} are spent{guess}", more
             return self._told(BudgetLimit.COST, *told, self._cost >= Decimal(str(budget.cost_usd)))
         if budget.minutes is not None and passed + seconds >= budget.minutes * 60:
-            told = f"{budget.minutes:g} minutes", f"{math.floor(passed / 6) / 10:g} have passed"
+            gone = math.floor(passed / 6) / 10
+            more = f"{math.ceil(max((passed + seconds) / 6, budget.minutes * 10)) / 10 - gone:.1f}"
+            told = f"{budget.minutes:g} minutes", f"{gone:g} have passed", more
             return self._told(BudgetLimit.MINUTES, *told, passed >= budget.minutes * 60)
         return None
 
@@ -211,8 +214,19 @@ class Meter:
         allowed = self._budget.tool_calls
         if allowed is None or self._tool_calls < allowed:
             return None
-        return self._told(BudgetLimit.TOOL_CALLS, f"{allowed:,} tool calls", f"{self._tool_calls:,} were made", True)
+        return self._told(
+            BudgetLimit.TOOL_CALLS, f"{allowed:,} tool calls", f"{self._tool_calls:,} were made", "", True
+        )
 
-    def _told(self, limit: BudgetLimit, whole: str, spent: str, out: bool) -> BudgetExceeded:
-        rest = "." if out else "; the rest is needed to conclude."
+    def _told(self, limit: BudgetLimit, whole: str, spent: str, more: str, out: bool) -> BudgetExceeded:
+        """The sentence, in which what is used and what is still needed make the whole."""
+        rest = "." if out else f", and about {more} more are needed to go on and conclude."
         return BudgetExceeded(limit, f"The run's budget of {whole} is reached: {spent}{rest}")
+
+
+def _about(value: int | Decimal) -> Decimal:
+    """The value in two significant digits, never below it: it is an expectation, and must not look like a count."""
+    exact = Decimal(value)
+    if not exact:
+        return exact
+    return exact.quantize(Decimal(1).scaleb(exact.adjusted() - 1), rounding=ROUND_UP)

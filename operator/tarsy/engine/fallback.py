@@ -115,7 +115,8 @@ def change(conversation: Conversation, error: ModelError, loop: LoopState) -> Ch
 
 def exhausted(conversation: Conversation, error: ModelError) -> str:
     """Why an agent has no answer: what its provider said, and each one that was tried before it."""
-    told = f"provider {conversation.agent.provider.ref.name}: {error.message}"
+    named = f"provider {conversation.agent.provider.ref.name}"
+    told = error.message if error.message.startswith(named) else f"{named}: {error.message}"
     tried = conversation.loop.tried
     return f"{told} Tried before it: {'; '.join(tried)}" if tried else told
 

@@ -11,6 +11,7 @@ limited time: an outage of the API server stops no run. What was never read is w
 import asyncio
 import base64
 import binascii
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -40,6 +41,24 @@ class _Known:
     data: dict[str, str]
     read: float
     asked: float
+
+
+_ACCOUNT = re.compile(r"system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+)")
+_ROLE = "tarsy-secret-reader"
+
+
+def binding(namespace: str, refusal: str) -> str:
+    """The command that lets operator and workers read the Secrets of a namespace, as the component `tenant` does.
+
+    Args:
+        namespace: where the Secrets are.
+        refusal: of the Kubernetes API, which names who was refused.
+    """
+    refused = _ACCOUNT.search(refusal)
+    home, own = refused.groups() if refused else ("tarsy-system", "tarsy-operator")
+    names = dict.fromkeys((own, "tarsy-operator", "tarsy-worker"))
+    accounts = " ".join(f"--serviceaccount={home}:{name}" for name in names)
+    return f"`kubectl create rolebinding {_ROLE} -n {namespace} --clusterrole={_ROLE} {accounts}`"
 
 
 class Secrets:
@@ -129,7 +148,8 @@ class Secrets:
                 raise
             raise SecretProblem(
                 "SecretForbidden",
-                f"{where} may not be read by TARSy; bind its Secret role in namespace {namespace} (component `tenant`)",
+                f"{where} may not be read by TARSy; let it read the labelled Secrets of namespace {namespace}: "
+                f"{binding(namespace, error.message)}",
             ) from error
         if secret is None:
             raise SecretProblem("SecretMissing", f"{where} does not exist; create it")

@@ -38,7 +38,7 @@ def classify(
     if isinstance(response, httpx2.Response) and not response.is_success:
         status = response.status_code
         code, retryable = of_status(status, body, words, overflow=isinstance(error, ContextOverflowError))
-        text = told(f"the server answered {status}{remedy(code, status)}", words, makers=makers)
+        text = told(f"the server answered {status}{remedy(code, status, makers)}", words, makers=makers)
         return ModelError(
             code,
             f"{subject}: {text}",
@@ -64,7 +64,8 @@ def _of_type(
     if any(isinstance(cause, httpx2.UnsupportedProtocol | httpx2.InvalidURL) for cause in found):
         return ModelErrorCode.INVALID_REQUEST, False, "spec.baseURL is not a usable http(s) URL"
     if any(isinstance(cause, openai.APIConnectionError | httpx2.TransportError | OSError) for cause in found):
-        return of_connection(found, words if makers else said(found[-1], makers=False), started=started)
+        told_by = words if makers else said(found[-1], makers=False)
+        return of_connection(found, told_by, started=started, makers=makers)
     if isinstance(error, openai.APIError) or isinstance(body, Mapping):
         code, retryable = of_event(body, words, overflow=isinstance(error, ContextOverflowError))
         return code, retryable, told("the server reported an error in its answer", words, makers=makers)

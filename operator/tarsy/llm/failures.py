@@ -18,9 +18,10 @@ _IN_TRACE = "; what it said is in the trace"
 
 def about(error: ModelError, *, subject: str, started: bool) -> ModelError:
     """An error that is classified already, with provider and model (`subject`) at the beginning of its message."""
+    said = error.message.removeprefix(f"{subject.partition(' (')[0]}: ")
     return ModelError(
         error.code,
-        f"{subject}: {error.message}",
+        f"{subject}: {said}",
         retryable=error.retryable,
         retry_after=error.retry_after,
         started=started or error.started,
@@ -58,23 +59,44 @@ def not_allowed(found: Sequence[BaseException]) -> str | None:
 
 
 def unreachable(found: Sequence[BaseException]) -> tuple[str, bool] | None:
-    """What keeps a server from being reached, by `causes`, and whether that may pass; None where nothing special."""
+    """What keeps a server from being reached, by `causes`, and whether that may pass; None where nothing special.
+
+    What to look at is said by who knows whether the address is the provider's own (`where_to_look`).
+    """
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in found):
         return "the server's TLS certificate is not trusted", False
     if any(isinstance(cause, socket.gaierror) for cause in found):
-        return "the server's name cannot be resolved, check spec.baseURL", True
+        return "the server's name cannot be resolved", True
+    if any(isinstance(cause, ssl.SSLError) for cause in found):
+        return "the server does not speak TLS on that port", True
+    if any(isinstance(cause, ConnectionRefusedError) for cause in found):
+        return "the server refuses the connection", True
     return None
 
 
-def of_connection(found: Sequence[BaseException], words: str, *, started: bool) -> tuple[ModelErrorCode, bool, str]:
+def where_to_look(own_address: bool) -> str:
+    """What to look at when a server cannot be reached, in brackets.
+
+    Args:
+        own_address: whether the provider has a `spec.baseURL`.
+    """
+    if own_address:
+        return " (check spec.baseURL: host, port, http or https, and that the server runs)"
+    return " (check DNS, proxies and NetworkPolicies between the operator and the provider)"
+
+
+def of_connection(
+    found: Sequence[BaseException], words: str, *, started: bool, makers: bool
+) -> tuple[ModelErrorCode, bool, str]:
     """What a connection that broke, or never came to be, means: its code, whether to ask again, and a sentence.
 
     Args:
         found: by `causes`.
         words: what the library says (`said`).
         started: whether anything of the answer was received before.
+        makers: whether the server is the maker's own, so that there is no `spec.baseURL`.
     """
     if started:
         return ModelErrorCode.PARTIAL_STREAM, True, f"the connection broke in the middle of the answer: {words}"
     why, again = unreachable(found) or ("no answer from the server", True)
-    return ModelErrorCode.CONNECTION, again, f"{why}: {words}"
+    return ModelErrorCode.CONNECTION, again, f"{why}{where_to_look(not makers)}: {words}"

@@ -19,7 +19,7 @@ import orjson
 from yarl import URL
 
 from tarsy.llm import extras
-from tarsy.llm.failures import causes, unreachable
+from tarsy.llm.failures import causes, unreachable, where_to_look
 from tarsy.llm.google_native import provider as google_native
 from tarsy.llm.google_native.access import Access
 from tarsy.llm.google_native.addresses import address as google_address
@@ -78,6 +78,7 @@ async def probe(
         return Probed(PACKAGE_MISSING, missing)
     if provider.type not in addresses and provider.vertexai is None:
         return Probed(message=f"type {provider.type} cannot be asked for a model without a call.")
+    place = where_to_look(provider.base_url is not None)
     try:
         makers = google_makers(provider) if provider.vertexai is not None else addresses[provider.type]
         server = server_of(provider, makers, destinations)
@@ -90,11 +91,11 @@ async def probe(
     except NotAllowed as error:
         return Probed(ModelErrorCode.INVALID_REQUEST.value, f"provider {provider.ref.name}: {NOT_ALLOWED}{error}")
     except TimeoutError:
-        return Probed(ModelErrorCode.CONNECTION.value, f"no answer from the server within {seconds:g} s")
+        return Probed(ModelErrorCode.CONNECTION.value, f"no answer from the server within {seconds:g} s{place}")
     except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, ValueError):
         return Probed(ModelErrorCode.INVALID_REQUEST.value, "spec.baseURL is not a usable http(s) URL")
     except (aiohttp.ClientError, OSError) as error:
-        return Probed(ModelErrorCode.CONNECTION.value, _unreachable(error))
+        return Probed(ModelErrorCode.CONNECTION.value, f"{_unreachable(error)}{place}")
 
 
 async def _ask(session: aiohttp.ClientSession, provider: ProviderPlan, server: Server, key: str | None) -> Probed:
@@ -139,7 +140,7 @@ def _judged(found: _Answer, own: bool, key: str | None) -> Probed:
     if "API_KEY_INVALID" in found.text or "API key not valid" in words:
         code = ModelErrorCode.CREDENTIALS
     said = f": {words}" if own and words else ""
-    return Probed(code.value, f"the server answered {found.status}{remedy(code, found.status)}{said}")
+    return Probed(code.value, f"the server answered {found.status}{remedy(code, found.status, own)}{said}")
 
 
 def _where(provider: ProviderPlan, key: str | None, url: URL) -> tuple[URL, dict[str, str]]:

@@ -100,13 +100,21 @@ def of_event(body: object, words: str, *, overflow: bool = False) -> tuple[Model
     return code, retryable
 
 
-def remedy(code: ModelErrorCode, status: int) -> str:
-    """What to do about an answer with this status, in brackets; empty where nothing helps but time."""
+def remedy(code: ModelErrorCode, status: int, makers: bool) -> str:
+    """What to do about an answer with this status, in brackets; empty where nothing helps but time.
+
+    Args:
+        code: what the answer means.
+        status: the HTTP status.
+        makers: whether it came from the maker's own address, so that there is no `spec.baseURL`.
+    """
     match code:
         case ModelErrorCode.INVALID_REQUEST if status < 400:
             return " (redirects are not followed: put the final address into spec.baseURL)"
         case ModelErrorCode.CREDENTIALS:
             return " (check the API key in the provider's Secret)"
+        case ModelErrorCode.NOT_FOUND if makers:
+            return " (check spec.model)"
         case ModelErrorCode.NOT_FOUND:
             return " (check spec.model and spec.baseURL, which is taken as given, `/v1` included)"
         case _:

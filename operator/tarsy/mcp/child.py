@@ -54,10 +54,16 @@ class Command:
 
 
 class Tail:
-    """The end of what a child wrote to its standard error."""
+    """How a child fared: the end of what it wrote to its standard error, and how it ended by itself.
+
+    `code` is its exit code (negative: the signal that ended it), None while it runs and when it was told to end.
+    `noise` counts the lines on its output that are not JSON-RPC.
+    """
 
     def __init__(self) -> None:
         self._bytes = b""
+        self.code: int | None = None
+        self.noise = 0
 
     def add(self, data: bytes) -> None:
         """Takes more of it, and forgets what is too old."""
@@ -95,6 +101,7 @@ async def child(command: Command, tail: Tail, on_end: Callable[[], None]) -> Asy
             start_new_session=True,
             limit=_CHUNK,
         )
+    silent = anyio.Event()
     to_session, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     written, said = anyio.Event(), anyio.Event()
@@ -103,7 +110,8 @@ async def child(command: Command, tail: Tail, on_end: Callable[[], None]) -> Asy
         assert process.stdout
         with to_session:
             with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                await _deliver(process.stdout, to_session, command.largest)
+                await _deliver(process.stdout, to_session, command.largest, tail)
+            silent.set()
             on_end()
         while await process.stdout.read(_CHUNK):
             pass  # a server that cannot write cannot end
@@ -136,7 +144,8 @@ async def child(command: Command, tail: Tail, on_end: Callable[[], None]) -> Asy
                     writing.close()
                     with anyio.move_on_after(_FLUSH):
                         await written.wait()
-                    await _stop(process)
+                    if await _stop(process) and silent.is_set():
+                        tail.code = process.returncode
                     with anyio.move_on_after(_FLUSH):
                         await said.wait()
                 tasks.cancel_scope.cancel()
@@ -145,7 +154,7 @@ async def child(command: Command, tail: Tail, on_end: Callable[[], None]) -> Asy
             stream.close()
 
 
-async def _deliver(stdout: StreamReader, to_session: _Incoming, largest: int) -> None:
+async def _deliver(stdout: StreamReader, to_session: _Incoming, largest: int, tail: Tail) -> None:
     parts: list[bytes] = []
     size = 0
     while chunk := await stdout.read(_CHUNK):
@@ -155,7 +164,7 @@ async def _deliver(stdout: StreamReader, to_session: _Incoming, largest: int) ->
             parts.clear()
             size = 0
             if line.strip():
-                await _deliver_line(line, to_session)
+                tail.noise += not await _deliver_line(line, to_session)
         parts.append(rest)
         size += len(rest)
         if size > largest:
@@ -163,13 +172,15 @@ async def _deliver(stdout: StreamReader, to_session: _Incoming, largest: int) ->
             return
 
 
-async def _deliver_line(line: bytes, to_session: _Incoming) -> None:
+async def _deliver_line(line: bytes, to_session: _Incoming) -> bool:
+    """Delivers a message; False where the line is none."""
     try:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         _log.debug("a tool server wrote a line of %d bytes to its output that is not JSON-RPC", len(line))
-        return
+        return False
     await to_session.send(SessionMessage(message))
+    return True
 
 
 async def _send(process: Process, from_session: _Outgoing) -> None:
@@ -181,18 +192,22 @@ async def _send(process: Process, from_session: _Outgoing) -> None:
             await process.stdin.drain()
 
 
-async def _stop(process: Process) -> None:
+async def _stop(process: Process) -> bool:
+    """Ends the child; True when it ended without being told to."""
     assert process.stdin
     process.stdin.close()
+    itself = True
     for number in (signal.SIGTERM, signal.SIGKILL):
         with anyio.move_on_after(_PATIENCE):
             await process.wait()  # returns when its pipes have ended too, so nothing that it started holds them
             break
+        itself = False
         _signal(process, number)
     else:
         with anyio.move_on_after(_PATIENCE):
             await process.wait()
     _signal(process, signal.SIGKILL)  # what it started and detached from the pipes
+    return itself
 
 
 def _signal(process: Process, number: signal.Signals) -> None:

@@ -16,6 +16,15 @@ _OF_THE_SDK = ("Connection closed", "SSE stream ")
 """How the SDK begins what it says of a connection that ended; servers use the same code for errors of their own."""
 
 
+_CODES = {
+    -32700: "it cannot read the message",
+    -32600: "the message is no valid request",
+    -32601: "it does not know the method",
+    -32602: "it does not take the parameters",
+    -32603: "it failed inside",
+}
+
+
 class McpError(Exception):
     """A tool server could not do what it was asked.
 
@@ -98,7 +107,8 @@ def in_our_words(error: BaseException) -> str:
         return first.ours
     told_by_wire = isinstance(first, MCPError) and isinstance(first.data, dict) and "sent" in first.data
     if isinstance(first, MCPError) and not told_by_wire and not is_lost(first):
-        return f"it answered with the JSON-RPC error {first.code}"
+        meaning = _CODES.get(first.code)
+        return f"it answered with the JSON-RPC error {first.code}{f' ({meaning})' if meaning else ''}"
     if isinstance(first, MCPError | OSError | httpx2.ConnectError):
         return readable(first)  # what the others say may quote what a server sent
     return type(first).__name__

@@ -17,12 +17,14 @@ from pathlib import Path
 
 import httpx2
 from mcp.client import Transport
+from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer
 
 from tarsy.mcp.acting import NO_ACCOUNT, NO_TOKENS, BearerOf, ClusterOf, Given, Tokens, kubeconfig
 from tarsy.mcp.child import Command, Tail, child
 from tarsy.mcp.errors import OpenFailed
+from tarsy.mcp.explaining import ended, not_runnable, not_started
 from tarsy.mcp.sse import sse
 from tarsy.mcp.wire import LARGEST_ANSWER, Wire
 from tarsy.outbound.judging import Of
@@ -74,6 +76,8 @@ class Link:
     transport: Transport | MCPServer
     secrets: Sequence[str]
     last_words: Callable[[], str]
+    ending: Callable[[], str] = str
+    """How its command ended by itself, or what was wrong with what it wrote; empty where neither is known."""
 
     def redact(self, text: str) -> str:
         """The text without the values from Secrets, and without those whose names tell that they are secret."""
@@ -192,13 +196,30 @@ async def _child(
             way = kubeconfig(Path(home), await policy.cluster(), policy.tokens, server.account, secrets.append)
             environment["KUBECONFIG"] = str(await stack.enter_async_context(way))
         tail = Tail()
-        yield Link(child(_command(transport, home, environment), tail, on_end), secrets, tail.last_words)
+        started = _started(transport.command, child(_command(transport, home, environment), tail, on_end))
+        yield Link(started, secrets, tail.last_words, lambda: _ending(tail))
+
+
+@asynccontextmanager
+async def _started(command: str, way: Transport) -> AsyncIterator[TransportStreams]:
+    async with AsyncExitStack() as stack:
+        try:
+            streams = await stack.enter_async_context(way)
+        except OSError as error:
+            raise OpenFailed(not_started(command, error)) from error
+        yield streams
+
+
+def _ending(tail: Tail) -> str:
+    if tail.code is not None:
+        return ended(tail.code)
+    return "it writes lines to its output that are not JSON-RPC (logs belong to standard error)" if tail.noise else ""
 
 
 def _command(transport: StdioTransport, home: str, environment: dict[str, str]) -> Command:
     found = shutil.which(transport.command, path=environment["PATH"])
     if found is None:
-        raise OpenFailed(f"its command {transport.command!r} was not found on PATH")
+        raise OpenFailed(not_runnable(transport.command))
     return Command(str(Path(found).absolute()), transport.args, environment, home, LARGEST_ANSWER)
 
 

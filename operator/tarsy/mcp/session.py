@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tarsy.mcp.binding import of_request
 from tarsy.mcp.errors import ConnectionLost, McpError, OpenFailed, Protocol, Timeout, in_our_words, is_lost, readable
+from tarsy.mcp.explaining import without_addresses
 from tarsy.mcp.link import Link, Policy, link
 from tarsy.plan.model import ServerPlan
 
@@ -72,7 +73,9 @@ class McpSession:
             if self._ready.done() or self._owner.done():
                 raise self._failure or OpenFailed("it ended while it was being opened")
             said = self._brief(self._link.last_words()) if self._link else ""
-            raise Timeout(f"it did not complete its start within {seconds:g} s{_quoted(said)}")
+            why = self._link.ending() if self._link else ""
+            late = f"it did not complete its start within {seconds:g} s (spec.timeouts.initSeconds)"
+            raise Timeout(f"{late}{f': {why}' if why else ''}{_quoted(said)}")
         finally:
             if not self.alive:
                 self._end.set()
@@ -162,8 +165,13 @@ class McpSession:
         return ConnectionLost(self._brief(error.message) + _quoted(self._last_words), sent=sent)
 
     def _brief(self, text: str) -> str:
-        text = " ".join(self.redact(text).split())
+        text = without_addresses(" ".join(self.redact(text).split()))
         return text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + "..."
+
+    def _with_ending(self, failure: McpError, way: Link) -> McpError:
+        """The failure with how the command ended, and what it said last."""
+        told = way.ending() or failure.sentence
+        return OpenFailed(told + _quoted(self._last_words), ours=way.ending() or failure.ours)
 
     def _not_opened(self, error: Exception) -> OpenFailed:
         return OpenFailed(self._brief(readable(error)), ours=self._brief(in_our_words(error)))
@@ -181,8 +189,7 @@ class McpSession:
                         self._end.set()
                         self._last_words = self._brief(way.last_words())
                     if self._failure:
-                        sentence = self._failure.sentence + _quoted(self._last_words)
-                        self._failure = OpenFailed(sentence, ours=self._failure.ours)
+                        self._failure = self._with_ending(self._failure, way)
             except McpError as error:
                 self._failure = error
             except Exception as error:

@@ -7,7 +7,7 @@ request may have arrived, and the others go on.
 
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from urllib.parse import urljoin
 
@@ -19,7 +19,8 @@ from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 
 from tarsy.mcp.errors import OpenFailed
-from tarsy.mcp.wire import LARGEST_ANSWER, failure_of, refusal
+from tarsy.mcp.explaining import no_answer, refusal, unconnected
+from tarsy.mcp.wire import LARGEST_ANSWER, failure_of
 
 _log = logging.getLogger(__name__)
 _POST_SECONDS = 30.0
@@ -43,9 +44,11 @@ async def sse(url: str, client: httpx2.AsyncClient, on_end: Callable[[], None]) 
     writing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     headers = {"accept": "text/event-stream", "cache-control": "no-store"}
     try:
-        async with client.stream("GET", url, headers=headers) as response:
+        async with _stream(client, url, headers) as response:
             if not response.is_success:
-                raise OpenFailed(refusal(response.status_code))
+                raise OpenFailed(refusal(response.status_code, url, sse=True))
+            if "text/event-stream" not in response.headers.get("content-type", "").lower():
+                raise OpenFailed(no_answer(response.headers.get("content-type", ""), url))
             events = aiter(httpx2.EventSource(response, max_event_size=LARGEST_ANSWER))
             messages_to = await _endpoint(url, events)
 
@@ -72,6 +75,16 @@ async def sse(url: str, client: httpx2.AsyncClient, on_end: Callable[[], None]) 
     finally:
         for stream in (to_session, reading, writing, from_session):
             stream.close()
+
+
+@asynccontextmanager
+async def _stream(client: httpx2.AsyncClient, url: str, headers: dict[str, str]) -> AsyncIterator[httpx2.Response]:
+    async with AsyncExitStack() as stack:
+        try:
+            response = await stack.enter_async_context(client.stream("GET", url, headers=headers))
+        except httpx2.TransportError as error:
+            raise OpenFailed(unconnected(error, url)) from error
+        yield response
 
 
 async def _endpoint(url: str, events: AsyncIterator[httpx2.ServerSentEvent]) -> str:

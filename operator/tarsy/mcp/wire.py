@@ -12,12 +12,12 @@ which the SDK says in its `_meta`, the request says so too, in the header of W3C
 import json
 import re
 import ssl
-from http import HTTPStatus
 from typing import Any
 
 import httpx2
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 
+from tarsy.mcp.explaining import no_answer, not_mcp, refusal, unconnected
 from tarsy.outbound.judging import Judge
 from tarsy.outbound.transport import PinnedTransport
 
@@ -49,14 +49,15 @@ class Wire(httpx2.AsyncBaseTransport):
         try:
             response = await self._inner.handle_async_request(request)
             json_body = response.headers.get("content-type", "").lower().startswith("application/json")
-            if response.has_redirect_location or (response.is_success and not json_body):
+            asks = b'"id"' in request.content  # a notification is answered with anything
+            if response.is_success and not json_body and not (asks and _is_page(response)):
                 return response
             try:
                 body = await _read(response) if json_body else b""
             finally:
                 await response.aclose()
         except _NEVER_SENT as error:
-            return _failed(f"no connection to the server: {_told(error)}", sent=False)
+            return _failed(unconnected(error, str(request.url)), sent=False)
         except httpx2.TransportError as error:
             return _failed(f"the connection broke: {type(error).__name__}", sent=True)
         except _TooLarge:
@@ -66,24 +67,16 @@ class Wire(httpx2.AsyncBaseTransport):
         session_is_over = response.status_code == 404 and "mcp-session-id" in request.headers
         answers = response.status_code != 401 and not session_is_over and _is_json_rpc_error(body)
         if response.is_success or answers:
+            wrong = _no_message(response, body, str(request.url)) if asks and response.is_success else None
+            if wrong is not None:
+                return _failed(wrong, sent=True, lost=False)
             headers = {name: value for name, value in response.headers.items() if name in _KEPT_HEADERS}
             return httpx2.Response(response.status_code, headers=headers, content=body)
-        return _refused(response.status_code)
+        return _refused(response.status_code, str(request.url))
 
     async def aclose(self) -> None:
         """Closes the connections."""
         await self._inner.aclose()
-
-
-def refusal(status: int) -> str:
-    """What a refusing HTTP status says, with what to look at.
-
-    Args:
-        status: The status code.
-    """
-    phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
-    text = f"HTTP {status} {phrase}".strip()
-    return text + " (check the headers and Secrets of this server)" if status in {401, 403} else text
 
 
 def failure_of(response: httpx2.Response) -> dict[str, Any] | None:
@@ -97,7 +90,11 @@ def failure_of(response: httpx2.Response) -> dict[str, Any] | None:
     if response.headers.get("content-type", "").lower().startswith("application/json"):
         error: dict[str, Any] = response.json()["error"]
         return error
-    return {"code": CONNECTION_CLOSED, "message": refusal(response.status_code), "data": {"sent": False}}
+    return {
+        "code": CONNECTION_CLOSED,
+        "message": refusal(response.status_code, str(response.url)),
+        "data": {"sent": False},
+    }
 
 
 def _traceparent(body: bytes) -> str | None:
@@ -137,9 +134,22 @@ def _is_json_rpc_error(body: bytes) -> bool:
     return isinstance(document, dict) and document.get("jsonrpc") == "2.0" and "error" in document
 
 
-def _refused(status: int) -> httpx2.Response:
+def _is_page(response: httpx2.Response) -> bool:
+    """Whether a POST was answered with a page, as by a server that is not MCP."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return response.status_code == 200 and bool(kind) and kind != "text/event-stream"
+
+
+def _no_message(response: httpx2.Response, body: bytes, url: str) -> str | None:
+    """Why what a server answered is no message of MCP; None when it may be one."""
+    if _is_page(response) and not body:
+        return no_answer(response.headers.get("content-type", ""), url)
+    return not_mcp(url) if body and b'"jsonrpc"' not in body else None
+
+
+def _refused(status: int, url: str) -> httpx2.Response:
     lost = status in _REFUSED_BEFORE_DOING | _ON_THE_WAY
-    return _failed(refusal(status), sent=status not in _REFUSED_BEFORE_DOING, lost=lost, status=max(status, 400))
+    return _failed(refusal(status, url), sent=status not in _REFUSED_BEFORE_DOING, lost=lost, status=max(status, 400))
 
 
 def _failed(text: str, *, sent: bool, lost: bool = True, status: int = 502) -> httpx2.Response:

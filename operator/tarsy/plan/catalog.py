@@ -29,6 +29,10 @@ class Catalog(Protocol):
         """The labels of a namespace; none when it is not known."""
         ...
 
+    def is_invalid(self, kind: type[AnyResource], namespace: str, name: str) -> bool:
+        """Whether there is an object of that name that does not fit its kind, so that `get` gives None."""
+        ...
+
 
 class ResourceCatalog:
     """A catalog of given objects."""
@@ -59,3 +63,7 @@ class ResourceCatalog:
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         """The labels of a namespace; only its name when nothing was given."""
         return self._labels.get(namespace, {"kubernetes.io/metadata.name": namespace})
+
+    def is_invalid(self, kind: type[AnyResource], namespace: str, name: str) -> bool:
+        """Never: only objects that fit are given."""
+        return False

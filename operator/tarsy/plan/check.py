@@ -1,7 +1,7 @@
 """What makes a configuration object not Ready, and what it names.
 
 Decision: both come from one walk (`_named`), so an object is looked at again for exactly the names it was judged by.
-An object is judged by its own references only; what those objects lack is said on them.
+An object is judged by its own references only; whether a run would start with it is `tarsy.plan.readiness`'s to say.
 """
 
 from __future__ import annotations
@@ -47,6 +47,15 @@ def references(obj: AnyResource) -> set[tuple[str, str, str]]:
 def providers_named(defaults: InvestigationDefaults) -> set[str]:
     """The LLMProviders that defaults name, for any purpose."""
     return {named.name for named in _named(defaults) if named.kind is LLMProvider}
+
+
+def named_objects(obj: AnyResource, catalog: Catalog) -> list[tuple[AnyResource, At]]:
+    """The objects that `obj` names and that are there, each with the field that names it."""
+    look = Lookup(catalog)
+    for named in _named(obj):
+        at = named.at if named.selection is None else named.at / "name"
+        look.named(named.kind, obj.metadata.namespace, named.name, at)
+    return list(look.found.values())
 
 
 def secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:

@@ -21,6 +21,7 @@ from tarsy.plan.builtin import (
 from tarsy.plan.catalog import Catalog
 from tarsy.plan.errors import At, PlanError
 from tarsy.plan.model import Backend, ObjectRef, Strategy
+from tarsy.plan.offered import offered_tools
 from tarsy.plan.policy import ToolPolicy, names, stricter
 from tarsy.plan.scope import Shareable, admits, refusal
 from tarsy.plan.thinking import measures
@@ -35,17 +36,29 @@ S = TypeVar("S", bound=Shareable)
 
 
 class Lookup:
-    """Follows references through a catalog."""
+    """Follows references through a catalog.
+
+    `found` are the objects that were found, each with the first field that names it. `unchosen` is the error of an
+    agent for which no field chooses a provider.
+    """
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self.errors: dict[PlanError, None] = {}
         self.left_out: dict[str, None] = {}
+        self.unchosen: PlanError | None = None
+        self.found: dict[ObjectRef, tuple[AnyResource, At]] = {}
         self._used: dict[tuple[str, str, str], ObjectRef] = {}
 
-    def report(self, at: At, message: str) -> None:
+    def report(self, at: At, message: str) -> PlanError:
         """Notes a mistake; the same one twice is one."""
-        self.errors[at.error(message)] = None
+        error = at.error(message)
+        self.errors[error] = None
+        return error
+
+    def note(self, obj: AnyResource, at: At) -> None:
+        """Notes the field that names an object; the first one stays."""
+        self.found.setdefault(_ref(obj), (obj, at))
 
     def leave_out(self, sentence: str) -> None:
         """Notes a setting that the rights of another namespace keep out of the run; the same one twice is one."""
@@ -53,10 +66,7 @@ class Lookup:
 
     def use(self, obj: AnyResource) -> ObjectRef:
         """Notes an object that the plan comes from."""
-        meta = obj.metadata
-        ref = ObjectRef(
-            kind=obj.KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid, generation=meta.generation
-        )
+        ref = _ref(obj)
         return self._used.setdefault((ref.kind, ref.namespace, ref.name), ref)
 
     @property
@@ -69,6 +79,8 @@ class Lookup:
         found = self.catalog.get(kind, namespace, name)
         if found is None:
             self._missing(kind, (namespace,), name, at)
+        else:
+            self.note(found, at)
         return found
 
     def shared(self, kind: type[S], namespaces: Sequence[str], name: str, at: At) -> S | None:
@@ -80,6 +92,7 @@ class Lookup:
         for namespace in namespaces:
             found = self.catalog.get(kind, namespace, name)
             if found is not None:
+                self.note(found, at)
                 return found if self.admitted(found, home, at) else None
         self._missing(kind, namespaces, name, at)
         return None
@@ -92,6 +105,9 @@ class Lookup:
         return False
 
     def _missing(self, kind: type[AnyResource], namespaces: Sequence[str], name: str, at: At) -> None:
+        if (place := next((it for it in namespaces if self.catalog.is_invalid(kind, it, name)), None)) is not None:
+            self.report(at, f"{kind.KIND} {place}/{name} does not fit its kind; its condition Ready says what is wrong")
+            return
         there = sorted({obj.metadata.name for space in namespaces for obj in self.catalog.list(kind, space)})
         close = get_close_matches(name, there, n=1)
         hint = f"did you mean {close[0]}? Else create it" if close else "create it"
@@ -101,9 +117,10 @@ class Lookup:
     def tools_exist(
         self, server: MCPServer, selection: McpSelection, at: At, policy: ToolPolicy = ToolPolicy.ALL
     ) -> None:
-        """Reports tools of a selection that the server's own lists, or its policy and the agent's, leave out.
+        """Reports tools of a selection that the server's own lists, or its policy and the agent's, leave out, and
+        those that it does not offer, as far as its status knows what it offers.
 
-        `policy` is the agent's (All where no agent is known yet). What a server says of its tools is not known here.
+        `policy` is the agent's (All where no agent is known yet).
         """
         tools, chosen = server.spec.tools, selection.tools or ()
         denied = [tool for tool in chosen if names(tools.deny, tool)]
@@ -115,6 +132,7 @@ class Lookup:
             self.report(
                 at / "tools", f"{server} does not allow {', '.join(unknown)} (spec.tools.allow); leave them out"
             )
+        self._tools_are_offered(server, [tool for tool in chosen if tool not in denied + unknown], at)
         if stricter(server.spec.tool_policy, policy) is ToolPolicy.ALL:
             return
         writing = [tool for tool in chosen if names(tools.destructive, tool) or not _may_read(server, tool)]
@@ -126,6 +144,20 @@ class Lookup:
                 "them out, or list those that only read in its spec.tools.readOnly, or set toolPolicy: All on it and "
                 "on the agent",
             )
+
+    def _tools_are_offered(self, server: MCPServer, chosen: Sequence[str], at: At) -> None:
+        offered = offered_tools(server)
+        absent = [tool for tool in chosen if offered is not None and tool not in offered]
+        if offered is None or not absent:
+            return
+        close = get_close_matches(absent[0], sorted(offered), n=1)
+        hint = f"did you mean {close[0]}? Else leave" if close else "leave"
+        them = "it" if len(absent) == 1 else "them"
+        self.report(
+            at / "tools",
+            f"{server} has no tool {', '.join(absent)}; {hint} {them} out, or update the server (its status.tools "
+            "lists what it offers)",
+        )
 
     def joins(self, strategy: Strategy, at: At) -> bool:
         """Whether a synthesis can be done with a strategy; reports when it cannot."""
@@ -181,6 +213,11 @@ class Lookup:
                     f"another agent of stage {stage.name} is called {name} too; give this one a displayName of its own",
                 )
             seen.add(name)
+
+
+def _ref(obj: AnyResource) -> ObjectRef:
+    meta = obj.metadata
+    return ObjectRef(kind=obj.KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid, generation=meta.generation)
 
 
 def _may_read(server: MCPServer, tool: str) -> bool:

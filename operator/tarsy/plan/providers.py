@@ -18,6 +18,7 @@ from tarsy.plan.levels import Level, Scope, last_set
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import Backend, FallbackPlan, ProviderPlan, Strategy
 from tarsy.plan.parts import provider_plan
+from tarsy.plan.stand_ins import StandsIn
 from tarsy.resources.v1alpha1.agent import Agent
 from tarsy.resources.v1alpha1.common import (
     ExecutiveSummarySettings,
@@ -99,6 +100,7 @@ class Providers:
         self._of_alert = of_alert
         self._elsewhere = terms.elsewhere if terms else ()
         self._at_shared = At(InvestigationDefaults.KIND, scope.home, scope.at_defaults.name)
+        self._stands_in = StandsIn()
 
     def choose(self, own: Level[str], purpose: OfDefaults[str] = _nothing) -> Choice | None:
         """The provider of an agent: `own` is its own field, `purpose` gives that of defaults for what it does."""
@@ -110,7 +112,7 @@ class Providers:
         )
         if chosen is None:
             places = (scope.home,) if self._elsewhere else scope.path
-            self._look.report(
+            self._look.unchosen = self._look.report(
                 scope.at_chain / "llmProvider",
                 "no LLMProvider is chosen; name one here, or in spec.llmProvider of "
                 f"{InvestigationDefaults.KIND} {scope.at_defaults.name} in namespace {' or '.join(places)}"
@@ -153,7 +155,9 @@ class Providers:
             choice = self._named(entry.llm_provider, at[index] / "llmProvider")
             if choice is None:
                 return Fallbacks(at=at)
-            if choice.plan.ref == work.choice.plan.ref:
+            itself = choice.plan.ref == work.choice.plan.ref
+            self._stands_in.note(at, index, entry.llm_provider, itself, work.choice.at)
+            if itself:
                 continue  # a change to itself is none
             strategy = builtin.stand_in(work.strategy, Strategy(entry.strategy) if entry.strategy else None)
             on, refused = self._native_tools(choice.provider, strategy, work.wish, work.tools)
@@ -173,6 +177,14 @@ class Providers:
                 f"{'; '.join(reasons)}; give an entry a strategy that its provider has, or name other providers",
             )
         return Fallbacks(tuple(plans), tuple(skipped), at)
+
+    def fallbacks_are_others(self) -> None:
+        """Reports providers that are their own fallback, once the fallbacks of all agents are known."""
+        for at, name in self._stands_in.useless():
+            self._look.report(
+                at,
+                f"{LLMProvider.KIND} {name} is its own fallback here, which is none; name another, or leave it out",
+            )
 
     def summarizer(self) -> Choice | None:
         """The model for long results of tools, where the defaults or the chain name one (reference section 1.9)."""

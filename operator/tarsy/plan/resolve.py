@@ -93,10 +93,14 @@ def explain(
     library_namespace: str | None,
     source: At | None = None,
     budget: tuple[Budget, At] | None = None,
+    look: Lookup | None = None,
 ) -> Explained:
-    """The plan of a run as `resolve` makes it, and where each of its settings comes from."""
+    """The plan of a run as `resolve` makes it, and where each of its settings comes from.
+
+    `look` follows the references, and keeps what was found where no plan can be made.
+    """
     at = source or At("Alert", namespace, "")
-    look = Lookup(catalog)
+    look = look or Lookup(catalog)
     defaults = defaults_for(namespace, catalog, library_namespace)
     shared = catalog.get(InvestigationDefaults, chain.metadata.namespace, DEFAULTS_NAME)
     scope = Scope(
@@ -113,7 +117,8 @@ def explain(
     wish = _wish(alert, at, chain, look)
     brought = _brought(alert, at, scope, look)
     terms = _terms(scope, catalog, brought)
-    agents = Agents(scope, look, Providers(scope, look, (wish, at / "nativeTools"), terms), brought)
+    providers = Providers(scope, look, (wish, at / "nativeTools"), terms)
+    agents = Agents(scope, look, providers, brought)
     gathered = _Gathered(look)
     stages = tuple(
         _stage(stage, (scope.at_chain / "stages")[index], f"stages[{index}]", scope, agents, gathered)
@@ -129,6 +134,8 @@ def explain(
     chat = gathered.add("chat", agents.chat([agent for stage in stages for agent in stage.agents]))
     answers, in_dollars = chat_budget(scope)
     costs_are_known((chat,) if chat else (), in_dollars, look)
+    if not look.errors:
+        providers.fallbacks_are_others()
     chain_ref = look.use(chain)
     if look.errors:
         raise PlanInvalid(look.errors)

@@ -100,6 +100,7 @@ class Tools:
         for place in (scope.home, *scope.path[1:]):
             agent = catalog.get(Agent, place, builtin_name)
             if agent is not None and (place == scope.home or admits(agent, scope.namespace, labels)):
+                self._look.note(agent, at)
                 return agent
         return None
 

@@ -28,6 +28,7 @@ from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import InvestigationRecord, RunOutcome, State
 from tarsy.resources.meta import API_VERSION
 from tarsy.runbook.fetch import Fetcher
+from tarsy.store.calls import Calls
 from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.intake import Intake
 from tarsy.store.questions import Questions
@@ -144,6 +145,7 @@ class Desk:
                 intake=self.intake,
                 operator_namespace="tarsy-system",
                 running=Workloads(self.pool).running,
+                calls=Calls(self.pool),
                 purge=None if retention_seconds is None else partial(Retention(self.pool).purge, retention_seconds),
             )
             task = asyncio.create_task(controller.run())

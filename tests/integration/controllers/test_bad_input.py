@@ -113,9 +113,8 @@ async def test_chain_says_all_that_it_lacks_at_once_and_is_ready_when_it_is_ther
         for word in (f"{chain}llmProvider", f"{chain}stages[0].agents[0].name", f"{chain}stages[0].agents[1].name"):
             assert word in plan, plan
         await desk.put("LLMProvider", "one", {"type": "openai", "model": "m"})
-        await desk.put(
-            "MCPServer", "tools", {"transport": {"type": "http", "http": {"url": "http://tools.example/mcp"}}}
-        )
+        transport = {"type": "http", "http": {"url": "http://tools.example/mcp"}}
+        await desk.put("MCPServer", "tools", {"transport": transport, "tools": {"readOnly": ["*"]}})
         await desk.put("Agent", "one", {})
         message = await desk.reason("Chain", "one", "Ready", "False", "ReferencesInvalid")
 

@@ -139,6 +139,20 @@ async def test_what_an_alert_may_bring_is_of_its_namespace_and_of_the_library_th
     assert [one["name"] for one in (await viewer.get("/mcpservers", **asked)).body["items"]] == ["own"]
 
 
+async def test_warnings_tell_of_a_provider_that_does_not_serve_and_of_defaults_that_are_not_ready(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    silent = [*READY, condition("Serving", "False", "ModelUnreachable", "Its last calls failed.")]
+    await site.put("LLMProvider", namespace, "model", {"type": "openai", "model": "m"}, conditions=silent)
+    broken = [condition("Ready", "False", "ReferencesInvalid", "spec.llmProvider: there is no LLMProvider none.")]
+    await site.put("InvestigationDefaults", namespace, "default", {"llmProvider": "none"}, conditions=broken)
+    items = (await administrator.get("/warnings", namespace=namespace)).body["items"]
+    assert [(one["kind"], one["type"], one["reason"]) for one in items] == [
+        ("InvestigationDefaults", "Ready", "ReferencesInvalid"),
+        ("LLMProvider", "Serving", "ModelUnreachable"),
+    ]
+
+
 async def test_warnings_tell_what_does_not_hold_of_the_kinds_that_may_be_listed(
     site: Site, administrator: Visitor, namespace: str
 ) -> None:
@@ -147,7 +161,7 @@ async def test_warnings_tell_what_does_not_hold_of_the_kinds_that_may_be_listed(
     broken = [condition("Ready", "False", "Missing", "There is no Agent investigator.")]
     await site.put("Chain", namespace, "broken", CHAIN, conditions=broken)
     body = (await administrator.get("/warnings", namespace=namespace)).body
-    assert body["kinds"] == ["Agent", "AlertRoute", "Chain", "LLMProvider", "MCPServer"]
+    assert body["kinds"] == ["Agent", "AlertRoute", "Chain", "InvestigationDefaults", "LLMProvider", "MCPServer"]
     assert [(one["kind"], one["name"], one["type"], one["reason"], one["message"]) for one in body["items"]] == [
         ("Chain", "broken", "Ready", "Missing", "There is no Agent investigator."),
         ("MCPServer", "tools", "Available", "NoAnswer", "It is silent."),

@@ -68,6 +68,82 @@ async def test_an_alert_without_a_name_gets_one(site: Site, administrator: Visit
     assert answer.status == 202 and answer.body["name"].startswith("alert-")
 
 
+CHAIN = {"alertTypes": ["PodCrash"], "llmProvider": "model", "stages": [{"name": "look", "agents": [{"name": "one"}]}]}
+SERVER = {
+    "transport": {"type": "http", "http": {"url": "http://tools.example/mcp"}},
+    "tools": {"readOnly": ["*"], "deny": ["delete_pod"]},
+}
+
+
+async def _configured(site: Site, namespace: str) -> None:
+    await site.put("LLMProvider", namespace, "model", {"type": "openai", "model": "m"})
+    await site.put("Agent", namespace, "one", {})
+    await site.put("Chain", namespace, "pods", CHAIN)
+    await site.put("MCPServer", namespace, "kube", SERVER)
+    offered = {"type": "Verified", "status": "True", "reason": "ToolsKnown", "message": "", "observedGeneration": 1}
+    status = {"conditions": [offered | {"lastTransitionTime": "2026-11-22T12:00:00Z"}], "tools": ["get_pods"]}
+    status |= {"toolCount": 1}
+    await site.services.kube.patch("MCPServer", namespace, "kube", {"status": status}, subresource="status")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            {"mcpServers": [{"name": "kubes"}]},
+            "mcpServers[0].name: there is no MCPServer kubes in namespace {}; did you mean kube?",
+        ),
+        (
+            {"mcpServers": [{"name": "kube", "tools": ["get_pod"]}]},
+            "mcpServers[0].tools: MCPServer {}/kube has no tool get_pod; did you mean get_pods?",
+        ),
+        (
+            {"mcpServers": [{"name": "kube", "tools": ["delete_pod"]}]},
+            "mcpServers[0].tools: MCPServer {}/kube denies delete_pod",
+        ),
+        ({"nativeTools": {"googleSearch": True}}, "nativeTools.googleSearch: no agent of Chain {}/pods has"),
+    ],
+)
+async def test_an_alert_that_no_run_could_serve_is_answered_with_400_and_every_mistake(
+    site: Site, administrator: Visitor, namespace: str, more: dict[str, Any], said: str
+) -> None:
+    await _configured(site, namespace)
+    answer = await administrator.post(f"/namespaces/{namespace}/alerts", {**ALERT, **more})
+    assert answer.status == 400
+    assert said.replace("{}", namespace).split(" in namespace ")[0] in answer.message
+    assert await site.services.kube.list("Alert", namespace) == []
+
+
+async def test_an_alert_that_a_run_can_serve_is_taken_and_one_without_a_chain_waits(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    await _configured(site, namespace)
+    path = f"/namespaces/{namespace}/alerts"
+    for body in (
+        {**ALERT, "mcpServers": [{"name": "kube", "tools": ["get_pods"]}], "nativeTools": {"googleSearch": False}},
+        {**ALERT, "alertType": "Unknown", "mcpServers": [{"name": "kube"}]},
+        {**ALERT, "chainRef": {"name": "later"}, "nativeTools": {"googleSearch": True}},
+    ):
+        answer = await administrator.post(path, body)
+        assert answer.status == 202, answer.body
+    unknown = await administrator.post(path, {**ALERT, "alertType": "Unknown", "mcpServers": [{"name": "none"}]})
+    assert unknown.status == 400 and "mcpServers[0].name: there is no MCPServer none" in unknown.message
+
+
+async def test_who_may_not_use_the_chain_is_told_nothing_of_what_it_has(site: Site, namespace: str) -> None:
+    await _configured(site, namespace)
+    sender = await site.visitor(namespace, "sender", here=_may(("create", "alerts"), ("use", "mcpservers")))
+    body = {**ALERT, "nativeTools": {"googleSearch": True}}
+    assert (await sender.post(f"/namespaces/{namespace}/alerts", body)).status == 202
+
+
+async def test_who_may_not_use_a_server_is_not_told_its_tools(site: Site, namespace: str) -> None:
+    await _configured(site, namespace)
+    sender = await site.visitor(namespace, "sender", here=_may(("create", "alerts"), ("use", "chains")))
+    body = {**ALERT, "mcpServers": [{"name": "kube", "tools": ["get_pod"]}]}
+    assert (await sender.post(f"/namespaces/{namespace}/alerts", body)).status == 202
+
+
 async def test_who_may_not_create_alerts_is_refused_before_the_body_is_read(site: Site, namespace: str) -> None:
     viewer = await site.visitor(namespace, "viewer", here=_may(("get", "alerts")))
     for body in (ALERT, {"nonsense": True}):

@@ -26,7 +26,10 @@ def investigation(name: str, namespace: str, **spec: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({}, "set exactly one of alertRef (the name of an Alert) and alert (the alert itself)"),
+        (
+            {},
+            "set exactly one of alertRef (the name of an Alert) and alert (the alert itself); retryOf alone",
+        ),
         ({"alertRef": {"name": "Bad_"}}, 'spec.alertRef.name: Invalid value: "Bad_"'),
         ({"alertRef": {"name": "a"}, "desiredState": "Gone"}, 'supported values: "Running", "Concluded", "Cancelled"'),
         ({"alertRef": {"name": "a"}, "odd": 1}, 'unknown field "spec.odd"'),

@@ -1,5 +1,6 @@
 """What a provider is found to be when it is asked for its model: usable, or why not, and in whose words."""
 
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -124,7 +125,39 @@ async def test_a_wrong_key_of_gemini_is_a_400_and_still_told_as_one(server: Stan
 async def test_a_server_that_says_nothing_is_unreachable_in_time(server: StandIn, plan: Plan) -> None:
     server.answers = [wire.hang]
     found = await probe(plan(base_url=server.base_url), KEY, seconds=0.1)
-    assert found == Probed("ModelUnreachable", "no answer from the server within 0.1 s")
+    assert found.reason == "ModelUnreachable"
+    assert found.message.startswith("no answer from the server within 0.1 s (check spec.baseURL")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("refused", "the server refuses the connection (check spec.baseURL: host, port, http or https"),
+        ("nowhere", "the server's name cannot be resolved: host no-such-host.invalid is not found: "),
+        ("tls", "the server does not speak TLS on that port (check spec.baseURL"),
+    ],
+)
+async def test_a_base_url_that_leads_nowhere_is_named(server: StandIn, plan: Plan, kind: str, words: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    urls = {
+        "refused": f"http://127.0.0.1:{port}/v1",
+        "nowhere": "http://no-such-host.invalid/v1",
+        "tls": server.base_url.replace("http:", "https:"),
+    }
+    found = await probe(plan(base_url=urls[kind]), KEY)
+    assert found.reason == "ModelUnreachable" and found.message.startswith(words), found.message
+
+
+async def test_where_no_base_url_is_set_none_is_to_be_checked(server: StandIn, plan: Plan) -> None:
+    nowhere = {"openai": "http://no-such-host.invalid/v1"}
+    found = await probe(plan(), KEY, addresses=nowhere)
+    assert found.reason == "ModelUnreachable" and "spec.baseURL" not in found.message
+    server.answers = [says(404, {"error": {"message": "no such model"}})]
+    found = await probe(plan(), KEY, addresses={"openai": server.base_url})
+    assert found.reason == "ModelNotFound" and "spec.baseURL" not in found.message
+    assert "check spec.model" in found.message
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ async def test_servers_that_are_not_there_or_never_answer_are_unavailable(toolbo
             http("ftp://127.0.0.1/mcp", name="scheme"),
         ]
         async with toolboxes.open(servers) as box:
-            assert "no connection to the server" in box.unavailable["refused"]
+            assert "no connection to http://127.0.0.1:9/mcp: connection refused" in box.unavailable["refused"]
             assert "within 0.5 s" in box.unavailable["mute"]
             assert set(box.unavailable) == {"refused", "mute", "scheme"}
 
@@ -150,7 +150,7 @@ async def test_a_server_that_was_restarted_is_reached_by_the_next_call(toolboxes
         again = await call(box, "web.echo", '{"text": "c"}')
         assert web.methods.count("tools/call") == 2
         await opened.__aexit__(None, None, None)
-    assert away.is_error and "no connection to the server" in away.content
+    assert away.is_error and f"no connection to http://127.0.0.1:{port}/mcp: connection refused" in away.content
     assert [back, again] == [ToolOutcome("b"), ToolOutcome("c")]
 
 

@@ -64,7 +64,7 @@ async def test_calls_run_side_by_side_and_a_timeout_ends_one_of_them_only(toolbo
     assert late.is_error and "no answer within 0.2 s" in late.content
 
 
-@pytest.mark.parametrize(("status", "told"), [(401, "HTTP 401 Unauthorized (check the headers"), (500, "HTTP 500")])
+@pytest.mark.parametrize(("status", "told"), [(401, "HTTP 401 Unauthorized"), (500, "HTTP 500")])
 async def test_a_server_that_refuses_at_the_start_is_unavailable_with_its_status(
     toolboxes: McpToolboxes, status: int, told: str
 ) -> None:

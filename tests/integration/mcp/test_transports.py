@@ -57,7 +57,8 @@ async def test_a_wrong_token_is_said_without_the_token(kind: str) -> None:
         web.accepted = "Bearer another"
         server = http(web.url, transport={"type": kind, "bearer_token": TOKEN})
         async with resolving(bearerTokenSecretRef=SECRET).open([server]) as box:
-            assert "HTTP 401 Unauthorized (check the headers and Secrets" in box.unavailable["web"]
+            told = f"HTTP 401 Unauthorized from {web.url} (check the headers and Secrets"
+            assert told in box.unavailable["web"]
             assert SECRET not in box.unavailable["web"]
 
 

@@ -98,6 +98,7 @@ async def test_alert_becomes_one_investigation_however_often_it_is_looked_at() -
     assert seen["conditions"] == {
         "Accepted": ("True", "InvestigationCreated"),
         "Finished": ("False", "NotFinished"),
+        "Succeeded": ("Unknown", "NotFinished"),
     }
     # Once more from what was known before: a crash in between, or a second controller.
     again = await step(obj, cluster(), api)
@@ -106,7 +107,11 @@ async def test_alert_becomes_one_investigation_however_often_it_is_looked_at() -
 
 async def test_alert_that_no_chain_takes_waits_and_says_for_what() -> None:
     seen = await step(alert(), cluster(chain=False), Api())
-    assert seen["conditions"] == {"Accepted": ("False", "NoChain"), "Finished": ("False", "NotFinished")}
+    assert seen["conditions"] == {
+        "Accepted": ("False", "NoChain"),
+        "Finished": ("False", "NotFinished"),
+        "Succeeded": ("Unknown", "NotFinished"),
+    }
     message = seen["status"].conditions[0].message
     assert "spec.alertType" in message and "PodCrash" in message and "create one" in message
     assert seen["status"].phase == "Waiting"
@@ -165,6 +170,41 @@ async def test_end_of_the_investigation_is_the_end_of_the_alert() -> None:
     seen = await step(obj, cluster(child(obj, {"conditions": [end]})), Api())
     assert seen["conditions"]["Finished"] == ("True", "InvestigationFinished")
     assert condition(seen["status"].conditions, "Finished") and seen["status"].phase == "Finished"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [("True", "Succeeded"), ("False", "Failed"), ("False", "Cancelled"), ("False", "NotAccepted")],
+)
+async def test_alert_tells_what_became_of_its_investigation(status: str, reason: str) -> None:
+    obj = alert(status=OURS)
+    time = {"lastTransitionTime": "2026-11-22T12:00:00Z"}
+    end = {"type": "Finished", "status": "True", "reason": reason, **time}
+    outcome = {"type": "Succeeded", "status": status, "reason": reason, "message": "Why.", **time}
+    seen = await step(obj, cluster(child(obj, {"conditions": [end, outcome]})), Api())
+    assert seen["conditions"]["Succeeded"] == (status, reason)
+    found = condition(seen["status"].conditions, "Succeeded")
+    assert found is not None and found.message == "Why."
+
+
+async def test_alert_tells_that_its_investigation_waits_to_be_accepted() -> None:
+    obj = alert(status=OURS)
+    waits = {"type": "Accepted", "status": "False", "reason": "PlanInvalid", "message": "no such server"}
+    seen = await step(obj, cluster(child(obj, {"conditions": [waits]})), Api())
+    assert seen["conditions"]["Succeeded"] == ("Unknown", "NotAccepted")
+    found = condition(seen["status"].conditions, "Succeeded")
+    assert found is not None and found.message == "no such server"
+
+
+async def test_outcome_stays_when_the_investigation_expires_and_is_told_when_it_was_deleted_before_its_end() -> None:
+    ended = {"type": "Finished", "status": "True", "reason": "InvestigationFinished"}
+    for before, after in (
+        ({"type": "Succeeded", "status": "True", "reason": "Succeeded"}, ("True", "Succeeded")),
+        ({"type": "Succeeded", "status": "Unknown", "reason": "NotFinished"}, ("False", "InvestigationDeleted")),
+    ):
+        conditions = [before] if after[0] == "False" else [ended, before]
+        seen = await step(alert(status={**OURS, "conditions": conditions}), cluster(), Api())
+        assert seen["conditions"]["Succeeded"] == after
 
 
 def test_builders_make_what_the_api_makes() -> None:

@@ -1,6 +1,8 @@
 """What the cache believes when news come twice, late, or from several sides."""
 
 from tarsy.controllers.cache import Cache, Key, Unreadable
+from tarsy.plan.check import check
+from tarsy.resources.parse import parse
 from tarsy.resources.v1alpha1 import Agent, Chain
 from unit.controllers.builders import OTHER_UID, UID, raw
 
@@ -89,3 +91,14 @@ def test_namespace_has_the_label_of_its_name_even_when_it_is_not_known() -> None
     assert cache.namespace_labels("team-a") == {"kubernetes.io/metadata.name": "team-a", "tier": "gold"}
     cache.set_namespace("team-a", None)
     assert cache.namespace_labels("team-a") == {"kubernetes.io/metadata.name": "team-a"}
+
+
+def test_a_reference_to_an_object_that_does_not_fit_its_kind_says_so_instead_of_asking_to_create_it() -> None:
+    cache = Cache()
+    cache.put(raw("LLMProvider", "model", {"type": "gpt"}))
+    spec = {"llmProvider": "model", "stages": [{"name": "s", "agents": [{"name": "one"}]}]}
+    chain = parse(raw("Chain", "pods", spec))
+    errors = {error.field: error.message for error in check(chain, cache)}
+    assert errors["spec.llmProvider"] == (
+        "LLMProvider team-a/model does not fit its kind; its condition Ready says what is wrong"
+    )

@@ -147,9 +147,18 @@ def test_the_message_has_the_figures_and_says_whether_the_rest_is_kept() -> None
     assert found is not None and found.message == "The run's budget of US$ 1 is reached: US$ 1.2 are spent."
     found = used(Budget(tokens=1_000), 600).short(A, Need(200))
     assert found is not None
-    assert (
-        found.message == "The run's budget of 1,000 tokens is reached: 600 are spent; the rest is needed to conclude."
+    assert found.message == (
+        "The run's budget of 1,000 tokens is reached: 600 are spent, and about 400 more are needed to go on and "
+        "conclude."
     )
+    found = used(Budget(tokens=50_000), 20_500).short(A, Need(22_439))
+    assert found is not None and "20,500 are spent, and about 45,000 more are needed" in found.message
+    found = used(Budget(cost_usd=1.0), 300_000).short(A, Need(123_456, rates=Rates(input=2, output=2)))
+    assert found is not None
+    assert "US$ 0.6 are spent, and about US$ 0.50 more are needed to go on and conclude." in found.message
+    history = RunHistory(seconds=40.0, tokens=1, model_seconds=12.0)
+    found = Meter(None, Budget(minutes=1.0), history, clock=lambda: 0.0).short(A, Need(1))
+    assert found is not None and "0.6 have passed, and about 0.5 more are needed" in found.message
 
 
 @pytest.mark.parametrize(

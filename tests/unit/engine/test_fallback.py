@@ -3,9 +3,12 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tarsy.engine.fallback import exhausted
 from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, ModelError, ModelErrorCode, TextChunk
 from tarsy.llm.retry import Retrying, RetryPolicy
 from tarsy.llm.scripted import Answer, ScriptedClient
@@ -326,3 +329,11 @@ async def test_what_one_provider_counted_is_not_believed_of_the_next() -> None:
     assert (await scene.run(one(with_fallback(to("second"))))).final_analysis == DONE
     loop = next(iter(scene.record.executions.values())).loop
     assert (loop.window, loop.refusals, loop.fallback) == (None, 0, 1)
+
+
+@pytest.mark.parametrize("said", ["provider first (model m): no answer", "no answer"])
+def test_a_provider_is_named_once_in_the_error_of_an_agent(said: str) -> None:
+    agent = SimpleNamespace(provider=SimpleNamespace(ref=SimpleNamespace(name="first")))
+    conversation: Any = SimpleNamespace(agent=agent, loop=SimpleNamespace(tried=()))
+    told = exhausted(conversation, ModelError(ModelErrorCode.CONNECTION, said, retryable=True))
+    assert told.startswith("provider first") and told.count("first") == 1

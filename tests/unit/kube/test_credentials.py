@@ -8,7 +8,7 @@ import pytest
 
 from tarsy.kube import credentials
 from tarsy.kube.client import ApiError
-from tarsy.kube.credentials import CACHE_SECONDS, OUTAGE_SECONDS, Secrets
+from tarsy.kube.credentials import CACHE_SECONDS, OUTAGE_SECONDS, Secrets, binding
 from tarsy.llm.registry import SecretProblem
 from tarsy.plan.model import SecretKey
 
@@ -92,7 +92,11 @@ async def test_problem_is_not_remembered() -> None:
         (secret(" \n"), "SecretKeyMissing", "key api-key is empty; fill it in"),
         (secret(b"\xff\xfe" + VALUE.encode()), "SecretKeyInvalid", "key api-key is not text"),
         (secret("!" + VALUE), "SecretKeyInvalid", "key api-key is not text"),
-        (ApiError(403, "Forbidden", "no"), "SecretForbidden", "bind its Secret role in namespace team-a"),
+        (
+            ApiError(403, "Forbidden", "no"),
+            "SecretForbidden",
+            "rolebinding tarsy-secret-reader -n team-a --clusterrole=",
+        ),
     ],
 )
 async def test_each_problem_names_secret_and_remedy_and_never_a_value(there: Any, reason: str, words: str) -> None:
@@ -167,3 +171,20 @@ async def test_api_that_does_not_answer_holds_a_known_secret_up_for_moments_only
     monkeypatch.setattr(api, "find", silence)
     clock.now += CACHE_SECONDS + 1
     assert await secrets(KEY) == VALUE
+
+
+@pytest.mark.parametrize(
+    ("refusal", "account"),
+    [
+        ("no", "--serviceaccount=tarsy-system:tarsy-operator"),
+        (
+            'secrets "key" is forbidden: User "system:serviceaccount:ops:tarsy-operator" cannot get resource "secrets"',
+            "--serviceaccount=ops:tarsy-operator",
+        ),
+        ('User "system:serviceaccount:ops:my.worker" cannot get', "--serviceaccount=ops:my.worker"),
+    ],
+)
+def test_the_command_for_a_secret_that_may_not_be_read_names_who_was_refused(refusal: str, account: str) -> None:
+    command = binding("team-a", refusal)
+    assert command.startswith("`kubectl create rolebinding tarsy-secret-reader -n team-a --clusterrole=")
+    assert account in command

@@ -180,3 +180,9 @@ def test_what_a_library_quotes_of_a_server_of_ones_own_is_not_told() -> None:
 
 def test_what_the_system_says_of_a_connection_is_told() -> None:
     assert "Connection refused" in str(of(caused(lost(), ConnectionRefusedError(111, "Connection refused"))))
+
+
+def test_the_provider_is_named_once_where_an_error_names_it_already() -> None:
+    named = ModelError(ModelErrorCode.INVALID_REQUEST, "provider p: spec.baseURL is not allowed", retryable=False)
+    told = classify(named, subject="provider p (model m)", secret=KEY, started=False)
+    assert told.message == "provider p (model m): spec.baseURL is not allowed"

@@ -40,9 +40,34 @@ def test_the_order_of_the_list_is_kept_with_the_strategy_of_each_entry() -> None
     ]
 
 
-def test_a_change_to_the_same_provider_is_none_and_no_error() -> None:
-    (only,) = plan_of(world(fallback=entries("model"))).stages[0].agents
+def test_a_provider_that_is_its_own_fallback_is_an_error_at_the_entry() -> None:
+    with pytest.raises(PlanInvalid) as invalid:
+        plan_of(world(fallback=entries("model", "second")))
+    (error,) = invalid.value.errors
+    assert error.field == "spec.fallback[0].llmProvider"
+    assert "LLMProvider model is its own fallback" in error.message and "name another" in error.message
+
+
+def test_an_entry_that_is_another_provider_for_one_agent_of_the_chain_is_no_error() -> None:
+    two = stage("triage", {"name": "triage", "displayName": "other", "llmProvider": "second"})
+    first, second = plan_of(world(fallback=entries("model", "second"), stages=[two])).stages[0].agents
+    assert [entry.provider.ref.name for entry in first.fallback] == ["second"]
+    assert [entry.provider.ref.name for entry in second.fallback] == ["model"]
+
+
+def test_a_list_of_the_defaults_serves_a_chain_whose_own_provider_is_all_it_has() -> None:
+    objects = [*world(llmProvider="second"), defaults(llmProvider="model", fallback=entries("second"))]
+    (only,) = plan_of(objects).stages[0].agents
     assert (only.fallback, only.fallback_skipped) == ((), ())
+
+
+def test_defaults_that_stand_in_for_themselves_are_an_error() -> None:
+    objects = [*world(llmProvider=None), defaults(llmProvider="model", fallback=entries("model"))]
+    with pytest.raises(PlanInvalid) as invalid:
+        plan_of(objects)
+    assert [str(error).split(": ")[:2] for error in invalid.value.errors] == [
+        ["InvestigationDefaults team-a/default", "spec.fallback[0].llmProvider"]
+    ]
 
 
 def test_an_entry_that_cannot_do_the_agents_work_is_kept_out_and_named() -> None:

@@ -155,6 +155,7 @@ CASES = [
             "retryOf": ({"name": "a"}, {"name": "b"}),
             "budget": ({"tokens": 1000}, {"tokens": 1001}),
             "author": AUTHORS,
+            "acceptanceTimeoutSeconds": (60, 61),
         },
     ),
     *changes(

@@ -1,12 +1,14 @@
 """Handing in alerts, and asking what became of them.
 
 Decision: the Alert is created with the caller's own token. What may be created, who did it and what else admission says
-is the Kubernetes API's to decide, exactly as for `kubectl apply`; its words are passed on.
+is the Kubernetes API's to decide, exactly as for `kubectl apply`; its words are passed on. What no run of the alert
+could have is said before that (`tarsy.http.mistakes`): a sender that waits for an answer is told at once, not by the
+status of an object.
 """
 
 from typing import Any
 
-from tarsy.http.errors import NotFound, TooLarge, Unprocessable
+from tarsy.http.errors import BadRequest, NotFound, TooLarge, Unprocessable
 from tarsy.http.failures import as_caller_said
 from tarsy.http.idempotency import (
     BODY_ANNOTATION,
@@ -15,6 +17,7 @@ from tarsy.http.idempotency import (
     Idempotency,
     read_idempotency,
 )
+from tarsy.http.mistakes import mistakes
 from tarsy.http.route import PRODUCT_GROUP, Ask, Permission, Route
 from tarsy.http.views.alerts import MAX_SUBMITTED_BYTES, AlertSubmission, AlertView, SubmittedAlert
 from tarsy.kube.client import ApiError
@@ -28,11 +31,18 @@ BODY_BYTES = 4 * MAX_SUBMITTED_BYTES
 
 
 async def submit_alert(ask: Ask) -> SubmittedAlert:
-    """Creates an Alert, once for each Idempotency-Key."""
+    """Creates an Alert, once for each Idempotency-Key.
+
+    Raises:
+        BadRequest: it names a server, a tool or a native tool that no run of it can have.
+        TooLarge: its data has more than 1 MiB.
+    """
     body = ask.body(AlertSubmission)
     size = len(body.data.encode()) if body.data is not None else 0
     if size > MAX_SUBMITTED_BYTES:
         raise TooLarge(f"data has {size} bytes; at most {MAX_SUBMITTED_BYTES} (1 MiB) are taken")
+    if found := await mistakes(ask, body):
+        raise BadRequest("; ".join(found))
     key = read_idempotency(ask.request, ask.caller.username, body)
     as_caller, spec = ask.as_caller(), body.to_dict()
     spec.pop("name", None)

@@ -36,7 +36,7 @@ def classify(
         return about(error, subject=subject, started=started)
     wait: float | None = None
     if isinstance(error, errors.APIError):
-        code, retryable, text, words, wait = _of_answer(error, secret)
+        code, retryable, text, words, wait = _of_answer(error, secret, makers)
         text = told(text, words, makers=makers)
     else:
         code, retryable, text = _of_type(error, secret, started, makers)
@@ -44,7 +44,9 @@ def classify(
     return ModelError(code, f"{subject}: {text}", retryable=retryable, retry_after=wait, started=started, words=words)
 
 
-def _of_answer(error: errors.APIError, secret: str | None) -> tuple[ModelErrorCode, bool, str, str, float | None]:
+def _of_answer(
+    error: errors.APIError, secret: str | None, makers: bool
+) -> tuple[ModelErrorCode, bool, str, str, float | None]:
     body: Any = error.details
     body = body.get("error", body) if isinstance(body, Mapping) else {"message": str(body)}
     message = words_of(body)
@@ -58,10 +60,10 @@ def _of_answer(error: errors.APIError, secret: str | None) -> tuple[ModelErrorCo
         code = ModelErrorCode.TIMEOUT
     elif status == 429 and "PerDay" in told:
         retryable = False
-    if code is ModelErrorCode.NOT_FOUND:
+    if code is ModelErrorCode.NOT_FOUND and not makers:
         hint = " (check spec.model and spec.baseURL, which needs no version: v1beta is taken)"
     else:
-        hint = remedy(code, status)
+        hint = remedy(code, status, makers)
     headers = getattr(error.response, "headers", None)
     wait = _delay(body)
     if wait is None and isinstance(headers, Mapping):
@@ -79,7 +81,7 @@ def _of_type(error: BaseException, secret: str | None, started: bool, makers: bo
     if any(isinstance(cause, aiohttp.ConnectionTimeoutError) for cause in found):
         return ModelErrorCode.CONNECTION, True, "the server did not accept the connection in time"
     if any(isinstance(cause, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError | OSError) for cause in found):
-        return of_connection(found, words, started=started)
+        return of_connection(found, words, started=started, makers=makers)
     if any(isinstance(cause, TimeoutError) for cause in found):
         return ModelErrorCode.TIMEOUT, True, "the server sent nothing for too long"
     code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER

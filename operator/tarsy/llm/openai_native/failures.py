@@ -40,7 +40,7 @@ def refusal(response: aiohttp.ClientResponse, body: bytes, secret: str | None, *
     code, retryable = of_status(response.status, error, words)
     return ModelError(
         code,
-        told(f"the server answered {response.status}{remedy(code, response.status)}", words, makers=makers),
+        told(f"the server answered {response.status}{remedy(code, response.status, makers)}", words, makers=makers),
         retryable=retryable,
         retry_after=retry_after(response.headers) if retryable else None,
         words=words,
@@ -69,7 +69,7 @@ def _of_type(error: BaseException, started: bool, makers: bool) -> tuple[ModelEr
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
             return ModelErrorCode.INVALID_REQUEST, False, "spec.baseURL is not a usable http(s) URL"
         case aiohttp.ClientError() | OSError():
-            return of_connection(found, said(found[-1], makers=makers), started=started)
+            return of_connection(found, said(found[-1], makers=makers), started=started, makers=makers)
     code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER
     what = str(error) if isinstance(error, Unreadable) else said(error, makers=makers)
     return code, True, f"the answer cannot be read: {what}"

@@ -202,6 +202,11 @@ class Alert(Resource[AlertSpec, AlertStatus]):
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("Alert type", ".spec.alertType", description="The type of the alert."),
         Column("Phase", ".status.phase", description="What became of it."),
+        Column(
+            "Outcome",
+            '.status.conditions[?(@.type=="Succeeded")].reason',
+            description="How its investigation ended.",
+        ),
         Column("Investigation", ".status.investigationRef.name", description="Its investigation."),
         AGE,
         Column(

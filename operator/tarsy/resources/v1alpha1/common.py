@@ -42,6 +42,7 @@ Seconds = Annotated[int, Field(ge=1, le=86_400)]
 Concurrency = Annotated[int, Field(ge=1, le=1000)]
 Dollars = Annotated[float, Field(ge=0, le=1_000_000)]
 TtlSeconds = Annotated[int, Field(ge=0, le=YEAR_SECONDS)]
+AcceptanceSeconds = Annotated[int, Field(ge=1, le=WEEK_SECONDS)]
 ServerName = Annotated[LabelName, StringConstraints(max_length=40)]
 
 
@@ -51,6 +52,7 @@ class ConditionType(StrEnum):
     READY = "Ready"
     AVAILABLE = "Available"
     VERIFIED = "Verified"
+    SERVING = "Serving"
     NOTIFICATIONS_READY = "NotificationsReady"
     REACH_BOUND = "ReachBound"
     ACCEPTED = "Accepted"

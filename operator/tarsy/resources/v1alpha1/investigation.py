@@ -17,6 +17,7 @@ from tarsy.resources.v1alpha1.common import (
     DESIRED_STATE_ONLY_FORWARD,
     STAMPED,
     WEEK_SECONDS,
+    AcceptanceSeconds,
     Author,
     Budget,
     DesiredState,
@@ -40,11 +41,14 @@ class InvestigationSpec(Model):
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             "has(self.alertRef) != has(self.alert)",
-            "set exactly one of alertRef (the name of an Alert) and alert (the alert itself)",
+            "set exactly one of alertRef (the name of an Alert) and alert (the alert itself); retryOf alone brings no "
+            "alert: copy that of the Investigation that it names",
             lambda self: (self.alert_ref is None) != (self.alert is None),
         ),
         DESIRED_STATE_ONLY_FORWARD,
-        *immutable("Investigation", "alertRef", "alert", "chainRef", "retryOf", "budget", "author"),
+        *immutable(
+            "Investigation", "alertRef", "alert", "chainRef", "retryOf", "budget", "author", "acceptanceTimeoutSeconds"
+        ),
     )
 
     alert_ref: ObjectRef | None = Field(default=None, description="The Alert to investigate.")
@@ -60,6 +64,11 @@ class InvestigationSpec(Model):
     desired_state: DesiredState = Field(
         default="Running",
         description="Running; Concluded: stop now and summarize what is known; Cancelled. Only forward.",
+    )
+    acceptance_timeout_seconds: AcceptanceSeconds | None = Field(
+        default=None,
+        description="Seconds that a run which cannot be accepted (its plan is wrong, a right is missing) waits for "
+        "that to be mended; then it ends as NotAccepted. That of InvestigationDefaults when not set, else 3600.",
     )
     ttl_seconds_after_finished: TtlSeconds = Field(
         default=WEEK_SECONDS, description="Seconds from the end of the run to the object's deletion."
@@ -184,6 +193,12 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
         AGE,
         Column("Stage", ".status.currentStage", description="The stage that runs.", wide=True),
         Column("Duration", ".status.duration", description="From start to end.", wide=True),
+        Column(
+            "Reason",
+            '.status.conditions[?(@.type=="Succeeded")].reason',
+            description="How it ended, or NotAccepted while it waits.",
+            wide=True,
+        ),
         Column("Author", ".spec.author.username", description="Whose run it is.", wide=True),
         Column("Finding", ".status.finding.summary", description="What was found.", wide=True),
     )

@@ -15,6 +15,7 @@ from tarsy.resources.v1alpha1.common import (
     FALLBACK,
     MESSAGE_COLUMN,
     READY_COLUMNS,
+    AcceptanceSeconds,
     Budget,
     Concurrency,
     ConfigStatus,
@@ -61,6 +62,11 @@ class InvestigationDefaultsSpec(Model):
     timeouts: Timeouts | None = Field(default=None, description="Time limits of runs.")
     loop: Loop | None = Field(default=None, description="How the loops of agents go on, and when they stop.")
     budget: Budget | None = Field(default=None, description="What a run may use, where its chain does not say.")
+    acceptance_timeout_seconds: AcceptanceSeconds | None = Field(
+        default=None,
+        description="Seconds that an Investigation or a ChatMessage which cannot be accepted waits for that to be "
+        "mended, before it ends as NotAccepted; 3600 when not set. Alerts wait for a Chain without this limit.",
+    )
     max_concurrent: Concurrency | None = Field(
         default=None, description="How many runs there may be at once in this namespace."
     )

@@ -191,6 +191,12 @@ class LLMProvider(Resource[LLMProviderSpec, ConfigStatus]):
         Column("Type", ".spec.type", description="Whose API is spoken."),
         Column("Model", ".spec.model", description="Name of the model."),
         AGE,
+        Column(
+            "Serving",
+            '.status.conditions[?(@.type=="Serving")].status',
+            description="Whether it answered the last calls of runs.",
+            wide=True,
+        ),
         Column("URL", ".spec.baseURL", description="Where the API is.", wide=True),
         MESSAGE_COLUMN,
     )

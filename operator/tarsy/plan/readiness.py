@@ -1,0 +1,124 @@
+"""Whether a run would start now with an object (DESIGN section 3): the whole plan, and what it names.
+
+Decision: a Chain is judged by resolving it as a run of its own namespace would be, with the code that runs are planned
+by, so the two cannot disagree. What it names must be Ready itself; a server that does not answer now only degrades a
+run, so that is said and no error. A Chain that other namespaces may use and that chooses no provider is completed by
+their InvestigationDefaults: that is no error of the Chain either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tarsy.plan.catalog import Catalog
+from tarsy.plan.check import check, named_objects
+from tarsy.plan.errors import At, PlanError, PlanInvalid
+from tarsy.plan.lookup import Lookup
+from tarsy.plan.resolve import explain
+from tarsy.resources.meta import AnyResource, condition
+from tarsy.resources.v1alpha1.agent import Agent
+from tarsy.resources.v1alpha1.alert import AlertContent
+from tarsy.resources.v1alpha1.chain import Chain
+from tarsy.resources.v1alpha1.common import ConditionType
+from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
+from tarsy.resources.v1alpha1.llm_provider import LLMProvider
+from tarsy.resources.v1alpha1.mcp_server import MCPServer
+
+INVALID = "ReferencesInvalid"
+PLAN_INVALID = "PlanInvalid"
+NOT_READY = "ReferencesNotReady"
+UNKNOWN = "ReferencesUnknown"
+NEEDS_DEFAULTS = "NeedsDefaults"
+JUDGED_BY_OTHERS = (Chain, Agent, InvestigationDefaults)
+"""Kinds whose readiness depends on that of other objects."""
+
+_REQUIRED = (Agent, LLMProvider, MCPServer)
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """What keeps an object from being used, each with a reason; the references that nobody has judged yet; what else
+    is to be said of one that can be used, and the reason to say beside it."""
+
+    errors: tuple[tuple[PlanError, str], ...] = ()
+    unknown: tuple[PlanError, ...] = ()
+    notes: tuple[str, ...] = ()
+    reason: str = "Usable"
+
+    def with_notes(self, notes: Iterable[str]) -> Readiness:
+        """The same with other notes."""
+        return replace(self, notes=tuple(note for note in notes if note))
+
+
+USABLE = Readiness()
+
+
+def readiness(obj: AnyResource, catalog: Catalog, library_namespace: str | None) -> Readiness:
+    """Judges an object by what it says and what it names; Secrets and servers are not asked here."""
+    errors = dict.fromkeys(check(obj, catalog), INVALID)
+    if not isinstance(obj, JUDGED_BY_OTHERS):
+        return Readiness(tuple(errors.items()))
+    if not isinstance(obj, Chain):
+        return _with_references(errors, named_objects(obj, catalog), "Usable", ())
+    look = Lookup(catalog)
+    try:
+        explain(
+            namespace=obj.metadata.namespace,
+            alert=AlertContent(alert_type=next(iter(obj.spec.alert_types), "Any"), data="-"),
+            chain=obj,
+            catalog=catalog,
+            library_namespace=library_namespace,
+            look=look,
+        )
+    except PlanInvalid as invalid:
+        for error in invalid.errors:
+            errors.setdefault(error, PLAN_INVALID)
+    reason, notes = "Usable", []
+    if look.unchosen is not None and _is_shared(obj):
+        del errors[look.unchosen]
+        reason = NEEDS_DEFAULTS
+        notes.append(
+            "spec.llmProvider is not set: a run needs InvestigationDefaults with llmProvider in its namespace, and "
+            "what depends on the model is checked when it starts."
+        )
+    found = [*look.found.values(), *named_objects(obj, catalog)]
+    return _with_references(errors, found, reason, notes)
+
+
+def _is_shared(chain: Chain) -> bool:
+    allowed = chain.spec.allowed_namespaces
+    return allowed is not None and allowed.from_ != "None"
+
+
+def _with_references(
+    errors: dict[PlanError, str], found: Iterable[tuple[AnyResource, At]], reason: str, notes: Iterable[str]
+) -> Readiness:
+    unknown: dict[PlanError, None] = {}
+    said = dict.fromkeys(notes)
+    judged: set[str] = set()
+    for named, at in found:
+        if not isinstance(named, _REQUIRED) or str(named) in judged:
+            continue
+        judged.add(str(named))
+        ready = condition(named.status.conditions, ConditionType.READY)
+        if ready is None or ready.status == "Unknown":
+            unknown[at.error(f"{named} has not been judged yet")] = None
+        elif ready.status == "False":
+            errors.setdefault(
+                at.error(f"{named} is not Ready ({ready.reason}); its condition Ready says what to do"), NOT_READY
+            )
+        elif (away := _away(named)) is not None:
+            said[away] = None
+    return Readiness(tuple(errors.items()), tuple(unknown), tuple(said), reason)
+
+
+def _away(named: AnyResource) -> str | None:
+    """What is to be said of an object that is Ready and does not serve now; runs start all the same."""
+    kind, what = (
+        (ConditionType.AVAILABLE, "does not answer now: runs go on without its tools")
+        if isinstance(named, MCPServer)
+        else (ConditionType.SERVING, "does not serve now: its last calls failed")
+    )
+    found = condition(named.status.conditions, kind)
+    return f"{named} {what} ({found.reason})." if found is not None and found.status == "False" else None

@@ -1,0 +1,19 @@
+-- What became of model calls, by the LLMProvider that was asked.
+
+-- A plan names its providers by name; uid, namespace and generation are those of the objects that it was made from.
+-- Calls that were interrupted say nothing of their provider.
+-- name: ended_since
+WITH ended AS (
+    SELECT c.id, c.provider, c.finished_at, c.failure_reason, s.investigation
+    FROM llm_interaction c JOIN execution e ON e.id = c.execution JOIN stage s ON s.id = e.stage
+    WHERE c.started_at > $1::timestamptz - interval '1 hour' AND c.finished_at > $1 AND c.state <> 'interrupted'
+    ORDER BY c.finished_at DESC LIMIT $2
+), asked AS (
+    SELECT n.investigation, o.*
+    FROM (SELECT DISTINCT investigation FROM ended) d JOIN investigation_input n USING (investigation),
+        jsonb_to_recordset(n.plan::jsonb->'objects') AS o(kind text, namespace text, name text, uid text, generation bigint)
+    WHERE o.kind = 'LLMProvider'
+)
+SELECT ended.id, ended.finished_at, ended.failure_reason, asked.namespace, asked.name, asked.uid, asked.generation
+FROM ended JOIN asked ON asked.investigation = ended.investigation AND asked.name = ended.provider
+ORDER BY ended.finished_at, ended.id
