@@ -96,6 +96,23 @@ def whole(event: Event) -> str:
     return f"{event.content}\n\n{block}" if block else event.content
 
 
+def readable(text: str) -> str:
+    """A final text as another model is told it: its prose, and its finding in words with its citations.
+
+    Models copy what they see: a block of JSON in what an earlier stage said comes back as a block.
+    """
+    finding, _ = read_finding(text)
+    prose = without_block(text)[0].strip()
+    if not finding.structured:
+        return prose
+    told = [] if prose == finding.summary else [prose]
+    lines = [f"Finding, confidence {finding.confidence.value}: {finding.summary}"]
+    for claim in finding.claims:
+        cited = "; ".join(f'callId {c.call_id}: "{c.quote}"' for c in claim.citations)
+        lines.append(f"- {claim.text}{f' ({cited})' if cited else ''}")
+    return "\n\n".join([*told, "\n".join(lines)])
+
+
 def with_finding(text: str, finding: Finding) -> str:
     """A final text with its finding, or what was meant to be one, replaced by `finding` as a model would write it."""
     _, analysis = read_finding(text)

@@ -21,6 +21,8 @@ from tarsy.record.messages import Access, Refusal, ToolDefinition
 
 _NAME = re.compile(r"[\w./-]{1,128}", re.ASCII)
 _DIGEST = 32
+_DEEPEST = 50
+"""Levels of a schema whose keys are ordered; deeper ones stay as the server wrote them."""
 NOT_ALLOWED = "ToolNotAllowed"
 POLICY = "ToolPolicy"
 CHANGED = "ToolChanged"
@@ -161,7 +163,17 @@ def _refusal(plan: ServerPlan, name: str, access: Access) -> Refusal | None:
 
 
 def _schema(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": {}} | schema
+    """A schema with its keys in one order: a server that lists them otherwise next time must not void a prompt cache."""
+    ordered: dict[str, Any] = _ordered({"type": "object", "properties": {}} | schema, _DEEPEST)
+    return ordered
+
+
+def _ordered(value: Any, depth: int) -> Any:
+    if not depth:
+        return value
+    if isinstance(value, dict):
+        return {key: _ordered(value[key], depth - 1) for key in sorted(value)}
+    return [_ordered(item, depth - 1) for item in value] if isinstance(value, list) else value
 
 
 def _digest(tool: types.Tool) -> str:

@@ -12,6 +12,7 @@ from tarsy.resources.meta import Condition, ConditionStatus
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import Phase
 
+_NO_TOOL_CALLED = "No tool was called, although agents had tool servers: the finding rests on the alert alone."
 _GOES_ON = "The investigation has not ended."
 
 
@@ -48,10 +49,14 @@ def conditions(record: InvestigationRecord) -> Iterator[Condition]:
         yield made(ConditionType.FINISHED, "True", reason, message)
         succeeded: ConditionStatus = "True" if record.state is State.COMPLETED else "False"
         yield made(ConditionType.SUCCEEDED, succeeded, reason, message)
+    uncalled = outcome is not None and outcome.finding is not None and outcome.finding.no_tool_called
     if record.evidence_missing:
         missing = ", ".join(record.evidence_missing)
         text = f"Tool servers were missing: {missing}. What they know is not in the finding."
+        text += f" {_NO_TOOL_CALLED}" if uncalled else ""
         yield made(ConditionType.EVIDENCE_DEGRADED, "True", "ToolServersMissing", text)
+    elif uncalled:
+        yield made(ConditionType.EVIDENCE_DEGRADED, "True", "NoToolCalled", _NO_TOOL_CALLED)
     else:
         yield made(ConditionType.EVIDENCE_DEGRADED, "False", "AllServersAvailable", "No tool server was missing.")
     if exceeded := record.budget_exceeded:

@@ -24,12 +24,12 @@ class Clock:
 
 def made(guard: Guard, *, by: UUID = A, tool: str = "get", arguments: str = "{}", reads: bool = True) -> None:
     """A call that began and ended well."""
-    ticket = guard.started(by, "k", tool, arguments, reads=reads)
+    ticket = guard.started(by, "k", tool, arguments, reads=reads, message_seq=2)
     guard.finished(ticket, original(CALL, by, 2, 0) if reads else None)
 
 
 async def again(guard: Guard, *, by: UUID = A, tool: str = "get", arguments: str = "{}") -> bool:
-    return await guard.repeated(by, "k", tool, arguments) is not None
+    return await guard.repeated(by, "k", tool, arguments, message_seq=4) is not None
 
 
 async def test_the_same_call_has_its_answer_whatever_the_order_of_its_keys() -> None:
@@ -79,7 +79,7 @@ async def test_a_call_that_may_change_something_voids_all_answers_of_all_agents(
 async def test_nothing_holds_while_something_may_be_changing() -> None:
     guard = Guard()
     made(guard)
-    act = guard.started(B, "k", "act", "{}", reads=False)
+    act = guard.started(B, "k", "act", "{}", reads=False, message_seq=2)
     assert not await again(guard)
     made(guard)  # it may have seen the state before, or after
     guard.finished(act, None)
@@ -89,7 +89,7 @@ async def test_nothing_holds_while_something_may_be_changing() -> None:
 
 async def test_a_call_that_a_change_overlapped_does_not_hold() -> None:
     guard = Guard()
-    ticket = guard.started(A, "k", "get", "{}", reads=True)
+    ticket = guard.started(A, "k", "get", "{}", reads=True, message_seq=2)
     made(guard, by=B, tool="act", reads=False)
     guard.finished(ticket, original(CALL, A, 2, 0))
 
@@ -98,22 +98,23 @@ async def test_a_call_that_a_change_overlapped_does_not_hold() -> None:
 
 async def test_a_call_that_failed_is_made_again() -> None:
     guard = Guard()
-    guard.finished(guard.started(A, "k", "get", "{}", reads=True), None)
+    guard.finished(guard.started(A, "k", "get", "{}", reads=True, message_seq=2), None)
 
     assert not await again(guard)
 
 
 async def test_the_same_call_beside_itself_waits_for_the_first() -> None:
     guard = Guard()
-    ticket = guard.started(A, "k", "get", "{}", reads=True)
-    second = asyncio.ensure_future(guard.repeated(A, "k", "get", "{}"))
+    ticket = guard.started(A, "k", "get", "{}", reads=True, message_seq=2)
+    second = asyncio.ensure_future(guard.repeated(A, "k", "get", "{}", message_seq=2))
     await asyncio.sleep(0)
     assert not second.done()
 
     first = original(CALL, A, 2, 0)
     guard.finished(ticket, first)
 
-    assert await second == first
+    found = await second
+    assert found is not None and found.original == first
 
 
 def past(

@@ -130,10 +130,10 @@ def test_the_results_of_tools_read_as_their_golden(request: pytest.FixtureReques
 def test_tiers_stand_in_their_order() -> None:
     system, user = (m.content for m in VARIANTS["investigation"]())
 
-    tiers = ["Agent: log-analyst", "## Time", "## How you work", "## Evidence", "## Tool server kubernetes"]
-    tiers += ["## Tool servers that are not available", "## Your instructions"]
+    tiers = ["## How you work", "## Evidence", "## Tool server kubernetes", "## Tool servers that are not available"]
     assert sorted(system.index(tier) for tier in tiers) == [system.index(tier) for tier in tiers]
-    parts = ["## Alert", "## Runbook", "## What earlier stages concluded", "## Your task"]
+    parts = ["## Alert", "## Runbook", "## What earlier stages concluded", "Agent: log-analyst", "## Time"]
+    parts += ["## Your instructions", "## Your task"]
     assert sorted(user.index(part) for part in parts) == [user.index(part) for part in parts]
 
 

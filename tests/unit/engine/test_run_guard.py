@@ -102,7 +102,7 @@ async def test_the_same_call_twice_in_one_answer_is_made_once() -> None:
 
 
 @pytest.mark.parametrize("strategy", [Strategy.LANGCHAIN, Strategy.NATIVE_THINKING, Strategy.REACT])
-async def test_three_repetitions_in_a_row_force_a_conclusion(strategy: Strategy) -> None:
+async def test_three_repetitions_with_a_fresh_look_between_force_a_conclusion(strategy: Strategy) -> None:
     def answer(request: GenerateRequest) -> Answer:
         if "again and again" in request.messages[-1].content:
             return Answer("Final Answer: the disk is full")
@@ -117,8 +117,8 @@ async def test_three_repetitions_in_a_row_force_a_conclusion(strategy: Strategy)
     assert outcome.state is State.COMPLETED and outcome.final_analysis is not None
     assert outcome.final_analysis.endswith("the disk is full")
     kinds = [row.start.kind for row in s.record.model_calls.values()]
-    assert kinds == [ModelCallKind.ITERATION] * 4 + [ModelCallKind.FORCED_CONCLUSION]
-    assert len(s.toolboxes.called) == 1
+    assert kinds == [ModelCallKind.ITERATION] * 5 + [ModelCallKind.FORCED_CONCLUSION]
+    assert len(s.toolboxes.called) == 2  # the first call, and one fresh look
 
 
 async def test_repetitions_do_not_count_against_the_tool_budget() -> None:
@@ -152,4 +152,4 @@ async def test_a_death_at_any_step_makes_no_call_twice_that_has_its_answer(step:
     assert outcome == expected
     assert s.record.execution("triage").conversation == unharmed.record.execution("triage").conversation
     lost = [t for t in s.record.tool_calls.values() if t.state is InteractionState.INTERRUPTED and t.start.made]
-    assert len(s.toolboxes.called) <= 1 + len(lost)
+    assert len(s.toolboxes.called) <= 2 + len(lost)  # the first call, and one fresh look
