@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tarsy.engine.citations import cited
-from tarsy.engine.conclusion import read_finding
+from tarsy.engine.conclusion import CALL_ID, read_finding
 from tarsy.engine.prompts import builder
 from tarsy.engine.text_calls import why_not_taken
 from tarsy.plan.model import Limits
@@ -70,7 +70,7 @@ def objection(loop: LoopState, text: str, expected: Expected) -> Objection | Non
     wanted = expected.evidence and bool(names) and bool(expected.limits.finding_repairs)
     if not wanted or loop.tool_calls or "NoToolCalled" in loop.sent_back:
         return None
-    if expected.earlier and cited(read_finding(text)[0]):
+    if expected.earlier and (cited(read_finding(text)[0]) or CALL_ID.search(text)):
         return None
     notice = "The model gave its final answer before it called any tool. The answer is sent back once."
     return Objection(reason="NoToolCalled", notice=notice, message=builder.no_evidence_message(names, expected.how))

@@ -25,7 +25,8 @@ ID_LIMIT = 100
 
 _OPENING = re.compile(r"(?:final answer:[ \t]*)?```[ \t]*(finding|json)", re.I)
 _CLOSING = "```"
-_CALL_ID = re.compile(r"\bcall_[0-9a-f]{12}\b")
+CALL_ID = re.compile(r"\bcall_[0-9a-f]{12}\b")
+"""The id of a call, wherever it stands."""
 
 
 class _Citation(BaseModel):
@@ -190,7 +191,7 @@ def _finding(written: _Written) -> Finding:
 
 def _call_id(text: str) -> str:
     """The id of a call, also where a model copied more of the line that names it."""
-    found = _CALL_ID.search(text)
+    found = CALL_ID.search(text)
     return found[0] if found else text.strip()
 
 

@@ -169,11 +169,19 @@ def _schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ordered(value: Any, depth: int) -> Any:
+    """JSON with its keys in order, but what an object requires before its other properties."""
     if not depth:
         return value
-    if isinstance(value, dict):
-        return {key: _ordered(value[key], depth - 1) for key in sorted(value)}
-    return [_ordered(item, depth - 1) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_ordered(item, depth - 1) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: _ordered(value[key], depth - 1) for key in sorted(value)}
+    properties, required = made.get("properties"), made.get("required")
+    if isinstance(properties, dict) and isinstance(required, list):
+        first = [name for name in required if isinstance(name, str) and name in properties]
+        made["properties"] = {name: properties[name] for name in first} | properties
+    return made
 
 
 def _digest(tool: types.Tool) -> str:

@@ -148,3 +148,87 @@ def test_canonical_arguments_are_equal(one: str, other: str) -> None:
 
 def test_arguments_that_are_no_json_are_compared_as_text() -> None:
     assert canonical(" name=x ") == "name=x" != canonical("name=y")
+
+
+# A fresh look.
+
+
+async def look(guard: Guard, seq: int) -> str:
+    """The same call in the message `seq`: `made`, or answered from the record, and whether the next one is made."""
+    found = await guard.repeated(A, "k", "get", "{}", message_seq=seq)
+    if found is not None:
+        guard.told(A, "k", "get", "{}", message_seq=seq)
+        guard.answered(A, seq, 0, repeated=True)
+        return "again, then fresh" if found.fresh_next else "again"
+    ticket = guard.started(A, "k", "get", "{}", reads=True, message_seq=seq)
+    guard.finished(ticket, original(CALL, A, seq, 0))
+    guard.answered(A, seq, 0, repeated=None if ticket.fresh else False)
+    return "fresh" if ticket.fresh else "made"
+
+
+async def test_a_model_that_asks_once_more_gets_one_fresh_look() -> None:
+    guard = Guard(clock=Clock())
+
+    assert [await look(guard, seq) for seq in (2, 4, 6, 8, 10)] == [
+        "made",
+        "again, then fresh",
+        "fresh",
+        "again",
+        "again",
+    ]
+    assert guard.in_a_row(A) == 3  # the fresh look neither counts nor breaks the row
+
+
+async def test_the_same_call_twice_in_one_message_is_no_request_for_a_fresh_look() -> None:
+    guard = Guard(clock=Clock())
+
+    assert [await look(guard, seq) for seq in (2, 4, 4, 4)] == ["made", *["again, then fresh"] * 3]
+
+
+@pytest.mark.parametrize(("seconds", "then"), [(119.0, "again"), (120.0, "again"), (121.0, "made")])
+async def test_a_fresh_look_holds_as_long_as_any_answer(seconds: float, then: str) -> None:
+    clock = Clock()
+    guard = Guard(seconds=120.0, clock=clock)
+    for seq in (2, 4, 6):
+        await look(guard, seq)
+
+    clock.now += seconds
+
+    assert await look(guard, 8) == then
+    assert await look(guard, 10) == ("again" if then == "again" else "again, then fresh")
+
+
+@pytest.mark.parametrize("age", [0.0, 59.4, 120.0])
+async def test_the_age_of_an_answer_is_known(age: float) -> None:
+    clock = Clock()
+    guard = Guard(seconds=120.0, clock=clock)
+    made(guard)
+    clock.now += age
+
+    found = await guard.repeated(A, "k", "get", "{}", message_seq=4)
+
+    assert found is not None and found.age_seconds == pytest.approx(age)
+
+
+@pytest.mark.parametrize(
+    ("before", "then"),
+    [
+        (["made"], "again, then fresh"),
+        (["made", "again"], "fresh"),
+        (["made", "again", "made"], "again"),
+        (["made", "again", "made", "again"], "again"),
+    ],
+)
+async def test_a_resumed_run_knows_who_had_a_fresh_look(before: list[str], then: str) -> None:
+    calls = [
+        PastCall(
+            UUID(int=100 + n), A, 2 + 2 * n, 0, "k", "get", "{}", 1.0, how == "made", CALL if how == "again" else None
+        )
+        for n, how in enumerate(before)
+    ]
+    row = sum(how == "again" for how in before)
+
+    guard = Guard(reversed(calls), clock=Clock())
+
+    assert guard.in_a_row(A) == row
+    assert await look(guard, 20) == then

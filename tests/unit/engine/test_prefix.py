@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from os.path import commonprefix
+from itertools import pairwise, takewhile
 
 import pytest
 
@@ -57,7 +57,7 @@ async def test_a_request_begins_with_the_one_before_it(iterations: int, answers:
     await s.run(plan(stage("look", agent(iterations=iterations, servers=("k",))), limits=limits))
 
     sent = [messages(request) for request in s.models.requests]
-    for earlier, later in zip(sent, sent[1:], strict=False):
+    for earlier, later in pairwise(sent):
         assert later[: len(earlier)] == earlier
 
 
@@ -68,7 +68,12 @@ async def test_a_react_agent_begins_with_the_request_before_it() -> None:
     await s.run(plan(stage("look", agent(strategy=Strategy.REACT))))
 
     sent = [messages(request) for request in s.models.requests]
-    assert all(later[: len(earlier)] == earlier for earlier, later in zip(sent, sent[1:], strict=False))
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(sent))
+
+
+def common(one: str, other: str) -> str:
+    """How two texts begin alike."""
+    return "".join(left for left, right in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def named(name: str, instructions: str = "", strategy: Strategy = Strategy.LANGCHAIN) -> AgentPlan:
@@ -89,9 +94,9 @@ async def test_agents_with_the_same_tools_share_everything_up_to_their_names(str
 
     a, b, c = (messages(first(s, name)) for name in "abc")
     assert a[:2] == b[:2] == c[:2]  # tools and system message
-    together = commonprefix([a[2], b[2]])
+    together = common(a[2], b[2])
     assert "pod pod pod" in together and together.endswith("Agent: ")
-    later = commonprefix([a[2], c[2]])
+    later = common(a[2], c[2])
     assert "pod pod pod" in later and "## Runbook" in later
     share = len("".join(a[:2]) + together) / len("".join(b))
     assert share > 0.8, f"{share:.0%} of the request of agent b are in the cache of agent a's"

@@ -153,3 +153,44 @@ async def test_a_death_at_any_step_makes_no_call_twice_that_has_its_answer(step:
     assert s.record.execution("triage").conversation == unharmed.record.execution("triage").conversation
     lost = [t for t in s.record.tool_calls.values() if t.state is InteractionState.INTERRUPTED and t.start.made]
     assert len(s.toolboxes.called) <= 2 + len(lost)  # the first call, and one fresh look
+
+
+@pytest.mark.parametrize("strategy", [Strategy.LANGCHAIN, Strategy.REACT])
+async def test_a_repetition_is_told_its_age_and_may_be_made_afresh(strategy: Strategy) -> None:
+    """Nobody can know that nothing has changed: the state of a cluster is not the run's alone."""
+    answers = iter(["a pod", "two pods", "three pods"])
+
+    async def get(_: str) -> ToolOutcome:
+        return ToolOutcome(next(answers))
+
+    asks = Answer("Thought: look\nAction: k.get\nAction Input: {}") if strategy is Strategy.REACT else None
+    script = [asks or Answer(tool_calls=(call("k.get", f"c{n}"),)) for n in range(4)]
+    s = start(*script, Answer("Final Answer: done"), get=get)
+
+    await s.run(plan(stage("look", agent(strategy=strategy, iterations=9))))
+
+    results = [m.content for m in s.record.execution("triage").conversation if "callId" in m.content][-4:]
+    assert "a pod" in results[0] and "two pods" in results[2]
+    assert "you made it 0 s ago with the same arguments" in results[1] and "a pod" in results[1]
+    assert "make the same call once more: it is then made afresh" in results[1]
+    assert "That was a fresh look already" in results[3] and "120 s old" in results[3] and "two pods" in results[3]
+    assert not any("nothing has happened" in result or "could have changed" in result for result in results)
+
+
+def test_an_answer_from_the_record_says_how_old_it_is() -> None:
+    async def wait(_: str) -> ToolOutcome:
+        await asyncio.sleep(47)
+        return ToolOutcome("waited")
+
+    s = start(
+        Answer(tool_calls=(GET,)),
+        Answer(tool_calls=(call("k.wait"),)),
+        Answer(tool_calls=(SAME,)),
+        Answer("done"),
+        wait=wait,
+    )
+    s.toolboxes.repeatables = frozenset({"k.get", "k.wait"})
+
+    in_virtual_time(s.run(OF))
+
+    assert "you made it 47 s ago" in heard(s)[2]
