@@ -58,7 +58,8 @@ class Answer:
 
     `hidden`: its text is not shown as it arrives, but read when it is complete; `silent`: nor is its thinking.
     `repeats`: it was cut, because it repeated itself. `waits`: the limits under which the call waited for its turn,
-    with the seconds. `server_words`: what the server said of a failure, masked; only the trace has them. `written` is the whole text of an answer that had its calls in it, `text` then what is left.
+    with the seconds. `server_words`: what the server said of a failure, masked; only the trace has them. `written` is
+    the whole text of an answer that had its calls in it, `text` then what is left.
     """
 
     hidden: bool = False

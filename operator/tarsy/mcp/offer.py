@@ -163,7 +163,7 @@ def _refusal(plan: ServerPlan, name: str, access: Access) -> Refusal | None:
 
 
 def _schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema with its keys in one order: a server that lists them otherwise next time must not void a prompt cache."""
+    """A schema with its keys in one order: a server that lists them otherwise next time must not void prompt caches."""
     ordered: dict[str, Any] = _ordered({"type": "object", "properties": {}} | schema, _DEEPEST)
     return ordered
 
