@@ -111,11 +111,13 @@ class Tenant:
         await self.put("Agent", name, {"mcpServers": selected, "toolPolicy": "All", **spec})
 
     async def use_chain(self, *stages: list[str], name: str = "chain", summary: bool = False, **spec: Any) -> None:
-        """Makes a Chain; a stage is the list of its agents."""
+        """Makes a Chain; a stage is the list of its agents.
+
+        No finding is sent back unless `spec` has a `loop`: a script answers what its test is about.
+        """
         body = [{"name": f"stage-{i}", "agents": [{"name": a} for a in s]} for i, s in enumerate(stages, 1)]
-        await self.put(
-            "Chain", name, {"llmProvider": "model", "stages": body, "executiveSummary": {"enabled": summary}, **spec}
-        )
+        usual = {"llmProvider": "model", "executiveSummary": {"enabled": summary}, "loop": {"findingRepairs": 0}}
+        await self.put("Chain", name, {**usual, "stages": body, **spec})
 
     async def simple(self, script: str, **chain: Any) -> ScriptedModel:
         """A chain of one stage with one agent that has the tools, and its model; `agent` is its name in the script."""

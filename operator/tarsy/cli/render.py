@@ -45,6 +45,8 @@ def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
     head.append(mark, style=colour)
     if event.type is EventType.LLM_TOOL_CALL:
         head.append(f"  {event.metadata.get('name', '')} {event.metadata.get('arguments', '')}", style=colour)
+        if event.metadata.get("written_as") == "text":
+            head.append("  written as text", style="dim")
         if event.metadata.get("is_error"):
             head.append("  failed", style="bold red")
         head.append(f"  {event.metadata.get('call_id', '')}", style="dim")

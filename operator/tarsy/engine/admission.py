@@ -12,7 +12,7 @@ from uuid import UUID
 from tarsy.engine.compaction import cut
 from tarsy.engine.conversation import CallTool, Conversation
 from tarsy.engine.cutoff import note_exceeded
-from tarsy.engine.guard import Original, Ticket
+from tarsy.engine.guard import Repetition, Ticket
 from tarsy.engine.ports import Toolbox, World
 from tarsy.engine.summarization import too_long
 from tarsy.record.messages import Access, ToolOutcome
@@ -52,28 +52,35 @@ async def judge(conversation: Conversation, turn: CallTool, call: UUID, toolbox:
     place = (conversation.execution, *toolbox.split(name), arguments)
     reads = toolbox.access(name) is Access.READ_ONLY
     # Masked arguments do not tell one secret from another, so a call with one is never a repetition.
-    first = await world.guard.repeated(*place) if reads and not secret else None
-    if first is not None and first.seq not in conversation.superseded:
+    guard, seq = world.guard, turn.message_seq
+    again = await guard.repeated(*place, message_seq=seq) if reads and not secret else None
+    if again is not None and again.original.seq not in conversation.superseded:
+        first = again.original
         found = await world.recorder.evidence([first.ref])
         if first.ref in found:
             result = found[first.ref].result
             whole = too_long(conversation.agent, place[1], result) is None
-            told = ToolOutcome(_again(name, first, result if whole else None))
+            told = ToolOutcome(_again(name, again, guard.seconds, result if whole else None))
+            guard.told(*place, message_seq=seq)
             return Verdict(instead=told, repeated_of=first.id, metadata={"repeated_of": first.ref})
     if (exceeded := world.meter.spent_for_tools()) is not None:
         await note_exceeded(world, exceeded)
         told = ToolOutcome(f"{exceeded.message} This call was not made.", is_error=True)
         return Verdict(instead=told, metadata={"made": False})
     world.meter.tool_started(call)
-    return Verdict(ticket=world.guard.started(*place, reads=reads))
+    return Verdict(ticket=guard.started(*place, reads=reads, message_seq=seq))
 
 
-def _again(name: str, first: Original, result: str | None) -> str:
+def _again(name: str, again: Repetition, seconds: float, result: str | None) -> str:
     """What is told instead of the call; `result` is None when it was too long to be told whole the first time."""
+    first = again.original
     shown = "It is too long to be told again: what you were told of it stands above, under that callId."
     if result is not None:
         shown = f"Its result:\n\n{cut(result, *_RESULT, f'the whole stands above, under callId {first.ref}')}"
+    look = "If you need the state of now, make the same call once more: it is then made afresh."
+    if not again.fresh_next:
+        look = f"That was a fresh look already; the same call is made again when its result is {seconds:g} s old."
     return (
-        f"You called {name} with these arguments already, as callId {first.ref}; nothing has happened since that could "
-        f"have changed its result. Quote it by that callId, and do not call it again. {shown}"
+        f"This call was not made: you made it {again.age_seconds:.0f} s ago with the same arguments, as callId "
+        f"{first.ref}, and this is the result from then. Quote it by that callId. {look} {shown}"
     )

@@ -16,8 +16,8 @@ from tarsy.engine.call import ModelCallFailed
 from tarsy.engine.context import room_for_work, synthesis_context
 from tarsy.engine.conversation import Conversation
 from tarsy.engine.cutoff import cutoff_event, last_words, side_by_side
-from tarsy.engine.finding import settle_finding
-from tarsy.engine.loop import FunctionCalls, Manner, run_loop
+from tarsy.engine.finding import Hands, settle_finding
+from tarsy.engine.loop import FunctionCalls, Manner, Purpose, run_loop
 from tarsy.engine.pins import hold_to_pins
 from tarsy.engine.ports import Toolbox, World
 from tarsy.engine.prompts import builder
@@ -69,9 +69,7 @@ async def run_agent(
         return AgentResult(identity, record.state, record.result or "", record.failure)
     conversation = Conversation.resume(stage, agent, limits, record)
     try:
-        text = conversation.loop.final_answer or await _run_strategy(conversation, kind, task, world)
-        if text.strip() and task.finds(concluding=world.concluding):
-            text = await settle_finding(conversation, text, world)
+        text = await _run_strategy(conversation, kind, task, world)
     except ModelCallFailed as error:
         return await _close(world, conversation, AgentResult(identity, error.state, failure=error.failure))
     except BudgetSpent as spent:
@@ -85,10 +83,24 @@ async def run_agent(
 
 
 async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task, world: World) -> str:
-    agent, began = conversation.agent, conversation.began
-    match agent.strategy:
+    """The final answer, its finding sent back where it is the run's and cannot be used."""
+    match conversation.agent.strategy:
         case Strategy.LANGCHAIN | Strategy.NATIVE_THINKING | Strategy.REACT:
             return await _run_with_tools(conversation, task, world)
+        case _:
+            text = conversation.loop.final_answer or await _run_single(conversation, kind, task, world)
+            return await _settled(conversation, text, task, world)
+
+
+async def _settled(conversation: Conversation, text: str, task: Task, world: World, hands: Hands | None = None) -> str:
+    if not text.strip() or not task.finds(concluding=world.concluding):
+        return text
+    return await settle_finding(conversation, text, world, hands)
+
+
+async def _run_single(conversation: Conversation, kind: StageKind, task: Task, world: World) -> str:
+    agent, began = conversation.agent, conversation.began
+    match agent.strategy:
         case Strategy.SYNTHESIS | Strategy.SYNTHESIS_NATIVE_THINKING | Strategy.SINGLE_CALL:
             if task.summarise is not None:
                 opening = builder.summary_messages(agent, task.summarise)
@@ -99,8 +111,10 @@ async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task,
                 work = synthesis_context(task.agents, timelines, limit=room_for_work(window))
                 opening = builder.synthesis_messages(agent, task, began, work)
                 return await run_single_call(conversation, ModelCallKind.SYNTHESIS, opening, world)
-            opening = _opening(conversation, task, {}, {}, ())
+            opening = _opening(conversation, task, {}, {}, (), tools=False)
             return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world)
+        case Strategy.LANGCHAIN | Strategy.NATIVE_THINKING | Strategy.REACT:
+            raise AssertionError("a strategy with tools runs in the loop")
         case _:
             assert_never(agent.strategy)
 
@@ -113,9 +127,13 @@ async def _run_with_tools(conversation: Conversation, task: Task, world: World) 
         instructions = builder.server_instructions(agent, toolbox.instructions)
         react = agent.strategy is Strategy.REACT
         sections = [react_section(toolbox.tools)] if react else []
-        opening = _opening(conversation, task, toolbox.unavailable, instructions, sections)
+        opening = _opening(conversation, task, toolbox.unavailable, instructions, sections, tools=bool(toolbox.tools))
         try:
-            text = await run_loop(conversation, opening, toolbox, world, _manner)
+            purpose = Purpose(evidence=task.question is None, earlier=bool(task.previous))
+            text = conversation.loop.final_answer or await run_loop(
+                conversation, opening, toolbox, world, _manner, purpose
+            )
+            text = await _settled(conversation, text, task, world, Hands(toolbox, _manner))
         except (ModelCallFailed, BudgetSpent):
             await _report_missing(conversation, toolbox, world, told)
             raise
@@ -129,12 +147,14 @@ def _opening(
     unavailable: Mapping[str, str],
     instructions: Mapping[str, str],
     sections: Sequence[str],
+    *,
+    tools: bool,
 ) -> tuple[Message, ...]:
     """What an agent begins with that investigates, or answers a question about an investigation."""
     agent, began = conversation.agent, conversation.began
     if task.question is not None:
-        return builder.chat_messages(agent, task.question, began, unavailable, instructions, sections)
-    return builder.investigation_messages(agent, task, began, unavailable, instructions, sections)
+        return builder.chat_messages(agent, task.question, began, unavailable, instructions, sections, tools=tools)
+    return builder.investigation_messages(agent, task, began, unavailable, instructions, sections, tools=tools)
 
 
 def _manner(strategy: Strategy, toolbox: Toolbox) -> Manner:

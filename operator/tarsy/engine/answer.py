@@ -25,6 +25,7 @@ from tarsy.engine.model_events import (
 )
 from tarsy.engine.ports import World
 from tarsy.engine.repetition import Repetition, first_only
+from tarsy.engine.text_calls import take_calls
 from tarsy.engine.timing import Silence, Stopwatch, paused
 from tarsy.llm.protocol import (
     ActivityChunk,
@@ -57,7 +58,8 @@ class Answer:
 
     `hidden`: its text is not shown as it arrives, but read when it is complete; `silent`: nor is its thinking.
     `repeats`: it was cut, because it repeated itself. `waits`: the limits under which the call waited for its turn,
-    with the seconds. `server_words`: what the server said of a failure, masked; only the trace has them.
+    with the seconds. `server_words`: what the server said of a failure, masked; only the trace has them. `written` is
+    the whole text of an answer that had its calls in it, `text` then what is left.
     """
 
     hidden: bool = False
@@ -72,6 +74,12 @@ class Answer:
     end: EndChunk | None = None
     repeats: bool = False
     server_words: str = ""
+    written: str = ""
+
+    @property
+    def said(self) -> str:
+        """The text as the model wrote it."""
+        return self.written or self.text
 
     def metadata(self) -> dict[str, Any]:
         """What the trace says of the answer beyond its text."""
@@ -86,6 +94,8 @@ class Answer:
             found["waits"] = [{"limit": limit, "seconds": round(seconds, 2)} for limit, seconds in self.waits]
         if self.server_words:
             found["server_words"] = self.server_words
+        if self.written:
+            found["calls_in_text"] = len(self.tool_calls)
         for chunk in self.native:
             match chunk:
                 case CodeExecutionChunk(code, output, language):
@@ -120,7 +130,8 @@ async def without_secrets(answer: Answer, mask: Mask, shown: Shown | None) -> An
     changed = [(wrote.arguments, known.arguments) for wrote, known in zip(answer.tool_calls, calls, strict=True)]
     if end is not None and holds(end.provider_state, (answer.text, text), changed):
         end = replace(end, provider_state=None)
-    return replace(answer, text=text, thinking=await masked_aside(mask, answer.thinking), tool_calls=calls, end=end)
+    thinking, written = await masked_aside(mask, answer.thinking), await masked_aside(mask, answer.written)
+    return replace(answer, text=text, thinking=thinking, tool_calls=calls, end=end, written=written)
 
 
 async def receive(
@@ -149,6 +160,20 @@ async def receive(
         raise ModelError(
             ModelErrorCode.PARTIAL_STREAM, "the model's stream ended before its answer did.", retryable=True
         )
+    if not request.may_call:
+        answer.tool_calls.clear()
+    elif request.offers_tools and not answer.tool_calls and not answer.repeats:
+        _take_calls(answer, request, call)
+
+
+def _take_calls(answer: Answer, request: GenerateRequest, call: UUID) -> None:
+    """Makes calls of what the answer has in its text; what its provider wants back of it does not know them."""
+    taken = take_calls(answer.text, request.tools, request.messages, call)
+    if taken is not None:
+        answer.written, answer.text = answer.text, taken.text
+        answer.tool_calls.extend(taken.calls)
+        if answer.end is not None:
+            answer.end = replace(answer.end, provider_state=None)
 
 
 class _Reception:

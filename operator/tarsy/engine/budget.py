@@ -113,6 +113,11 @@ class Meter:
         """Whether the run has any limit."""
         return self._budget != Budget()
 
+    @property
+    def tool_calls(self) -> int:
+        """Tool calls that were made, or perhaps made, by all attempts."""
+        return self._tool_calls
+
     def ahead(self, *, synthesis: Sequence[Rates | None], summary: Sequence[Rates | None]) -> None:
         """What comes after the running stage before the run is concluded: the rates of each, or nothing."""
         self._synthesis = bool(synthesis)

@@ -58,6 +58,9 @@ _DISPENSABLE = frozenset({ModelCallKind.EXECUTIVE_SUMMARY, ModelCallKind.FINDING
 Read = Callable[[Conversation, UUID, str], list[Event]]
 """The timeline events that the complete text of a model call makes."""
 
+Accepts = Callable[[LoopState, str], bool]
+"""Whether a text without calls ends its agent, with the loop's state after it."""
+
 
 async def call_model(
     conversation: Conversation,
@@ -69,6 +72,9 @@ async def call_model(
     native_tools: tuple[str, ...] = (),
     read: Read | None = None,
     shown: Shown | None = None,
+    may_call: bool = True,
+    stop: tuple[str, ...] = (),
+    accepts: Accepts | None = None,
 ) -> None:
     """Makes one model call and appends its answer to the conversation.
 
@@ -86,6 +92,9 @@ async def call_model(
         native_tools: tools of the provider that are on.
         read: makes the timeline events of the answer's text; None when the text is the event.
         shown: takes secrets out of the arguments of its tool calls, beside those that every answer is searched for.
+        may_call: whether the tools may be called; bound they are in any case.
+        stop: texts that end the answer.
+        accepts: whether a text without calls is the agent's final answer; None: any is.
 
     A conversation that the provider found too long is compacted harder and is asked again, a few times.
 
@@ -138,6 +147,8 @@ async def call_model(
         agent=agent.name,
         native_tools=native_tools,
         tokens=made.need.tokens,
+        may_call=may_call,
+        stop=stop,
     )
     try:
         await receive(answer, conversation, call.id, request, world, watch)
@@ -148,7 +159,7 @@ async def call_model(
         await _record_failure(conversation, call.id, made, known, error, started, world)
         return
     known = await without_secrets(answer, world.mask, shown)
-    await _record_answer(conversation, call, made, known, _message(call, answer), started, world, read)
+    await _record_answer(conversation, call, made, known, _message(call, answer), started, world, read, accepts)
 
 
 def _message(call: ModelCallStart, answer: Answer) -> Message:
@@ -169,6 +180,7 @@ async def _record_answer(
     started: float,
     world: World,
     read: Read | None,
+    accepts: Accepts | None,
 ) -> None:
     message = _message(call, answer)
     empty = not answer.text.strip() and not message.tool_calls
@@ -186,12 +198,15 @@ async def _record_answer(
         error = ModelError(ModelErrorCode.EMPTY, f"it gave {loop.empty_answers} empty answers.", retryable=False)
         changed = change(conversation, error, loop.model_copy(update={"consecutive_timeouts": loop.empty_answers}))
     told = 0 < loop.repeated_answers < conversation.limits.consecutive_timeouts
+    told = told or not (accepts is None or accepts(loop, message.content))
     kind = EventType.LLM_RESPONSE
     if answer.text.strip() and not message.tool_calls and not told and call.kind is not ModelCallKind.FINDING_REPAIR:
         summary = call.kind is ModelCallKind.EXECUTIVE_SUMMARY
         kind = EventType.EXECUTIVE_SUMMARY if summary else EventType.FINAL_ANALYSIS
     seq, used = len(conversation.messages), used_by(made.need, answer)
     events = _events(conversation, call.id, answer, EventStatus.COMPLETED, kind, read)
+    if told:  # the model is asked again, so what it said is not yet the end
+        events = [replace(e, type=kind) if e.type is EventType.FINAL_ANALYSIS else e for e in events]
     again = call.kind is not ModelCallKind.FINDING_REPAIR and loop.empty_answers <= conversation.limits.empty_answers
     if empty and again:
         events.append(empty_event(conversation, call.id))
@@ -303,6 +318,6 @@ def _events(
     events += [native_event(conversation, call, i, chunk, status) for i, chunk in enumerate(answer.native)]
     if read is not None and not answer.repeats:
         return events + read(conversation, call, answer.text)
-    if answer.text and (answer.repeats or not answer.hidden):
-        events.append(response_event(conversation, call, answer.text, status, kind, cut=answer.repeats))
+    if answer.said and (answer.repeats or not answer.hidden):
+        events.append(response_event(conversation, call, answer.said, status, kind, cut=answer.repeats))
     return events

@@ -25,7 +25,8 @@ ID_LIMIT = 100
 
 _OPENING = re.compile(r"(?:final answer:[ \t]*)?```[ \t]*(finding|json)", re.I)
 _CLOSING = "```"
-_CALL_ID = re.compile(r"\bcall_[0-9a-f]{12}\b")
+CALL_ID = re.compile(r"\bcall_[0-9a-f]{12}\b")
+"""The id of a call, wherever it stands."""
 
 
 class _Citation(BaseModel):
@@ -94,6 +95,23 @@ def whole(event: Event) -> str:
     """The final text of an event as it was written, blocks included."""
     block = event.metadata.get("finding")
     return f"{event.content}\n\n{block}" if block else event.content
+
+
+def readable(text: str) -> str:
+    """A final text as another model is told it: its prose, and its finding in words with its citations.
+
+    Models copy what they see: a block of JSON in what an earlier stage said comes back as a block.
+    """
+    finding, _ = read_finding(text)
+    prose = without_block(text)[0].strip()
+    if not finding.structured:
+        return prose
+    told = [] if prose == finding.summary else [prose]
+    lines = [f"Finding, confidence {finding.confidence.value}: {finding.summary}"]
+    for claim in finding.claims:
+        cited = "; ".join(f'callId {c.call_id}: "{c.quote}"' for c in claim.citations)
+        lines.append(f"- {claim.text}{f' ({cited})' if cited else ''}")
+    return "\n\n".join([*told, "\n".join(lines)])
 
 
 def with_finding(text: str, finding: Finding) -> str:
@@ -173,7 +191,7 @@ def _finding(written: _Written) -> Finding:
 
 def _call_id(text: str) -> str:
     """The id of a call, also where a model copied more of the line that names it."""
-    found = _CALL_ID.search(text)
+    found = CALL_ID.search(text)
     return found[0] if found else text.strip()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tarsy.engine.conclusion import whole
+from tarsy.engine.conclusion import readable, whole
 from tarsy.engine.prompts.fence import fence, inline
 from tarsy.engine.prompts.results import result_header
 from tarsy.record.timeline import RETRYING, WAITING, EventStatus, EventType, TimelineEvent
@@ -34,7 +34,7 @@ class StageConclusion:
 def chain_context(conclusions: Sequence[StageConclusion]) -> str:
     """The conclusions of earlier stages, oldest first; empty for the first stage."""
     told = [c for c in conclusions if c.text.strip()]
-    return "\n\n".join(f"### Stage: {inline(c.stage)}\n\n{fence('STAGE_CONCLUSION', c.text)}" for c in told)
+    return "\n\n".join(f"### Stage: {inline(c.stage)}\n\n{fence('STAGE_CONCLUSION', readable(c.text))}" for c in told)
 
 
 def room_for_work(window: int) -> int:
@@ -118,7 +118,7 @@ def _work(events: Sequence[TimelineEvent], length: int | None) -> Iterator[str]:
         if event.type is EventType.LLM_TOOL_CALL:
             yield _call(event, summaries.get(event.tool_call), length)
         elif event.type is EventType.FINAL_ANALYSIS and event.content.strip():
-            yield f"{_TITLES[event.type]}:\n{fence(event.type.name, whole(event))}"
+            yield f"{_TITLES[event.type]}:\n{fence(event.type.name, readable(whole(event)))}"
         elif (title := _TITLES.get(event.type)) and event.content.strip() and not _of_the_provider(event):
             yield f"{title}:\n{fence(event.type.name, _cut(event.content, length))}"
 

@@ -38,7 +38,8 @@ class Conversation:
     `ahead` are answers of tools, by their place among the messages, that came before an earlier call of the same
     message was answered; `messages` has no gaps. `superseded` is what is sent instead of some of them. Whoever changes
     `loop` while calls run side by side holds `writing` until the change is on record. `unmasked` is the last answer of
-    this attempt as its model wrote it, with its place: it is in no record.
+    this attempt as its model wrote it, with its place: it is in no record. `unbound`: its provider refused tools that
+    may not be called.
     """
 
     execution: UUID
@@ -54,6 +55,7 @@ class Conversation:
     ahead: dict[int, Message] = field(default_factory=dict)
     superseded: dict[int, str] = field(default_factory=dict)
     unmasked: tuple[int, Message] | None = None
+    unbound: bool = False
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
@@ -199,6 +201,13 @@ def _missing(conversation: Conversation, seq: int) -> tuple[CallTool, ...]:
         for index, call in enumerate(conversation.messages[seq].tool_calls)
         if index >= first and seq + 1 + index not in conversation.ahead
     )
+
+
+def unanswered_calls(conversation: Conversation) -> tuple[CallTool, ...]:
+    """The calls of the last answer that have no answer of their own yet."""
+    messages = conversation.messages
+    last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role is Role.ASSISTANT), None)
+    return () if last is None else _missing(conversation, last)
 
 
 def tell_repetition(conversation: Conversation, *, tools: bool) -> CallModel | None:

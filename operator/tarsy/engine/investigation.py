@@ -13,7 +13,7 @@ from uuid import UUID
 
 from tarsy.engine.budget import Meter
 from tarsy.engine.context import StageConclusion
-from tarsy.engine.finding import checked_finding
+from tarsy.engine.finding import checked_finding, without_evidence
 from tarsy.engine.guard import Guard
 from tarsy.engine.ports import World
 from tarsy.engine.stage import StageResult, run_stage
@@ -78,6 +78,8 @@ async def investigate(investigation: Investigation, world: World) -> RunOutcome:
             state=State.FAILED, failure=Failure("NoAnalysis", "No stage of the chain produced a final analysis.")
         )
     finding, analysis = await checked_finding(analysis, world)
+    if world.meter.tool_calls == 0 and _has_tools(plan):
+        finding = without_evidence(finding)
     summary, error = None, None
     if plan.executive_summary:
         index = sum(_places(stage) for stage in plan.stages)
@@ -96,6 +98,12 @@ def bounded(run: UUID, plan: Plan, history: RunHistory, world: World) -> World:
     clock = asyncio.get_running_loop().time
     meter = Meter(run, plan.budget, history, clock)
     return replace(world, meter=meter, guard=Guard(history.calls, seconds=plan.limits.repeat_seconds, clock=clock))
+
+
+def _has_tools(plan: Plan) -> bool:
+    """Whether agents of a plan have tool servers, and no tools of their provider, whose use is not counted."""
+    agents = [agent for stage in plan.stages for agent in stage.agents]
+    return any(agent.servers for agent in agents) and not any(agent.native_tools for agent in agents)
 
 
 def _tell_what_follows(plan: Plan, stage: StagePlan, world: World) -> None:

@@ -1,24 +1,32 @@
 """The tool loop of all strategies that call tools (seed 004, "FunctionCallingController").
 
-Ask the model; answer its tool calls; an answer without tool calls is the final one; at the iteration limit, or when
-asked to conclude, one more call without tools. Each turn comes from `next_turn` and ends on a boundary. How a model
-asks for a tool and hears of its result is the strategy's `Manner`.
+Ask the model; answer its tool calls; an answer without tool calls is the final one, unless it is sent back
+(`tarsy.engine.acceptance`); at the iteration limit, or when asked to conclude, one more call that may make none. Each
+turn comes from `next_turn` and ends on a boundary. How a model asks for a tool and hears of its result is the
+strategy's `Manner`.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, assert_never
 
+from tarsy.engine.acceptance import Expected, Objection, objection
 from tarsy.engine.call import ModelCallFailed, Read, call_model
 from tarsy.engine.conversation import CallModel, CallTool, CallTools, Conversation, Finish, Stop, Turn, next_turn
 from tarsy.engine.cutoff import note_exceeded
 from tarsy.engine.fallback import adapted
+from tarsy.engine.model_events import response_event, sent_back_event
 from tarsy.engine.ports import Toolbox, World
 from tarsy.engine.sending import draft
 from tarsy.engine.timing import Stopwatch
 from tarsy.engine.tools import answer_tool_calls, tool_message
+from tarsy.llm.protocol import ModelErrorCode
 from tarsy.plan.model import Strategy
+from tarsy.record.ids import model_call_id
 from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
-from tarsy.record.run import Failure, ModelCallKind, State
+from tarsy.record.run import Failure, LoopState, ModelCallKind, State
+from tarsy.record.timeline import EventStatus, EventType
 
 
 class Manner(Protocol):
@@ -27,6 +35,21 @@ class Manner(Protocol):
     @property
     def read(self) -> Read | None:
         """Makes the timeline events of an answer's text; None when the text is the event."""
+        ...
+
+    @property
+    def functions(self) -> bool:
+        """Whether tools are called by functions, not in text."""
+        ...
+
+    @property
+    def how(self) -> str:
+        """How to call a tool, in a sentence for the model."""
+        ...
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Texts that end an answer."""
         ...
 
     def next_turn(
@@ -48,6 +71,9 @@ class FunctionCalls:
     """Tools are bound to the call, calls and results have messages of their own."""
 
     read: Read | None = None
+    functions = True
+    how = "Make function calls; do not write them as text."
+    stop: tuple[str, ...] = ()
 
     def next_turn(
         self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
@@ -67,12 +93,26 @@ class FunctionCalls:
 MannerOf = Callable[[Strategy, Toolbox], Manner]
 
 
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What an agent's answer must rest on.
+
+    Args:
+        evidence: whether it must call a tool before it concludes, where it has some.
+        earlier: whether earlier stages left calls that it may cite instead.
+    """
+
+    evidence: bool = False
+    earlier: bool = False
+
+
 async def run_loop(
     conversation: Conversation,
     opening: Sequence[Message],
     toolbox: Toolbox,
     world: World,
     manner_of: MannerOf,
+    purpose: Purpose = Purpose(),
 ) -> str:
     """Runs the loop to its final answer (blank when the model gave none).
 
@@ -82,6 +122,7 @@ async def run_loop(
         toolbox: the tools.
         world: the ports.
         manner_of: what a strategy does differently; a change of provider may change the strategy.
+        purpose: what the answer must rest on.
 
     Raises:
         ModelCallFailed: the model failed for good, or so many iterations in a row took longer than their limit as
@@ -90,7 +131,7 @@ async def run_loop(
     """
     text = None
     while text is None:
-        text = await _iterate(conversation, opening, toolbox, world, manner_of)
+        text = await _iterate(conversation, opening, toolbox, world, manner_of, purpose)
     return text
 
 
@@ -100,6 +141,7 @@ async def _iterate(
     toolbox: Toolbox,
     world: World,
     manner_of: MannerOf,
+    purpose: Purpose,
 ) -> str | None:
     """One model call and the answers to its tool calls; the final text, or None to go on.
 
@@ -111,7 +153,11 @@ async def _iterate(
     while True:
         stop = _stop(conversation, world)
         manner = manner_of(conversation.agent.strategy, toolbox)
-        turn = manner.next_turn(conversation, opening, stop=stop, max_iterations=conversation.agent.max_iterations)
+        most = conversation.agent.max_iterations
+        turn = manner.next_turn(conversation, opening, stop=stop, max_iterations=most)
+        expected = _expected(conversation, toolbox, manner, purpose)
+        if isinstance(turn, Finish) and (found := objection(conversation.loop, turn.text, expected)) is not None:
+            turn = await _send_back(conversation, turn.text, found, stop, world)
         match turn:
             case Finish(text):
                 return text
@@ -125,7 +171,7 @@ async def _iterate(
                     return None
                 turn = adapted(conversation, turn, toolbox.tools)
                 forced = kind is ModelCallKind.FORCED_CONCLUSION
-                tools = () if forced else manner.offer(toolbox.tools)
+                tools = manner.offer(toolbox.tools) if not forced or _binds(conversation) else ()
                 if not forced and world.meter.bounded:
                     need = draft(conversation, turn.new_messages, tools, world.meter.tokens_per_byte).need
                     if exceeded := world.meter.short(conversation.execution, need):
@@ -133,18 +179,68 @@ async def _iterate(
                         continue
                 begun = True
                 native = () if forced else conversation.native_tools
-                await call_model(
-                    conversation,
-                    turn,
-                    tools,
-                    world,
-                    watch=watch,
-                    native_tools=native,
-                    read=manner.read,
-                    shown=toolbox.shown,
-                )
+                try:
+                    await call_model(
+                        conversation,
+                        turn,
+                        tools,
+                        world,
+                        watch=watch,
+                        native_tools=native,
+                        read=manner.read,
+                        shown=toolbox.shown,
+                        may_call=not forced,
+                        stop=manner.stop,
+                        accepts=partial(_accepts, expected),
+                    )
+                except ModelCallFailed as failed:
+                    if not (forced and tools and failed.failure.reason == ModelErrorCode.INVALID_REQUEST):
+                        raise
+                    conversation.unbound = True  # a server may refuse tools beside the choice `none`: without them
             case _:
                 assert_never(turn)
+
+
+def _accepts(expected: Expected, loop: LoopState, text: str) -> bool:
+    return objection(loop, text, expected) is None
+
+
+def _expected(conversation: Conversation, toolbox: Toolbox, manner: Manner, purpose: Purpose) -> Expected:
+    agent = conversation.agent
+    return Expected(
+        tools=toolbox.tools,
+        how=manner.how,
+        max_iterations=agent.max_iterations,
+        limits=conversation.limits,
+        # What tools of the provider looked up is evidence too, and not counted.
+        evidence=purpose.evidence and not conversation.native_tools,
+        earlier=purpose.earlier,
+        functions=manner.functions,
+    )
+
+
+async def _send_back(
+    conversation: Conversation, text: str, found: Objection, stop: Stop | None, world: World
+) -> CallModel | Finish:
+    """Asks again with the reason on record, where there is time for it; else the answer stands as it is."""
+    if stop is not None:
+        call = model_call_id(conversation.execution, conversation.model_calls - 1)
+        event = response_event(conversation, call, text, EventStatus.COMPLETED, EventType.FINAL_ANALYSIS)
+        await world.recorder.write_events([event])
+        return Finish(text)
+    await world.recorder.write_events([sent_back_event(conversation, found.reason, found.notice)])
+    loop = conversation.loop
+    after = loop.model_copy(update={"sent_back": (*loop.sent_back, found.reason)})
+    return CallModel(ModelCallKind.ITERATION, (found.message,), after)
+
+
+def _binds(conversation: Conversation) -> bool:
+    """Whether a forced conclusion is asked for with the tools still bound, so that the request begins as before.
+
+    A server that ignores that they may not be called, or refuses them, is asked again without them.
+    """
+    loop = conversation.loop
+    return not (conversation.unbound or loop.empty_answers or loop.consecutive_timeouts)
 
 
 def _judge_time(conversation: Conversation, watch: Stopwatch) -> None:

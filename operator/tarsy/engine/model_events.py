@@ -132,6 +132,19 @@ def notice_event(conversation: Conversation, call: UUID, notice: NoticeChunk) ->
     )
 
 
+def sent_back_event(conversation: Conversation, reason: str, text: str) -> Event:
+    """That a final answer is sent back to its model: once for each reason."""
+    return Event(
+        id=event_id(conversation.execution, f"sent-back/{reason}"),
+        type=EventType.NOTICE,
+        status=EventStatus.COMPLETED,
+        content=text,
+        metadata={"reason": reason},
+        stage=conversation.stage,
+        execution=conversation.execution,
+    )
+
+
 def compaction_event(conversation: Conversation, call: UUID, text: str) -> Event:
     """That older parts of the conversation are sent shortened from this call on."""
     metadata = {"reason": "Compaction"}

@@ -23,6 +23,7 @@ from tarsy.engine.length import shown
 from tarsy.engine.ports import Toolbox, ToolOutcome, World
 from tarsy.engine.prompts.results import tool_text
 from tarsy.engine.summarization import LongResult, told_of, too_long
+from tarsy.engine.text_calls import is_written
 from tarsy.engine.timing import Stopwatch
 from tarsy.record.boundaries import ToolCallResult, ToolCallStart
 from tarsy.record.ids import call_ref, event_id, idempotency_key, tool_call_id
@@ -103,7 +104,8 @@ async def _answer_tool_call(
         if verdict.ticket is not None:
             answer = original(call, conversation.execution, turn.message_seq, turn.index)
             world.guard.finished(verdict.ticket, answer if usable else None)
-    repeated = verdict.repeated_of is not None
+    fresh = verdict.ticket is not None and verdict.ticket.fresh
+    repeated = None if fresh else verdict.repeated_of is not None
     world.guard.answered(conversation.execution, turn.message_seq, turn.index, repeated=repeated)
 
 
@@ -286,6 +288,7 @@ def _event(
             "call_id": _ref(conversation, turn),
             "place": [turn.message_seq, turn.index],
             "is_error": is_error,
+            **({"written_as": "text"} if is_written(turn.call.id) else {}),
             **(metadata or {}),
         },
         stage=conversation.stage,

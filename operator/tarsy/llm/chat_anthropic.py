@@ -23,6 +23,7 @@ from tarsy.llm.claude_state import Blocks, replay
 from tarsy.llm.names import encode
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.llm.reach import ADDRESSES, Server
+from tarsy.llm.stops import stops
 from tarsy.llm.text import encodable
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan import claude
@@ -102,8 +103,12 @@ class AnthropicChat:
             options["reasoning_effort"] = wanted.effort
         if options.get("thinking", {}).get("type") == "enabled" and _begun_by_another(request, self._provider.model):
             options["thinking"] = {"type": "disabled"}
+        if request.stop and stops(self._provider):
+            options["stop"] = list(request.stop)
         if request.tools:
             options["tools"] = [_tool(tool) for tool in request.tools]
+            if not request.may_call:
+                options["tool_choice"] = {"type": "none"}
         elif called := dict.fromkeys(call.name for message in request.messages for call in message.tool_calls):
             options["tools"] = [_tool(ToolDefinition(name, "Not to be called any more.")) for name in called]
             options["tool_choice"] = {"type": "none"}

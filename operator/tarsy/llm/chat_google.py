@@ -22,9 +22,10 @@ from tarsy.llm.chat import Answer
 from tarsy.llm.google_native import errors
 from tarsy.llm.google_native.answer import FILTERED, UNUSABLE, name_of
 from tarsy.llm.google_native.client import Http, sdk
-from tarsy.llm.google_native.conversation import declaration, thinking_of
+from tarsy.llm.google_native.conversation import choice_of, declaration, thinking_of
 from tarsy.llm.google_native.names import spell
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
+from tarsy.llm.stops import stops
 from tarsy.llm.text import encodable
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan.model import ProviderPlan
@@ -67,6 +68,10 @@ class GoogleChat:
         options: dict[str, Any] = {}
         if request.tools:
             options["tools"] = [types.Tool(function_declarations=[declaration(tool) for tool in request.tools])]
+            if not request.may_call:
+                options["tool_config"] = choice_of(request)
+        if request.stop and stops(self._provider):
+            options["stop"] = list(request.stop)
         if (thinking := thinking_of(self._provider)) is not None:
             options["thinking_config"] = thinking
         with self._http.call() as headers:

@@ -19,6 +19,7 @@ from tarsy.llm.chat import Answer
 from tarsy.llm.names import encode
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.llm.reach import Server
+from tarsy.llm.stops import stops
 from tarsy.llm.text import encodable
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan.model import ProviderPlan
@@ -46,6 +47,7 @@ class OpenAIChat:
         self._http = chat.http_client(
             authorize, server.judge, connect_seconds=connect_seconds, read_seconds=read_seconds
         )
+        self._provider = provider
         self._xai = provider.type == "xai"
         client = openai.AsyncOpenAI(
             api_key=key or "none",
@@ -88,6 +90,10 @@ class OpenAIChat:
     def stream(self, request: GenerateRequest) -> AsyncGenerator[AIMessageChunk, None]:
         """Streams LangChain's chunks, none for an empty stream; raises whatever the SDKs raise."""
         options: dict[str, Any] = {"tools": [_tool(tool) for tool in request.tools]} if request.tools else {}
+        if request.tools and not request.may_call:
+            options["tool_choice"] = "none"
+        if request.stop and stops(self._provider):
+            options["stop"] = list(request.stop)
         return chat.stream(self._model, _messages(request.messages), **options)
 
     async def aclose(self) -> None:

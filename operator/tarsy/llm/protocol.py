@@ -139,10 +139,13 @@ Chunk = (
 
 @dataclass(frozen=True, slots=True)
 class GenerateRequest:
-    """What a model is asked: the whole conversation and the tools it may call (none: it must answer in text).
+    """What a model is asked: the whole conversation and the tools that are bound to the call.
 
+    Without tools, or with `may_call` False, the model must answer in text. Tools that may not be called are sent all
+    the same, with the choice `none`: the request then begins like the ones before it, which prompt caches need.
     `native_tools` are tools of the provider that are on. `execution` identifies the agent execution to the provider's
-    logs; `agent` names the agent. `tokens` is what the call is expected to use, its answer included.
+    logs; `agent` names the agent. `tokens` is what the call is expected to use, its answer included. `stop` are texts
+    that end the answer, sent only to models that are known to accept them.
     """
 
     messages: Sequence[Message]
@@ -151,6 +154,13 @@ class GenerateRequest:
     agent: str = ""
     native_tools: tuple[str, ...] = ()
     tokens: int = 0
+    may_call: bool = True
+    stop: tuple[str, ...] = ()
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether the model may call a tool."""
+        return self.may_call and bool(self.tools)
 
 
 class LLMClient(Protocol):

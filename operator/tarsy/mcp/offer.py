@@ -22,6 +22,8 @@ from tarsy.record.messages import Access, Refusal, ToolDefinition
 
 _NAME = re.compile(r"[\w./-]{1,128}", re.ASCII)
 _DIGEST = 32
+_DEEPEST = 50
+"""Levels of a schema whose keys are ordered; deeper ones stay as the server wrote them."""
 NOT_ALLOWED = "ToolNotAllowed"
 POLICY = "ToolPolicy"
 CHANGED = "ToolChanged"
@@ -181,7 +183,25 @@ def _refusal(plan: ServerPlan, tool: types.Tool, access: Access) -> Refusal | No
 
 
 def _schema(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": {}} | schema
+    """A schema with its keys in one order: a server that lists them otherwise next time must not void prompt caches."""
+    ordered: dict[str, Any] = _ordered({"type": "object", "properties": {}} | schema, _DEEPEST)
+    return ordered
+
+
+def _ordered(value: Any, depth: int) -> Any:
+    """JSON with its keys in order, but what an object requires before its other properties."""
+    if not depth:
+        return value
+    if isinstance(value, list):
+        return [_ordered(item, depth - 1) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: _ordered(value[key], depth - 1) for key in sorted(value)}
+    properties, required = made.get("properties"), made.get("required")
+    if isinstance(properties, dict) and isinstance(required, list):
+        first = [name for name in required if isinstance(name, str) and name in properties]
+        made["properties"] = {name: properties[name] for name in first} | properties
+    return made
 
 
 def _digest(tool: types.Tool) -> str:

@@ -12,6 +12,7 @@ from tarsy.resources.meta import Condition, ConditionStatus
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import Phase
 
+_NO_TOOL_CALLED = "No tool was called, although agents had tool servers: the finding rests on the alert alone."
 _GOES_ON = "The investigation has not ended."
 
 
@@ -48,13 +49,9 @@ def conditions(record: InvestigationRecord) -> Iterator[Condition]:
         yield made(ConditionType.FINISHED, "True", reason, message)
         succeeded: ConditionStatus = "True" if record.state is State.COMPLETED else "False"
         yield made(ConditionType.SUCCEEDED, succeeded, reason, message)
-    cut = f"The alert is cut: {record.alert_cut}." if record.alert_cut else ""
-    if record.evidence_missing:
-        missing = ", ".join(record.evidence_missing)
-        text = f"Tool servers were missing: {missing}. What they know is not in the finding. {cut}"
-        yield made(ConditionType.EVIDENCE_DEGRADED, "True", "ToolServersMissing", text.strip())
-    elif cut:
-        yield made(ConditionType.EVIDENCE_DEGRADED, "True", "AlertCut", cut)
+    if flaws := list(_missing_evidence(record)):
+        sentences = " ".join(sentence for _, sentence in flaws)
+        yield made(ConditionType.EVIDENCE_DEGRADED, "True", flaws[0][0], sentences)
     else:
         yield made(ConditionType.EVIDENCE_DEGRADED, "False", "AllServersAvailable", "No tool server was missing.")
     if exceeded := record.budget_exceeded:
@@ -62,6 +59,20 @@ def conditions(record: InvestigationRecord) -> Iterator[Condition]:
     else:
         text = "No limit of the run's budget was reached."
         yield made(ConditionType.BUDGET_EXCEEDED, "False", "WithinBudget", text)
+
+
+def _missing_evidence(record: InvestigationRecord) -> Iterator[tuple[str, str]]:
+    """The evidence that a run did not have, as reason and sentence, the gravest first."""
+    if record.evidence_missing:
+        missing = ", ".join(record.evidence_missing)
+        yield (
+            "ToolServersMissing",
+            f"Tool servers were missing: {missing}. What they know is not in the finding.",
+        )
+    if record.alert_cut:
+        yield "AlertCut", f"The alert is cut: {record.alert_cut}."
+    if record.outcome is not None and record.outcome.finding is not None and record.outcome.finding.no_tool_called:
+        yield "NoToolCalled", _NO_TOOL_CALLED
 
 
 def made(kind: ConditionType, status: ConditionStatus, reason: str, message: str) -> Condition:

@@ -68,8 +68,9 @@ class Finding(BaseModel):
     """The structured final analysis of a run.
 
     `structured` is False when the model's text held no finding in the asked form: then the summary is the text's
-    beginning and the confidence Inconclusive, because nothing vouches for more. `notes` say what was changed about what
-    the model wrote, and why.
+    beginning and the confidence Inconclusive, because nothing vouches for more. `no_tool_called` is True when agents of
+    the run had tool servers and none of them called a tool. `notes` say what was changed about what the model wrote,
+    and why.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -78,6 +79,7 @@ class Finding(BaseModel):
     confidence: Confidence = Confidence.INCONCLUSIVE
     claims: tuple[Claim, ...] = ()
     structured: bool = True
+    no_tool_called: bool = False
     notes: tuple[str, ...] = ()
 
     @property

@@ -93,7 +93,8 @@ class LoopState(BaseModel):
     of a conversation that was too long, `refusals` in a row, have brought down the model's window. `fallback` is the
     place, from 1, of the entry of the agent's fallback list that it is on (0: its own provider), and `tried` what the
     providers before it said. `masked_calls` are the places of those calls of the last answer that had a secret taken
-    out of their arguments: only the attempt that got the answer can make them.
+    out of their arguments: only the attempt that got the answer can make them. `sent_back` are the reasons for which
+    a final answer was sent back to its model, each once.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -113,6 +114,7 @@ class LoopState(BaseModel):
     fallback: int = 0
     tried: tuple[str, ...] = ()
     masked_calls: tuple[int, ...] = ()
+    sent_back: tuple[str, ...] = ()
     usage: Usage = Usage()
 
 

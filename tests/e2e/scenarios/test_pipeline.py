@@ -76,7 +76,10 @@ ANSWERS = {
     ],
     "synthesis-agent": [says("Reader and prober agree: the database of checkout does not accept connections.")],
     "verifier-1": [says("I try it again.", PROBE), says("It still refuses.")],
-    "verifier-2": [says("I trust the first probe; it is minutes old.")],
+    "verifier-2": [
+        says("I trust the first probe; it is minutes old."),
+        says("A tool would say the same: I trust the first probe."),
+    ],
     "judge": [says("The second probe is fresh and says the same.", thinking="One of them looked.")],
     "concluder": [
         says("One last look.", LOGS),

@@ -32,7 +32,7 @@ async def test_runs_that_take_too_long_end_at_every_level(scene: Scene) -> None:
     never = Gate()
     pods = calls("kubernetes.list_pods", namespace="shop")
     answers = {
-        "quick": [says("The pod checkout-5d4f crashes.")],
+        "quick": [says("I look.", pods), says("The pod checkout-5d4f crashes.")],
         "slow": [says("I look.", pods), says("Never said.", wait=never)],
         "unheard": [says("I look.", pods), says("Never said.", wait=never), says("Nor this.", wait=never)],
     }

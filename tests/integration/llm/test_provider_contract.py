@@ -7,6 +7,7 @@ import asyncio
 import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from itertools import groupby
 
 import pytest
@@ -229,3 +230,25 @@ async def test_neither_redirects_nor_the_environment_take_the_key_elsewhere(
 
 async def test_a_client_shows_no_key(api: Api, client: LLMClient) -> None:
     assert KEY not in repr(client) + str(client)
+
+
+async def test_tools_that_may_not_be_called_go_out_as_before(api: Api, server: StandIn, client: LLMClient) -> None:
+    server.answers = [api.said(Said(("Done.",)))]
+
+    await collect(client)
+    await collect(client, replace(ASK, may_call=False))
+
+    free, bound = server.requests
+    assert free["tools"] == bound["tools"] and len(free["tools"]) >= 1
+    mode = bound.get("toolConfig", {}).get("functionCallingConfig", {}).get("mode")
+    assert bound.get("tool_choice") in ("none", {"type": "none"}) or mode == "NONE"
+    assert not free.get("tool_choice") and not free.get("toolConfig")
+
+
+async def test_stops_go_to_models_that_take_them(api: Api, server: StandIn, client: LLMClient) -> None:
+    server.answers = [api.said(Said(("Thought: x",)))]
+
+    await collect(client)
+    await collect(client, replace(ASK, stop=("\nObservation:",)))
+
+    assert ["Observation:" in body.decode() for body in server.bodies] == [False, api.type != "xai"]

@@ -93,7 +93,7 @@ def looking(until: int, arguments: str = '{{"n": {turn}}}') -> Callable[[Generat
     def answer(request: GenerateRequest) -> Answer:
         turn = sum(m.role is Role.ASSISTANT for m in request.messages)
         usage = Usage(input_tokens=90, output_tokens=10)
-        if turn == until or not request.tools:
+        if turn == until or not request.offers_tools:
             return Answer(f"done after {turn}", usage=usage)
         return Answer("more", tool_calls=(call("k.get", f"w{turn}", arguments.format(turn=turn)),), usage=usage)
 
@@ -143,12 +143,13 @@ async def test_the_loop_guard_knows_the_calls_of_earlier_attempts(
 
     outcome = await attempts.run(lost_after)
 
-    assert outcome.state is State.COMPLETED and outcome.final_analysis == "done after 4"
-    assert len(attempts.boxes.called) == 1
+    assert outcome.state is State.COMPLETED and outcome.final_analysis == "done after 5"
+    assert len(attempts.boxes.called) == 2  # the first call, and one fresh look
     assert "again and again" in attempts.requests[-1].messages[-1].content
     rows = await pool.fetch("SELECT made, repeated_of, id FROM mcp_interaction ORDER BY message_seq")
-    assert [row["made"] for row in rows] == [True, False, False, False]
-    assert {row["repeated_of"] for row in rows[1:]} == {rows[0]["id"]}
+    assert [row["made"] for row in rows] == [True, False, True, False, False]
+    first, fresh = rows[0]["id"], rows[2]["id"]
+    assert [row["repeated_of"] for row in rows] == [None, first, None, fresh, fresh]
 
 
 @pytest.mark.parametrize("lost_after", [(), (3,), (5,)], ids=str)

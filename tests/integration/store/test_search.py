@@ -284,3 +284,22 @@ def test_a_query_holds_nothing_but_words_and_our_own_operators() -> None:
     assert tsquery("checkout-7d it's") == "('checkout' <-> '7d':*) & ('it' <-> 's':*)"
     assert tsquery(" -- ") == ""
     assert pattern("50%_\\") == "%50\\%\\_\\\\%"
+
+
+@pytest.mark.parametrize(
+    ("finding", "degraded"),
+    [
+        (None, False),
+        ({"summary": "s"}, False),
+        (Finding(summary="s").model_dump(mode="json", by_alias=True), False),
+        (Finding(summary="s", no_tool_called=True).model_dump(mode="json", by_alias=True), True),
+    ],
+)
+async def test_a_run_that_called_no_tool_is_listed_with_degraded_evidence(
+    pool: asyncpg.Pool, finding: dict[str, object] | None, degraded: bool
+) -> None:
+    await _accepted(pool, "one", **({"finding": finding} if finding else {}))
+
+    page = await Search(pool).page(Filters(), "newest", 50)
+
+    assert [found.evidence_degraded for found in page.items] == [degraded]

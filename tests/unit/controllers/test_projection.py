@@ -260,3 +260,25 @@ def test_end_is_told_once(state: State, event: tuple[str, str]) -> None:
     what = record(state)
     assert told(what) == [event]
     assert told(what, project(what, investigation(), NOW).to_dict()) == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "uncalled", "reason"),
+    [
+        ((), False, "AllServersAvailable"),
+        ((), True, "NoToolCalled"),
+        (("kube",), False, "ToolServersMissing"),
+        (("kube",), True, "ToolServersMissing"),
+    ],
+)
+def test_a_run_that_called_no_tool_says_so_beside_its_success(
+    missing: tuple[str, ...], uncalled: bool, reason: str
+) -> None:
+    outcome = RunOutcome(State.COMPLETED, finding=Finding(summary="s", no_tool_called=uncalled))
+    status = project(record(State.COMPLETED, outcome=outcome, evidence_missing=missing), investigation(), NOW)
+
+    item, succeeded = (condition(status.conditions, kind) for kind in ("EvidenceDegraded", "Succeeded"))
+
+    assert item is not None and item.reason == reason
+    assert ("No tool was called" in item.message) == uncalled
+    assert succeeded is not None and succeeded.status == "True"

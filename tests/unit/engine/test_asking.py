@@ -232,9 +232,10 @@ async def test_a_refused_call_is_known_to_have_used_nothing_and_others_are_not(
         assert row.result.cost_usd == Decimal(0) and row.result.loop.usage.complete
 
 
-async def test_a_synthesis_reads_the_finding_as_its_agent_wrote_it() -> None:
+async def test_a_synthesis_reads_the_finding_in_words_and_not_its_block() -> None:
     block = '```finding\n{"summary": "It broke", "claims": []}\n```'
     s = scene({"a": [Answer(f"Look.\n\n{block}")], "b": [Answer("Nothing.")], "look-synth": [Answer("Both.")]})
     await s.run(plan(stage("look", agent("a"), agent("b")), limits=LIMITS))
     (request,) = s.models.requests_of("look-synth")
-    assert f"Look.\n\n{block}" in request.messages[-1].content
+    told = request.messages[-1].content
+    assert "Look.\n\nFinding, confidence Inconclusive: It broke" in told and "```" not in told

@@ -122,7 +122,7 @@ async def test_a_question_that_is_to_conclude_is_answered_from_what_is_known() -
     assert outcome is not None and outcome.final_analysis == "As far as I know, yes."
     last = talk.models.requests[0].messages[-1]
     assert last.role is Role.USER and "stop investigating" in last.content
-    assert not talk.models.requests[0].tools
+    assert not talk.models.requests[0].offers_tools
 
 
 async def test_an_agent_without_tools_answers_as_well() -> None:

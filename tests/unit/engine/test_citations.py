@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tarsy.engine.citations import SHORTEST_QUOTE, check, cited, problem
-from tarsy.engine.conclusion import MAX_CITATIONS, MAX_CLAIMS, QUOTE_LIMIT, read_finding, with_finding
+from tarsy.engine.conclusion import MAX_CITATIONS, MAX_CLAIMS, QUOTE_LIMIT, read_finding, readable, with_finding
 from tarsy.record.finding import Citation, Claim, Confidence, Evidence, Finding
 
 ROW = UUID(int=7)
@@ -264,3 +264,33 @@ def test_a_finding_is_read_although_its_form_is_not_quite_right(text: str) -> No
     read, _ = read_finding(text)
 
     assert read.structured and read.summary == "s"
+
+
+# A final text as another model is told it.
+
+CITED = (
+    '{"summary": "It is full.", "confidence": "Medium", "claims": [{"text": "The disk is full.", '
+    '"citations": [{"callId": "call_0123456789ab", "quote": "100% used"}]}, {"text": "Nobody cleans it."}]}'
+)
+IN_WORDS = (
+    "Finding, confidence Medium: It is full.\n"
+    '- The disk is full. (callId call_0123456789ab: "100% used")\n'
+    "- Nobody cleans it."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"I looked.\n\n```finding\n{CITED}\n```", f"I looked.\n\n{IN_WORDS}"),
+        (f"I looked.\n\n```json\n{CITED}\n```\n\nThat is all.", f"I looked.\n\n\nThat is all.\n\n{IN_WORDS}"),
+        (f"```finding\n{CITED}\n```", IN_WORDS),
+        (CITED, IN_WORDS),
+        ("I looked.", "I looked."),
+        ("I looked.\n\n```finding\n{]\n```", "I looked."),
+        ('I looked.\n\n```json\n{"kind": "Pod"}\n```', 'I looked.\n\n```json\n{"kind": "Pod"}\n```'),
+        ("", ""),
+    ],
+)
+def test_another_model_is_told_the_finding_in_words_with_its_citations(text: str, told: str) -> None:
+    assert readable(text) == told

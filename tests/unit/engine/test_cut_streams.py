@@ -93,7 +93,7 @@ async def test_a_forced_conclusion_that_repeats_itself_is_told_once_and_not_towa
 
     assert outcome.final_analysis == KEPT.strip()
     assert "without calling tools" in s.models.requests[-1].messages[-1].content
-    assert [bool(r.tools) for r in s.models.requests] == [True, False, False]
+    assert [r.offers_tools for r in s.models.requests] == [True, False, False]
 
 
 async def test_thoughts_that_repeat_themselves_leave_an_empty_answer() -> None:

@@ -24,12 +24,12 @@ class Clock:
 
 def made(guard: Guard, *, by: UUID = A, tool: str = "get", arguments: str = "{}", reads: bool = True) -> None:
     """A call that began and ended well."""
-    ticket = guard.started(by, "k", tool, arguments, reads=reads)
+    ticket = guard.started(by, "k", tool, arguments, reads=reads, message_seq=2)
     guard.finished(ticket, original(CALL, by, 2, 0) if reads else None)
 
 
 async def again(guard: Guard, *, by: UUID = A, tool: str = "get", arguments: str = "{}") -> bool:
-    return await guard.repeated(by, "k", tool, arguments) is not None
+    return await guard.repeated(by, "k", tool, arguments, message_seq=4) is not None
 
 
 async def test_the_same_call_has_its_answer_whatever_the_order_of_its_keys() -> None:
@@ -79,7 +79,7 @@ async def test_a_call_that_may_change_something_voids_all_answers_of_all_agents(
 async def test_nothing_holds_while_something_may_be_changing() -> None:
     guard = Guard()
     made(guard)
-    act = guard.started(B, "k", "act", "{}", reads=False)
+    act = guard.started(B, "k", "act", "{}", reads=False, message_seq=2)
     assert not await again(guard)
     made(guard)  # it may have seen the state before, or after
     guard.finished(act, None)
@@ -89,7 +89,7 @@ async def test_nothing_holds_while_something_may_be_changing() -> None:
 
 async def test_a_call_that_a_change_overlapped_does_not_hold() -> None:
     guard = Guard()
-    ticket = guard.started(A, "k", "get", "{}", reads=True)
+    ticket = guard.started(A, "k", "get", "{}", reads=True, message_seq=2)
     made(guard, by=B, tool="act", reads=False)
     guard.finished(ticket, original(CALL, A, 2, 0))
 
@@ -98,22 +98,23 @@ async def test_a_call_that_a_change_overlapped_does_not_hold() -> None:
 
 async def test_a_call_that_failed_is_made_again() -> None:
     guard = Guard()
-    guard.finished(guard.started(A, "k", "get", "{}", reads=True), None)
+    guard.finished(guard.started(A, "k", "get", "{}", reads=True, message_seq=2), None)
 
     assert not await again(guard)
 
 
 async def test_the_same_call_beside_itself_waits_for_the_first() -> None:
     guard = Guard()
-    ticket = guard.started(A, "k", "get", "{}", reads=True)
-    second = asyncio.ensure_future(guard.repeated(A, "k", "get", "{}"))
+    ticket = guard.started(A, "k", "get", "{}", reads=True, message_seq=2)
+    second = asyncio.ensure_future(guard.repeated(A, "k", "get", "{}", message_seq=2))
     await asyncio.sleep(0)
     assert not second.done()
 
     first = original(CALL, A, 2, 0)
     guard.finished(ticket, first)
 
-    assert await second == first
+    found = await second
+    assert found is not None and found.original == first
 
 
 def past(
@@ -147,3 +148,87 @@ def test_canonical_arguments_are_equal(one: str, other: str) -> None:
 
 def test_arguments_that_are_no_json_are_compared_as_text() -> None:
     assert canonical(" name=x ") == "name=x" != canonical("name=y")
+
+
+# A fresh look.
+
+
+async def look(guard: Guard, seq: int) -> str:
+    """The same call in the message `seq`: `made`, or answered from the record, and whether the next one is made."""
+    found = await guard.repeated(A, "k", "get", "{}", message_seq=seq)
+    if found is not None:
+        guard.told(A, "k", "get", "{}", message_seq=seq)
+        guard.answered(A, seq, 0, repeated=True)
+        return "again, then fresh" if found.fresh_next else "again"
+    ticket = guard.started(A, "k", "get", "{}", reads=True, message_seq=seq)
+    guard.finished(ticket, original(CALL, A, seq, 0))
+    guard.answered(A, seq, 0, repeated=None if ticket.fresh else False)
+    return "fresh" if ticket.fresh else "made"
+
+
+async def test_a_model_that_asks_once_more_gets_one_fresh_look() -> None:
+    guard = Guard(clock=Clock())
+
+    assert [await look(guard, seq) for seq in (2, 4, 6, 8, 10)] == [
+        "made",
+        "again, then fresh",
+        "fresh",
+        "again",
+        "again",
+    ]
+    assert guard.in_a_row(A) == 3  # the fresh look neither counts nor breaks the row
+
+
+async def test_the_same_call_twice_in_one_message_is_no_request_for_a_fresh_look() -> None:
+    guard = Guard(clock=Clock())
+
+    assert [await look(guard, seq) for seq in (2, 4, 4, 4)] == ["made", *["again, then fresh"] * 3]
+
+
+@pytest.mark.parametrize(("seconds", "then"), [(119.0, "again"), (120.0, "again"), (121.0, "made")])
+async def test_a_fresh_look_holds_as_long_as_any_answer(seconds: float, then: str) -> None:
+    clock = Clock()
+    guard = Guard(seconds=120.0, clock=clock)
+    for seq in (2, 4, 6):
+        await look(guard, seq)
+
+    clock.now += seconds
+
+    assert await look(guard, 8) == then
+    assert await look(guard, 10) == ("again" if then == "again" else "again, then fresh")
+
+
+@pytest.mark.parametrize("age", [0.0, 59.4, 120.0])
+async def test_the_age_of_an_answer_is_known(age: float) -> None:
+    clock = Clock()
+    guard = Guard(seconds=120.0, clock=clock)
+    made(guard)
+    clock.now += age
+
+    found = await guard.repeated(A, "k", "get", "{}", message_seq=4)
+
+    assert found is not None and found.age_seconds == pytest.approx(age)
+
+
+@pytest.mark.parametrize(
+    ("before", "then"),
+    [
+        (["made"], "again, then fresh"),
+        (["made", "again"], "fresh"),
+        (["made", "again", "made"], "again"),
+        (["made", "again", "made", "again"], "again"),
+    ],
+)
+async def test_a_resumed_run_knows_who_had_a_fresh_look(before: list[str], then: str) -> None:
+    calls = [
+        PastCall(
+            UUID(int=100 + n), A, 2 + 2 * n, 0, "k", "get", "{}", 1.0, how == "made", CALL if how == "again" else None
+        )
+        for n, how in enumerate(before)
+    ]
+    row = sum(how == "again" for how in before)
+
+    guard = Guard(reversed(calls), clock=Clock())
+
+    assert guard.in_a_row(A) == row
+    assert await look(guard, 20) == then

@@ -76,7 +76,7 @@ async def test_an_unknown_tool_is_an_answer_the_model_sees() -> None:
 
 def always_calls(request: GenerateRequest) -> Answer:
     """A model that never stops by itself, not even where it has no tools."""
-    return Answer("my best guess" if not request.tools else "", tool_calls=(call("k.a"),))
+    return Answer("my best guess" if not request.offers_tools else "", tool_calls=(call("k.a"),))
 
 
 async def test_at_the_iteration_limit_one_more_call_without_tools_concludes() -> None:
@@ -85,7 +85,7 @@ async def test_at_the_iteration_limit_one_more_call_without_tools_concludes() ->
     outcome = await s.run(plan(stage("look", agent(iterations=3))))
 
     assert outcome.final_analysis == "my best guess"
-    assert [bool(r.tools) for r in s.models.requests] == [True, True, True, False]
+    assert [r.offers_tools for r in s.models.requests] == [True, True, True, False]
     assert len(s.toolboxes.called) == 3  # the call in the forced answer is not made
     assert s.record.execution("triage").conversation[-1].tool_calls == ()
     kinds = [row.start.kind for row in s.record.model_calls.values()]
@@ -105,7 +105,7 @@ async def test_when_asked_to_conclude_the_next_call_is_the_last_and_has_no_tools
     outcome = await s.run(plan(stage("look", agent(iterations=10))))
 
     assert outcome.final_analysis == "my best guess"
-    assert [bool(r.tools) for r in s.models.requests] == [True, False]
+    assert [r.offers_tools for r in s.models.requests] == [True, False]
     assert "ask you to stop" in s.models.requests[-1].messages[-1].content
 
 
@@ -146,7 +146,7 @@ async def test_an_empty_forced_conclusion_is_nudged_too_and_not_towards_tools() 
     outcome = await s.run(plan(stage("look", agent(iterations=1))))
 
     assert outcome.final_analysis == "my best guess"
-    assert [bool(r.tools) for r in s.models.requests] == [True, False, False]
+    assert [r.offers_tools for r in s.models.requests] == [True, False, False]
     assert "without calling tools" in s.models.requests[-1].messages[-1].content
 
 

@@ -97,7 +97,7 @@ async def test_a_forced_conclusion_is_without_tools_of_either_kind() -> None:
 
     await s.run(plan(stage("look", native(iterations=1))))
 
-    assert [(bool(r.tools), r.native_tools) for r in s.models.requests] == [(True, NATIVE_TOOLS), (False, ())]
+    assert [(r.offers_tools, r.native_tools) for r in s.models.requests] == [(True, NATIVE_TOOLS), (False, ())]
 
 
 async def test_what_the_provider_did_itself_is_told_and_traced() -> None:

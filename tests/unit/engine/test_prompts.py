@@ -10,10 +10,12 @@ import pytest
 
 from goldens import check
 from tarsy.engine.context import StageConclusion, chain_context, investigation_context, synthesis_context
+from tarsy.engine.loop import FunctionCalls
 from tarsy.engine.prompts import builder
 from tarsy.engine.prompts.calendar import calendar
 from tarsy.engine.prompts.react import react_conclusion_message, react_section
 from tarsy.engine.prompts.results import observation_text, tool_text
+from tarsy.engine.strategies.react_loop import ReactCalls
 from tarsy.engine.task import Question, Task
 from tarsy.plan.model import AgentPlan
 from tarsy.plan.policy import ToolPolicy
@@ -110,6 +112,20 @@ VARIANTS = {
     "conclude_repeats": lambda: [builder.conclusion_message(3, requested=False, repeats=True)],
     "conclude_react": lambda: [react_conclusion_message(20, requested=False)],
     "repair": lambda: [builder.repair_message("The final answer held no finding block.")],
+    "repair_tools": lambda: [builder.repair_message("none of its citations holds.", tools=True)],
+    "no_evidence": lambda: [
+        builder.no_evidence_message(["kubernetes.get_logs"], FunctionCalls.how),
+        builder.no_evidence_message([f"k.tool_{n}" for n in range(23)], ReactCalls((LOGS,)).how),
+    ],
+    "call_as_text": lambda: [
+        builder.call_as_text_message(
+            '"kubectl.get" is not a tool that you have', ["kubernetes.get_logs", "metrics.query"]
+        )
+    ],
+    "no_tools": lambda: [
+        *builder.investigation_messages(analyst(servers=()), TASK, NOW, {}, {}, [react_section(())], tools=False),
+        *builder.chat_messages(analyst(servers=()), QUESTION, NOW, {}, {}, tools=False)[:1],
+    ],
     "nudge": lambda: [builder.nudge_message(tools=True), builder.nudge_message(tools=False)],
     "repetition": lambda: [builder.repetition_message(tools=True), builder.repetition_message(tools=False)],
     "retry": lambda: [builder.retry_message("the stream was cut.", "The pod"), builder.retry_message("no answer.", "")],
@@ -130,10 +146,10 @@ def test_the_results_of_tools_read_as_their_golden(request: pytest.FixtureReques
 def test_tiers_stand_in_their_order() -> None:
     system, user = (m.content for m in VARIANTS["investigation"]())
 
-    tiers = ["Agent: log-analyst", "## Time", "## How you work", "## Evidence", "## Tool server kubernetes"]
-    tiers += ["## Tool servers that are not available", "## Your instructions"]
+    tiers = ["## How you work", "## Evidence", "## Tool server kubernetes", "## Tool servers that are not available"]
     assert sorted(system.index(tier) for tier in tiers) == [system.index(tier) for tier in tiers]
-    parts = ["## Alert", "## Runbook", "## What earlier stages concluded", "## Your task"]
+    parts = ["## Alert", "## Runbook", "## What earlier stages concluded", "Agent: log-analyst", "## Time"]
+    parts += ["## Your instructions", "## Your task"]
     assert sorted(user.index(part) for part in parts) == [user.index(part) for part in parts]
 
 

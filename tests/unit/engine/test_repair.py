@@ -99,7 +99,7 @@ async def test_a_finding_that_cannot_be_used_is_repaired_and_its_analysis_kept(f
     assert kinds(s) == [ModelCallKind.ITERATION, ModelCallKind.ITERATION, ModelCallKind.FINDING_REPAIR]
     assert outcome.final_analysis == "The disk is full."
     assert outcome.finding is not None and outcome.finding.supported_claims == 1
-    assert s.models.requests[-1].tools == ()
+    assert s.models.requests[-1].tools == s.models.requests[0].tools != ()
     assert outcome.finding.confidence is Confidence.HIGH
     notices = [e.content for e in s.record.events.values() if e.type is EventType.NOTICE]
     assert len(notices) == 1 and "sent back once" in notices[0]

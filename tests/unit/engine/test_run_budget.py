@@ -45,7 +45,7 @@ def brain(usage: Usage | None = USAGE, tools: int = 1) -> Callable[[GenerateRequ
 
     def answer(request: GenerateRequest) -> Answer:
         turn = sum(m.role is Role.ASSISTANT for m in request.messages)
-        if request.tools:
+        if request.offers_tools:
             calls = tuple(call("k.get", f"c{turn}-{i}", f'{{"n": "{turn}-{i}"}}') for i in range(tools))
             return Answer(f"looking {turn}", tool_calls=calls, usage=usage)
         return Answer(f"{request.agent} concludes after {turn}", usage=usage)

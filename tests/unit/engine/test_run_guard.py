@@ -102,7 +102,7 @@ async def test_the_same_call_twice_in_one_answer_is_made_once() -> None:
 
 
 @pytest.mark.parametrize("strategy", [Strategy.LANGCHAIN, Strategy.NATIVE_THINKING, Strategy.REACT])
-async def test_three_repetitions_in_a_row_force_a_conclusion(strategy: Strategy) -> None:
+async def test_three_repetitions_with_a_fresh_look_between_force_a_conclusion(strategy: Strategy) -> None:
     def answer(request: GenerateRequest) -> Answer:
         if "again and again" in request.messages[-1].content:
             return Answer("Final Answer: the disk is full")
@@ -117,8 +117,8 @@ async def test_three_repetitions_in_a_row_force_a_conclusion(strategy: Strategy)
     assert outcome.state is State.COMPLETED and outcome.final_analysis is not None
     assert outcome.final_analysis.endswith("the disk is full")
     kinds = [row.start.kind for row in s.record.model_calls.values()]
-    assert kinds == [ModelCallKind.ITERATION] * 4 + [ModelCallKind.FORCED_CONCLUSION]
-    assert len(s.toolboxes.called) == 1
+    assert kinds == [ModelCallKind.ITERATION] * 5 + [ModelCallKind.FORCED_CONCLUSION]
+    assert len(s.toolboxes.called) == 2  # the first call, and one fresh look
 
 
 async def test_repetitions_do_not_count_against_the_tool_budget() -> None:
@@ -152,4 +152,45 @@ async def test_a_death_at_any_step_makes_no_call_twice_that_has_its_answer(step:
     assert outcome == expected
     assert s.record.execution("triage").conversation == unharmed.record.execution("triage").conversation
     lost = [t for t in s.record.tool_calls.values() if t.state is InteractionState.INTERRUPTED and t.start.made]
-    assert len(s.toolboxes.called) <= 1 + len(lost)
+    assert len(s.toolboxes.called) <= 2 + len(lost)  # the first call, and one fresh look
+
+
+@pytest.mark.parametrize("strategy", [Strategy.LANGCHAIN, Strategy.REACT])
+async def test_a_repetition_is_told_its_age_and_may_be_made_afresh(strategy: Strategy) -> None:
+    """Nobody can know that nothing has changed: the state of a cluster is not the run's alone."""
+    answers = iter(["a pod", "two pods", "three pods"])
+
+    async def get(_: str) -> ToolOutcome:
+        return ToolOutcome(next(answers))
+
+    asks = Answer("Thought: look\nAction: k.get\nAction Input: {}") if strategy is Strategy.REACT else None
+    script = [asks or Answer(tool_calls=(call("k.get", f"c{n}"),)) for n in range(4)]
+    s = start(*script, Answer("Final Answer: done"), get=get)
+
+    await s.run(plan(stage("look", agent(strategy=strategy, iterations=9))))
+
+    results = [m.content for m in s.record.execution("triage").conversation if "callId" in m.content][-4:]
+    assert "a pod" in results[0] and "two pods" in results[2]
+    assert "you made it 0 s ago with the same arguments" in results[1] and "a pod" in results[1]
+    assert "make the same call once more: it is then made afresh" in results[1]
+    assert "That was a fresh look already" in results[3] and "120 s old" in results[3] and "two pods" in results[3]
+    assert not any("nothing has happened" in result or "could have changed" in result for result in results)
+
+
+def test_an_answer_from_the_record_says_how_old_it_is() -> None:
+    async def wait(_: str) -> ToolOutcome:
+        await asyncio.sleep(47)
+        return ToolOutcome("waited")
+
+    s = start(
+        Answer(tool_calls=(GET,)),
+        Answer(tool_calls=(call("k.wait"),)),
+        Answer(tool_calls=(SAME,)),
+        Answer("done"),
+        wait=wait,
+    )
+    s.toolboxes.repeatables = frozenset({"k.get", "k.wait"})
+
+    in_virtual_time(s.run(OF))
+
+    assert "you made it 47 s ago" in heard(s)[2]

@@ -60,12 +60,15 @@ def test_a_wrong_script_names_every_wrong_field_by_its_path(text: str, complaint
         ([{"role": "system", "content": "You help.\nAgent: log-analyst\nBe brief."}], "log-analyst"),
         ([{"role": "developer", "content": "Agent: a \r\nx"}], "a"),
         ([{"role": "system", "content": [{"type": "text", "text": "x"}, {"type": "text", "text": "Agent: b"}]}], "b"),
-        ([{"role": "system", "content": "An Agent: c"}, {"role": "user", "content": "Agent: d"}], None),
+        ([{"role": "system", "content": "An Agent: c"}, {"role": "user", "content": "Agent: d"}], "d"),
+        ([{"role": "user", "content": "Agent: of the alert\nAgent: x\n\nAgent: e\n"}], "e"),
+        ([{"role": "user", "content": "Agent: f"}, {"role": "user", "content": "Agent: g"}], "f"),
+        ([{"role": "user", "content": "no"}, {"role": "user", "content": "Agent: g"}], None),
         ([{"role": "system", "content": None}], None),
         ([], None),
     ],
 )
-def test_the_agent_is_named_by_a_line_of_the_system_message(
+def test_the_agent_is_named_by_a_line_of_the_first_messages(
     messages: list[dict[str, object]], name: str | None
 ) -> None:
     assert agent_name(messages) == name

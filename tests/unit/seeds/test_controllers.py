@@ -142,7 +142,7 @@ async def test_at_the_limit_one_call_without_tools_concludes(strategy: Strategy)
     done = await run(strategy, asks(strategy), asks(strategy), concludes(strategy), iterations=2)
 
     assert done.outcome.final_analysis == "the node is full"
-    assert done.scene.models.requests[-1].tools == ()
+    assert not done.scene.models.requests[-1].offers_tools
     assert done.scene.models.requests[-1].messages[-1].role is Role.USER
     assert [row.start.kind for row in done.scene.record.model_calls.values()] == [
         ModelCallKind.ITERATION,

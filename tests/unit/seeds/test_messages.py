@@ -40,8 +40,8 @@ async def test_rows_system_and_user_open_a_conversation_and_hold_text_only(strat
 
     system, user = done.scene.models.requests[0].messages
     assert (system.role, user.role) == (Role.SYSTEM, Role.USER)
-    assert "Agent: triage" in system.content
-    assert "pod checkout-7d" in user.content
+    assert "Agent: triage" not in system.content
+    assert "pod checkout-7d" in user.content and "Agent: triage" in user.content
     assert extras(system) == extras(user) == ((), None, None)
 
 

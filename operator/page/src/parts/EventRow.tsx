@@ -35,6 +35,9 @@ export const EventRow = memo(function EventRow({ ev, chosen = false, link, showA
         <span className="kind">{NAMES[ev.type] ?? words(ev.type)}</span>
         {showAgent && ev.agent && <span className="who">{ev.agent}</span>}
         {failed && ev.type !== "error" && <span className="bad">failed</span>}
+        {ev.metadata["written_as"] === "text" && (
+          <span className="hint" title="The model wrote this call into its text instead of making it">written as text</span>
+        )}
         {odd && <span className="bad">{words(ev.status)}</span>}
         {streaming && <span className="live">live</span>}
         <span className="spring" />

@@ -57,6 +57,7 @@ export function InvestigationPage({ namespace, name, event }: Props) {
   const summary = run?.executiveSummary ?? item.executiveSummary;
   const failure = run?.failure ?? item.failure;
   const show = (id: string) => go(investigationLink(namespace, name, id));
+  const uncalled = item.conditions.find((one) => one.type === "EvidenceDegraded" && one.reason === "NoToolCalled");
   return (
     <div className="view wide">
       <div className="title-row">
@@ -83,6 +84,7 @@ export function InvestigationPage({ namespace, name, event }: Props) {
       {item.evidenceMissing.length > 0 && (
         <div className="problem soft">Tool servers were missing: {item.evidenceMissing.join("; ")}</div>
       )}
+      {uncalled && <div className="problem soft">{uncalled.message}</div>}
       {item.budgetExceeded && <div className="problem soft">{item.budgetExceeded.message}</div>}
       <div className="columns">
         <div className="side">

@@ -1,10 +1,14 @@
 """Builds the messages an agent starts with.
 
-A system message is a list of tiers in a fixed order (seed 004, "Three-tier instruction composition"; reference section
-1.11), one function that joins them, and nothing that knows them all: 0 the calendar, 1 the general rules, 2 the tool
-servers and those that are missing, then what the strategy needs, 3 the agent's own instructions. What a later tier
-brings (skills between 2 and 3, memories after 3) is one more text in that list. A user message is what is known, the
-task last. Everything from outside stands in a fence, or on one line where it is a name.
+Both messages put first what agents share and last what only one agent has, so that a server's prompt cache holds for
+the whole run: two agents with the same tools have the same system message, and their user messages differ from the name
+on. Chat templates put tools behind the system message, so a name in it would cost the tools as well.
+
+The tiers (seed 004, "Three-tier instruction composition"; reference section 1.11) keep their order: 1 the general
+rules, 2 the tool servers and those that are missing, then what the strategy needs, all in the system message. The user
+message contains what is known, then tier 0, the agent's name and the calendar, tier 3, the agent's own instructions,
+and the task. What a later tier brings (skills, memories) is one more text in those lists. Everything from outside
+stands in a fence, or on one line where it is a name; own instructions stand outside of all fences.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +24,8 @@ from tarsy.plan.policy import ToolPolicy
 from tarsy.record.messages import Message, Role
 
 _EARLIER_ANSWER_LIMIT = 4000
+_LISTED_TOOLS = 20
+"""Names of tools in a sentence; a longer list says how many there are besides."""
 
 
 def investigation_messages(
@@ -29,29 +35,32 @@ def investigation_messages(
     unavailable: Mapping[str, str],
     instructions: Mapping[str, str],
     sections: Sequence[str] = (),
+    *,
+    tools: bool = True,
 ) -> tuple[Message, ...]:
     """System and user message of an investigating agent.
 
-    `now` is when the execution began, as recorded. `unavailable` are tool servers that could not be opened (name to
-    reason), `instructions` what the plan says of each server, `sections` what the strategy adds to the system message.
+    Args:
+        agent: as planned.
+        task: what to investigate.
+        now: when the execution began, as recorded.
+        unavailable: tool servers that could not be opened, name to reason.
+        instructions: what the plan says of each server.
+        sections: what the strategy adds to the system message.
+        tools: whether the agent has any tool.
     """
-    tiers = [
-        calendar(now),
-        _general("general", conduct=_conduct(agent)),
-        *_servers(unavailable, instructions),
-        *sections,
-    ]
-    asked = template("task").substitute(stage=inline(task.stage_name))
-    return (_system(agent, tiers), _user(_alert_sections(task), asked))
+    look = template("look_tools" if tools else "look_no_tools").substitute()
+    tiers = [_general("general", look=look, conduct=_conduct(agent)), *_servers(unavailable, instructions), *sections]
+    act = template("task_tools" if tools else "task_no_tools").substitute()
+    asked = template("task").substitute(stage=inline(task.stage_name), act=act)
+    return (_system(tiers), _user(agent, now, _alert_sections(task), asked))
 
 
 def synthesis_messages(agent: AgentPlan, task: Task, now: datetime, context: str) -> tuple[Message, ...]:
     """System and user message of a synthesising agent; `context` is all that the stage's agents did."""
     sections = [*_alert_sections(task), f"## Investigations to combine\n\n{context}"]
-    return (
-        _system(agent, [calendar(now), _general("synthesis")]),
-        _user(sections, template("synthesis_task").substitute(count=len(task.agents))),
-    )
+    asked = template("synthesis_task").substitute(count=len(task.agents))
+    return (_system([_general("synthesis")]), _user(agent, now, sections, asked))
 
 
 def chat_messages(
@@ -61,6 +70,8 @@ def chat_messages(
     unavailable: Mapping[str, str],
     instructions: Mapping[str, str],
     sections: Sequence[str] = (),
+    *,
+    tools: bool = True,
 ) -> tuple[Message, ...]:
     """System and user message of an agent that answers a question about an investigation (reference section 1.17).
 
@@ -74,20 +85,20 @@ def chat_messages(
         )
         told.append(f"## Asked and answered before\n\n{fence('EARLIER_QUESTIONS', lines)}")
     asked = template("chat_task").substitute(author=inline(question.author))
-    rules = template("chat").substitute(evidence=template("evidence").substitute(), conduct=_conduct(agent))
-    tiers = [calendar(now), rules]
+    look = template("chat_tools" if tools else "chat_no_tools").substitute()
+    evidence = template("evidence").substitute()
+    rules = template("chat").substitute(evidence=evidence, look=look, conduct=_conduct(agent))
     return (
-        _system(agent, [*tiers, *_servers(unavailable, instructions), *sections]),
-        _user(told, f"{asked}\n\n{fence('QUESTION', question.text)}"),
+        _system([rules, *_servers(unavailable, instructions), *sections]),
+        _user(agent, now, told, f"{asked}\n\n{fence('QUESTION', question.text)}"),
     )
 
 
 def summary_messages(agent: AgentPlan, analysis: str) -> tuple[Message, ...]:
     """System and user message of the executive summary."""
-    return (
-        _system(agent, [template("executive_summary").substitute()]),
-        _user([f"## Final analysis\n\n{fence('ANALYSIS', analysis)}"], template("executive_summary_task").substitute()),
-    )
+    asked = template("executive_summary_task").substitute()
+    sections = [f"## Final analysis\n\n{fence('ANALYSIS', analysis)}"]
+    return (_system([template("executive_summary").substitute()]), _user(agent, None, sections, asked))
 
 
 def server_instructions(agent: AgentPlan, own: Mapping[str, str]) -> dict[str, str]:
@@ -120,9 +131,33 @@ def conclusion_message(
     return Message(Role.USER, f"{reason}\n\n{template('conclude').substitute()}")
 
 
-def repair_message(problem: str) -> Message:
-    """Sends a finding back, once; `problem` says what is wrong with it."""
-    return Message(Role.USER, template("repair").substitute(problem=problem))
+def repair_message(problem: str, *, tools: bool = False) -> Message:
+    """Sends a finding back, once; `problem` says what is wrong with it, `tools` whether the model may call one."""
+    told = f" {template('repair_tools').substitute()}" if tools else ""
+    return Message(Role.USER, template("repair").substitute(problem=problem, tools=told))
+
+
+def no_evidence_message(tools: Sequence[str], how: str) -> Message:
+    """Sends a final answer back that was given before any tool was called.
+
+    Args:
+        tools: names of the tools that the agent has.
+        how: how the strategy calls one.
+    """
+    count = "1 tool" if len(tools) == 1 else f"{len(tools)} tools"
+    return Message(Role.USER, template("no_evidence").substitute(count=count, tools=listed(tools), how=how))
+
+
+def call_as_text_message(why: str, tools: Sequence[str]) -> Message:
+    """Answers text that has the shape of a tool call; `why` says, as a clause, why it was not made."""
+    return Message(Role.USER, template("call_as_text").substitute(why=why, tools=listed(tools)))
+
+
+def listed(tools: Sequence[str]) -> str:
+    """The names of tools in a sentence."""
+    names = ", ".join(inline(name) for name in tools[:_LISTED_TOOLS])
+    more = len(tools) - _LISTED_TOOLS
+    return f"{names} and {more} more" if more > 0 else names
 
 
 def nudge_message(*, tools: bool) -> Message:
@@ -162,16 +197,19 @@ def _servers(unavailable: Mapping[str, str], instructions: Mapping[str, str]) ->
     return tiers
 
 
-def _system(agent: AgentPlan, tiers: Sequence[str]) -> Message:
-    """The tiers in order, the agent's name before them and its instructions after."""
-    parts = [f"Agent: {inline(agent.name)}", *tiers]
+def _system(tiers: Sequence[str]) -> Message:
+    """The tiers that agents share, in order."""
+    return Message(Role.SYSTEM, "\n\n".join(tiers))
+
+
+def _user(agent: AgentPlan, now: datetime | None, sections: Sequence[str], task: str) -> Message:
+    """What is known, then what only this agent has: its name, the time, its instructions and its task."""
+    parts = [*sections, f"## You\n\nAgent: {inline(agent.name)}"]
+    if now is not None:
+        parts.append(calendar(now))
     if agent.instructions.strip():
         parts.append(f"## Your instructions\n\n{agent.instructions.strip()}")
-    return Message(Role.SYSTEM, "\n\n".join(parts))
-
-
-def _user(sections: Sequence[str], task: str) -> Message:
-    return Message(Role.USER, "\n\n".join([*sections, f"## Your task\n\n{task}"]))
+    return Message(Role.USER, "\n\n".join([*parts, f"## Your task\n\n{task}"]))
 
 
 def _alert_sections(task: Task) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tarsy.engine.prompts.builder import conclusion_message
+from tarsy.engine.prompts.example import example_call
 from tarsy.engine.prompts.fence import fence
 from tarsy.engine.prompts.template import template
 from tarsy.record.messages import Message, ToolDefinition
@@ -15,8 +16,10 @@ from tarsy.record.messages import Message, ToolDefinition
 
 def react_section(tools: Sequence[ToolDefinition]) -> str:
     """The section of the system message that explains the format and lists the tools."""
-    listed = "\n\n".join(_tool(tool) for tool in tools) or "No tools are currently available."
-    return template("react").substitute(tools=fence("AVAILABLE_TOOLS", listed))
+    if not tools:
+        return template("react_no_tools").substitute(tools="No tools are currently available.")
+    listed = fence("AVAILABLE_TOOLS", "\n\n".join(_tool(tool) for tool in tools))
+    return template("react").substitute(example=example_call(tools), tools=listed)
 
 
 def react_conclusion_message(

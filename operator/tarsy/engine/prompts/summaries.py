@@ -52,9 +52,10 @@ def summary_request(agent: str, result: Result, *, tokens: int, limit: int) -> t
     arguments = fence("ARGUMENTS", within(result.arguments, _ARGUMENTS, _LEFT_OUT))
     told = fence("TOOL_RESULT", within(result.text, limit, "it is too long to be summarized whole"))
     parts.append(f"## The call of {inline(result.tool)}\n\n{arguments}\n\n{told}")
+    parts.append(f"## You\n\nAgent: {inline(agent)}")
     parts.append(f"## Your task\n\n{template('summarize_task').substitute(tool=inline(result.tool))}")
     return (
-        Message(Role.SYSTEM, f"Agent: {inline(agent)}\n\n{template('summarize').substitute(tokens=f'{tokens:,}')}"),
+        Message(Role.SYSTEM, template("summarize").substitute(tokens=f"{tokens:,}")),
         Message(Role.USER, "\n\n".join(parts)),
     )
 

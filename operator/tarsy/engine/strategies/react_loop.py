@@ -6,10 +6,12 @@ resumes reads what the one that died has read. Observations carry the id of thei
 """
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from tarsy.engine.conclusion import read_finding
 from tarsy.engine.conversation import (
     CallModel,
     CallTool,
@@ -22,6 +24,7 @@ from tarsy.engine.conversation import (
     tell_repetition,
 )
 from tarsy.engine.model_events import response_event, thought_event, unusable_event
+from tarsy.engine.prompts.example import example_call
 from tarsy.engine.prompts.react import react_conclusion_message
 from tarsy.engine.prompts.results import observation_text
 from tarsy.engine.strategies.react import Kind, Parsed, parse
@@ -29,6 +32,8 @@ from tarsy.record.ids import call_ref, idempotency_key
 from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition, ToolOutcome
 from tarsy.record.run import ModelCallKind
 from tarsy.record.timeline import Event, EventStatus, EventType
+
+_THOUGHT = re.compile(r"\A\s*[*_]*thought[*_]*:[*_]*[ \t]*", re.I)
 
 
 class ReactCalls:
@@ -42,6 +47,15 @@ class ReactCalls:
     def __init__(self, tools: Sequence[ToolDefinition], refused: Callable[[str], bool] = lambda _: False) -> None:
         self._tools = tuple(tools)
         self._refused = refused
+
+    functions = False
+    stop = ("\nObservation:",)
+
+    @property
+    def how(self) -> str:
+        """With the form of a call, for a tool that the agent has."""
+        example = example_call(self._tools)
+        return f"Call one in this form:\n\n{example}\n" if example else ""
 
     def next_turn(
         self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
@@ -121,6 +135,8 @@ class ReactCalls:
     def _parse(self, text: str) -> Parsed:
         """Reads an answer. Without any tool every call is of an unknown one, which `parse` cannot know."""
         parsed = parse(text, self._tools)
+        if parsed.kind is Kind.MALFORMED and (answer := _bare_finding(text)):
+            return replace(parsed, kind=Kind.FINAL_ANSWER, thought="", final_answer=answer, feedback="")
         if parsed.kind in (Kind.UNKNOWN_TOOL, Kind.TOOL_CALL) and self._refused(parsed.tool):
             return replace(parsed, kind=Kind.TOOL_CALL, feedback="")
         if parsed.kind is Kind.TOOL_CALL and not self._tools:
@@ -131,6 +147,11 @@ class ReactCalls:
 
 def _json(parsed: Parsed) -> str:
     return json.dumps(parsed.arguments, ensure_ascii=False)
+
+
+def _bare_finding(text: str) -> str:
+    """An answer that has a finding and no header but perhaps that of a thought; empty when it has no finding."""
+    return _THOUGHT.sub("", text, count=1).strip() if read_finding(text)[0].structured else ""
 
 
 def _conclusion(parsed: Parsed, text: str) -> str:

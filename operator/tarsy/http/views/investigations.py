@@ -71,7 +71,7 @@ class InvestigationItem(RunRef):
     executive_summary: str | None
     failure: FailureView | None
     budget_exceeded: FailureView | None = Field(description="The limit of its budget that it reached.")
-    evidence_degraded: bool = Field(description="Tool servers were missing.")
+    evidence_degraded: bool = Field(description="Tool servers were missing, or no tool was called.")
     object_gone: bool = Field(description="The Investigation itself was deleted or has expired; the record is kept.")
 
     @classmethod

@@ -14,6 +14,7 @@ from google.genai import types
 from tarsy.llm.google_native.names import spell
 from tarsy.llm.google_native.state import Turn, replay
 from tarsy.llm.protocol import GenerateRequest
+from tarsy.llm.stops import stops
 from tarsy.llm.text import encodable
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan import gemini
@@ -63,10 +64,19 @@ def config_of(request: GenerateRequest, provider: ProviderPlan) -> types.Generat
         temperature=provider.temperature,
         max_output_tokens=provider.max_output_tokens,
         tools=tools or None,
-        tool_config=types.ToolConfig(include_server_side_tool_invocations=True) if both else None,
+        tool_config=types.ToolConfig(include_server_side_tool_invocations=True) if both else choice_of(request),
+        stop_sequences=list(request.stop) if request.stop and stops(provider) else None,
         thinking_config=thinking_of(provider),
         automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
     )
+
+
+def choice_of(request: GenerateRequest) -> types.ToolConfig | None:
+    """Forbids calls of the tools that go with a request; None where they may be called."""
+    if request.may_call or not request.tools:
+        return None
+    none = types.FunctionCallingConfig(mode=types.FunctionCallingConfigMode.NONE)
+    return types.ToolConfig(function_calling_config=none)
 
 
 def native_of(request: GenerateRequest, provider: ProviderPlan) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import orjson
 from tarsy.llm.names import encode
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.llm.reach import ADDRESSES
+from tarsy.llm.stops import stops
 from tarsy.llm.text import encodable
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan.model import ProviderPlan
@@ -36,6 +37,10 @@ def body(provider: ProviderPlan, request: GenerateRequest) -> bytes:
     }
     if request.tools:
         made["tools"] = [_tool(tool) for tool in request.tools]
+        if not request.may_call:
+            made["tool_choice"] = "none"
+    if request.stop and stops(provider):
+        made["stop"] = list(request.stop)
     if provider.temperature is not None:
         made["temperature"] = provider.temperature
     if provider.thinking is not None and provider.thinking.effort is not None:

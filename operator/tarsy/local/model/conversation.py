@@ -1,7 +1,7 @@
 """What a request tells: who asks, how far the conversation is, which tools there are. Pure functions.
 
-The agent is named by the line `Agent: NAME` of the system message, because the wire protocol has no field for it that
-every SDK passes on.
+The agent is named by the last line `Agent: NAME` of the first message of a user, or by one of the system message,
+because the wire protocol has no field for it that every SDK passes on.
 """
 
 import re
@@ -14,10 +14,14 @@ AGENT = re.compile(r"^Agent: (\S+)[ \t]*\r?$", re.MULTILINE)
 
 
 def agent_name(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """The agent that asks, None when no system message names one."""
+    """The agent that asks, None when no message names one."""
     for message in messages:
-        if message.get("role") in ("system", "developer") and (found := AGENT.search(text_of(message))):
+        role = message.get("role")
+        if role in ("system", "developer") and (found := AGENT.search(text_of(message))):
             return found.group(1)
+        if role == "user":
+            named = AGENT.findall(text_of(message))  # an alert above may hold such a line too
+            return named[-1] if named else None
     return None
 
 

@@ -23,7 +23,8 @@ class Outcome(StrEnum):
 
 @dataclass(slots=True)
 class Served:
-    """One request. `entry` is the script's path to the answer, `usage` what it cost (None: nothing was billed).
+    """One request. `entry` is the script's path to the answer, `usage` what it cost (None: nothing was billed),
+    `tools` those that the model may call.
 
     `received` and `ended` are seconds since the epoch.
     """

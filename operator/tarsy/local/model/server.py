@@ -121,7 +121,7 @@ class ScriptedModel:
             model=str(body.get("model", "")),
             stream=bool(body.get("stream")),
             messages=messages,
-            tools=tool_names(tools),
+            tools=tool_names(tools) if body.get("tool_choice") != "none" else [],
             headers=shown(request.headers),
             gate=entry.gate if entry else None,
         )
@@ -162,7 +162,7 @@ class ScriptedModel:
         key = f"agents.{agent}"
         if script is None:
             if not self._script.sequential:
-                who = f"agent {agent}" if agent else "a request without the line `Agent: NAME` in its system message"
+                who = f"agent {agent}" if agent else "a request without the line `Agent: NAME` in its first messages"
                 return f"the script has no answers for {who}: add them to `agents`, or fill `sequential`", 0, None
             script, key = AgentScript(by=Order.ORDER, entries=self._script.sequential), "sequential"
         if script.by is Order.ORDER:

@@ -192,8 +192,8 @@ class Loop(Model):
     )
     repeat_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = Field(
         default=None,
-        description="For so long a repeatable tool call that is made again is answered from the record; 120 when not "
-        "set.",
+        description="Seconds in which a tool call that only reads, made again with the same arguments, is answered "
+        "from the record, with its age. A model that asks once more gets one fresh result. 120 when not set.",
     )
     repeats_in_a_row: Annotated[int, Field(ge=1, le=100)] | None = Field(
         default=None, description="After so many of those an agent must conclude; 3 when not set."
@@ -202,7 +202,9 @@ class Loop(Model):
         default=None, description="The window of an LLMProvider that does not say its own; 131072 when not set."
     )
     finding_repairs: Annotated[int, Field(ge=0, le=1)] | None = Field(
-        default=None, description="So many times a finding without its structure is asked for again; 1 when not set."
+        default=None,
+        description="How often a finding without its structure, or given before any tool call, is sent back to its "
+        "model, for each of the two reasons; 1 when not set.",
     )
 
 

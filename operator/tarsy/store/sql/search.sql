@@ -5,7 +5,8 @@
 SELECT i.id, i.namespace, i.namespace_uid, i.name, i.alert_type, i.chain, i.chain_namespace, i.state, i.desired_state,
     i.attempt, i.revision, i.accepted_at, i.started_at, i.finished_at, i.stages_planned, i.input_tokens,
     i.output_tokens, i.thinking_tokens, i.cached_tokens, i.usage_complete, i.model_calls, i.tool_calls, i.cost_usd,
-    i.cost_complete, i.budget_limit, i.budget_message, i.evidence_missing <> '{}' AS evidence_degraded, i.finding,
+    i.cost_complete, i.budget_limit, i.budget_message, 
+    (i.evidence_missing <> '{}' OR coalesce(i.finding->>'no_tool_called', '') = 'true') AS evidence_degraded, i.finding,
     i.executive_summary, i.failure_reason, i.failure_message, i.object_deleted_at, n.author->>'username' AS author,
     s.finished AS stages_finished, s.running AS current_stage
 FROM (

@@ -272,3 +272,48 @@ async def test_a_call_that_may_have_been_made_is_not_made_again_and_the_model_is
     assert len(s.toolboxes.called) == 3
     assert "Error executing k.get:\n<!-- TOOL_RESULT_START -->\nThe outcome of this call is unknown" in said(s)[1][1]
     assert said(s)[1][0] is Role.USER
+
+
+FINDING = '```finding\n{"summary": "It is full.", "confidence": "Low", "claims": []}\n```'
+
+
+@pytest.mark.parametrize(
+    ("text", "analysis"),
+    [
+        (FINDING, "It is full."),
+        (FINDING.replace("finding", "json", 1), "It is full."),
+        (FINDING.split("\n")[1], "It is full."),
+        (f"The disk is full.\n\n{FINDING}", "The disk is full."),
+        (f"Thought: The disk is full.\n\n{FINDING}", "The disk is full."),
+        (f"**Thought:** The disk is full.\n\n{FINDING}", "The disk is full."),
+    ],
+)
+async def test_a_bare_finding_is_an_answer(text: str, analysis: str) -> None:
+    s, outcome = await run(GET, text)
+
+    assert outcome.final_analysis == analysis and len(s.models.requests) == 2
+    assert outcome.finding is not None and (outcome.finding.structured, outcome.finding.summary) == (
+        True,
+        "It is full.",
+    )
+    (event,) = [e for e in s.record.events.values() if e.type is EventType.FINAL_ANALYSIS]
+    assert event.content == analysis and "It is full." in str(event.metadata["finding"])
+
+
+async def test_a_call_with_a_finding_behind_it_is_a_call() -> None:
+    s, _ = await run(f"{GET}\n\n{FINDING}", DONE)
+
+    assert len(s.toolboxes.called) == 1
+
+
+@pytest.mark.parametrize("text", ["```json\n{}\n```", '{"name": "k.get", "arguments": {}}', "```finding\n{]\n```"])
+async def test_what_is_no_finding_is_told_the_form_with_a_tool_of_the_run(text: str) -> None:
+    s, _ = await run(text, GET, DONE)
+
+    assert "FORMAT ERROR" in said(s)[1][1] and "Action: k.get\nAction Input: {}" in said(s)[1][1]
+
+
+async def test_an_answer_ends_before_an_observation() -> None:
+    s, _ = await run(GET, DONE)
+
+    assert {request.stop for request in s.models.requests} == {("\nObservation:",)}

@@ -117,3 +117,37 @@ def test_the_exact_name_beats_every_other_reading() -> None:
 )
 def test_without_tools_every_well_formed_name_is_one(written: str, tool: str | None) -> None:
     assert named(written, ()) == tool
+
+
+OFFERED = (
+    ToolDefinition("kubernetes.get_logs", ""),
+    ToolDefinition("kubernetes.list_pods", ""),
+    ToolDefinition("server.top", ""),
+)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "server.kubernetes.get_logs",
+        "`server.kubernetes.get_logs`",
+        "servers.kubernetes.get_logs",
+        "Server.kubernetes.get_logs",
+        "server.get_logs",
+        "kubernetes.get_logs()",
+        "kubernetes.get_logs({})",
+        "`kubernetes.get_logs()`",
+        '"kubernetes.get_logs"',
+        "server.tool: kubernetes.get_logs",
+        "tool.kubernetes.get_logs",
+    ],
+)
+def test_what_a_model_copied_around_a_name_is_stripped(written: str) -> None:
+    assert named(written, OFFERED) == "kubernetes.get_logs"
+
+
+@pytest.mark.parametrize(
+    ("written", "tool"), [("server.top", "server.top"), ("server.tool", None), ("server.list", None)]
+)
+def test_a_server_that_is_called_so_keeps_its_name_and_no_tool_is_guessed(written: str, tool: str | None) -> None:
+    assert named(written, OFFERED) == tool

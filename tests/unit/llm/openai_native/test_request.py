@@ -59,3 +59,32 @@ def test_schemas_go_out_untouched_but_for_what_is_not_there() -> None:
     first, second = sent(GenerateRequest(QUESTION, tools))["tools"]
     assert first["function"] == {"name": "s__t", "description": "half \ufffd", "parameters": schema}
     assert second["function"]["parameters"] == {"type": "object", "properties": {}}
+
+
+def test_tools_that_may_not_be_called_are_sent_all_the_same() -> None:
+    tools = [ToolDefinition("k.get", "Gets.")]
+    free, bound = (sent(GenerateRequest(QUESTION, tools, may_call=may)) for may in (True, False))
+
+    assert "tool_choice" not in free and bound["tool_choice"] == "none"
+    assert bound["tools"] == free["tools"]
+    assert "tool_choice" not in sent(GenerateRequest(QUESTION, may_call=False))
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url", "sends"),
+    [
+        ("gpt-4.1", None, True),
+        ("qwen2.5-coder", "http://local/v1", True),
+        ("openai/gpt-4o", "http://gateway/v1", True),
+        ("o3-mini", None, False),
+        ("gpt-5.1", None, False),
+        ("openai/gpt-5", "http://gateway/v1", False),
+        ("azure/o4-mini", "http://gateway/v1", False),
+        ("xai/grok-4", "http://gateway/v1", False),
+    ],
+)
+def test_stops_go_only_to_models_that_take_them(model: str, base_url: str | None, sends: bool) -> None:
+    body = sent(GenerateRequest(QUESTION, stop=("\nObservation:",)), model=model, base_url=base_url)
+
+    assert body.get("stop") == (["\nObservation:"] if sends else None)
+    assert "stop" not in sent(GenerateRequest(QUESTION), model=model, base_url=base_url)

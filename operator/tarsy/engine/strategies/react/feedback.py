@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tarsy.engine.prompts.example import example_call
 from tarsy.llm import ToolDefinition
 
 _REMINDER = """\
@@ -9,20 +10,13 @@ Remember:
 1. Every header needs a colon: "Thought:", "Action:", "Action Input:", "Final Answer:".
 2. Each section starts on a new line.
 3. Stop after "Action Input:". Never write an "Observation:" yourself.
-4. An answer is either one tool call or a Final Answer, never both.
-
-To call a tool:
-Thought: what you want to know, and why
-Action: server.tool
-Action Input: {"parameter": "value"}
-
-To call a tool without parameters:
-Thought: what you want to know, and why
-Action: server.tool
-Action Input: {}
-
+4. An answer is either one tool call or a Final Answer, never both."""
+_TO_CALL = """\
+To call a tool (without parameters, Action Input is {}):
+"""
+_TO_CONCLUDE = """\
 To conclude:
-Thought: why you know enough
+Thought: The evidence is enough to say what happened.
 Final Answer: your complete analysis"""
 
 NO_INPUT = (
@@ -30,8 +24,8 @@ NO_INPUT = (
     "even when the tool takes no parameters (leave it empty, or write {})."
 )
 NO_ACTION = (
-    'Your answer has "Action Input:" but is missing "Action:". "Action Input:" must be preceded by "Action:" naming '
-    "the tool, as server.tool."
+    'Your answer has "Action Input:" but is missing "Action:". "Action Input:" must be preceded by "Action:" with the '
+    "name of one of your tools."
 )
 ONLY_THOUGHT = (
     'Your answer has only a "Thought:". A thought must be followed by either a tool call ("Action:" and '
@@ -40,9 +34,15 @@ ONLY_THOUGHT = (
 NOTHING = "Could not detect any ReAct sections in your answer. Use the exact format below."
 
 
-def format_error(text: str) -> str:
-    """One of the sentences above, or another, with the reminder of the format."""
-    return f"FORMAT ERROR: {text}\n\n{_REMINDER}"
+def format_error(text: str, tools: Sequence[ToolDefinition] = ()) -> str:
+    """One of the sentences above, or another, with the reminder of the format, its example one of `tools`."""
+    return f"FORMAT ERROR: {text}\n\n{reminder(tools)}"
+
+
+def reminder(tools: Sequence[ToolDefinition]) -> str:
+    """The rules of the format, with a call of one of `tools` and a conclusion as examples."""
+    example = example_call(tools)
+    return "\n\n".join([_REMINDER, *([_TO_CALL + example] if example else []), _TO_CONCLUDE])
 
 
 def incomplete(found: Sequence[str], missing: Sequence[str], why: str = "") -> str:
@@ -53,7 +53,7 @@ def incomplete(found: Sequence[str], missing: Sequence[str], why: str = "") -> s
 
 def unknown_tool(name: str, near: Sequence[str], tools: Sequence[ToolDefinition]) -> str:
     """F6: the tool does not exist, or could be one of several; the list of tools is always complete."""
-    text = f"Unknown tool '{name}'. Tools must be in server.tool format and be one of the available tools."
+    text = f"Unknown tool '{name}'. Action is the name of one of the available tools, as it is listed."
     if near:
         text += f" Did you mean {' or '.join(near)}?"
     return f"{text}\n{tool_list(tools)}"

@@ -1,9 +1,9 @@
 """From the tool a model wrote to a tool that exists.
 
-Exact first, then what providers and models do to names (`functions.k8s.get_pods`, `k8s__get_pods`, `K8s.GetPods`, a
-missing server), then one slip of the pen. A reading counts only when exactly one tool has it. A server that was named
-is never exchanged for another, digits are never forgiven, and neither is the first letter of a word: `prod-1` is not
-`prod-2`, and `set_quota` is not `get_quota`.
+Exact first, then what providers and models do to names (`functions.k8s.get_pods`, `server.k8s.get_pods`,
+`k8s__get_pods`, `K8s.GetPods`, a missing server), then one slip of the pen. A reading counts only when exactly one tool
+has it. A server that was named is never exchanged for another, digits are never forgiven, and neither is the first
+letter of a word: `prod-1` is not `prod-2`, and `set_quota` is not `get_quota`.
 """
 
 import re
@@ -15,7 +15,7 @@ from tarsy.llm import ToolDefinition
 from tarsy.llm.names import encode
 
 _LONGEST = 200
-_WRAPPERS = re.compile(r"^(?:(?:functions?|tools?|default_api|multi_tool_use|mcp)(?:\.|__|::|/|:))+", re.I)
+_WRAPPERS = re.compile(r"^(?:(?:functions?|tools?|servers?|default_api|multi_tool_use|mcp)(?:\.|__|::|/|:))+", re.I)
 _WRAPPING = " \t\r\n\"'`*_<>[](){}“”‘’«»"
 _NAME = re.compile(r"[\w-]+(?:\.[\w/:-]+)+|[\w-]+__[\w/:-]+")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")

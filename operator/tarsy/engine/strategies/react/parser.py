@@ -33,7 +33,7 @@ def parse(text: str, tools: Sequence[ToolDefinition] = ()) -> Parsed:
         tools: the tools that exist; without any, every well-formed `server.tool` counts as one.
     """
     if not isinstance(text, str) or not text.strip():
-        return Parsed(Kind.MALFORMED, feedback=feedback.format_error(feedback.NOTHING))
+        return Parsed(Kind.MALFORMED, feedback=feedback.format_error(feedback.NOTHING, tools))
     return _Parser(_HALVES.sub("\ufffd", _CONTROL.sub("", text)), tools).parse()
 
 
@@ -171,11 +171,11 @@ class _Parser:
                 text = feedback.NOTHING
             case _:
                 text = self._incomplete(has, action)
-        return Parsed(Kind.MALFORMED, thought, feedback=feedback.format_error(text))
+        return Parsed(Kind.MALFORMED, thought, feedback=feedback.format_error(text, self._tools))
 
     def _incomplete(self, has: dict[str, bool], action: _Pair | None) -> str:
         found = [name for name, there in has.items() if there]
         if action is not None:
-            why = f"'{action.call.name}' is not in server.tool format."
+            why = f"'{action.call.name}' is not the name of a tool."
             return feedback.incomplete(found, ["a tool's name"], why)
         return feedback.incomplete(found, ["either Action and Action Input, or the text of a Final Answer"])

@@ -1,0 +1,16 @@
+"""Which models accept texts that end their answer (stop sequences).
+
+A model that refuses them answers 400, so they are sent only where that is known not to happen. OpenAI's and xAI's
+reasoning models refuse them. A model that thinks may write such a text while it thinks, and would be cut there.
+"""
+
+import re
+
+from tarsy.plan.model import ProviderPlan
+
+_REFUSE = re.compile(r"(?:^|[/.:])(?:o\d|gpt-[5-9]|grok|codex)")
+
+
+def stops(provider: ProviderPlan) -> bool:
+    """Whether the provider's model accepts stop sequences."""
+    return provider.type != "xai" and provider.thinking is None and not _REFUSE.search(provider.model.lower())
