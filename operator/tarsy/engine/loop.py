@@ -14,7 +14,7 @@ from tarsy.engine.cutoff import note_exceeded
 from tarsy.engine.fallback import adapted
 from tarsy.engine.ports import Toolbox, World
 from tarsy.engine.sending import draft
-from tarsy.engine.timing import Stopwatch
+from tarsy.engine.timing import Stopwatch, timeouts
 from tarsy.engine.tools import answer_tool_calls, tool_message
 from tarsy.plan.model import Strategy
 from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
@@ -106,7 +106,7 @@ async def _iterate(
     The iteration's limit shortens its calls rather than cutting into it, so that it too ends on a boundary: nothing is
     left open in the record, no write of the record is cut, and the model hears which of its calls were not made.
     """
-    watch, begun = Stopwatch(conversation.limits.iteration_seconds), False
+    watch, begun = Stopwatch(_iteration_seconds(conversation)), False
     provider = conversation.loop.fallback
     while True:
         stop = _stop(conversation, world)
@@ -147,6 +147,10 @@ async def _iterate(
                 assert_never(turn)
 
 
+def _iteration_seconds(conversation: Conversation) -> float:
+    return timeouts(conversation.agent.provider, conversation.limits).iteration
+
+
 def _judge_time(conversation: Conversation, watch: Stopwatch) -> None:
     """Counts iterations in a row that ran out of time; the next boundary (a) puts the count on record."""
     slow = conversation.loop.slow_iterations + 1 if watch.left <= 0 else 0
@@ -154,7 +158,7 @@ def _judge_time(conversation: Conversation, watch: Stopwatch) -> None:
     limits = conversation.limits
     if slow >= limits.consecutive_timeouts:
         times = "an iteration" if slow == 1 else f"{slow} iterations in a row"
-        message = f"{times} took longer than the limit of {limits.iteration_seconds:g} s"
+        message = f"{times} took longer than the limit of {_iteration_seconds(conversation):g} s"
         raise ModelCallFailed(State.TIMED_OUT, Failure("IterationTimeout", message))
 
 

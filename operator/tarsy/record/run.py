@@ -92,7 +92,8 @@ class LoopState(BaseModel):
     of a conversation that was too long, `refusals` in a row, have brought down the model's window. `fallback` is the
     place, from 1, of the entry of the agent's fallback list that it is on (0: its own provider), and `tried` what the
     providers before it said. `masked_calls` are the places of those calls of the last answer that had a secret taken
-    out of their arguments: only the attempt that got the answer can make them.
+    out of their arguments: only the attempt that got the answer can make them. `partial` is what had come of the last
+    answer when it was cut to conclude, and `cut_by_length` whether the last answer reached its model's output limit.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -112,6 +113,8 @@ class LoopState(BaseModel):
     fallback: int = 0
     tried: tuple[str, ...] = ()
     masked_calls: tuple[int, ...] = ()
+    partial: str = ""
+    cut_by_length: bool = False
     usage: Usage = Usage()
 
 

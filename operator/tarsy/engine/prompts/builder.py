@@ -141,6 +141,12 @@ def retry_message(error: str, partial: str) -> Message:
     return Message(Role.USER, f"{text}\n\n{fence('PARTIAL_ANSWER', partial[-2000:])}" if partial else text)
 
 
+def cut_short_message(partial: str) -> Message:
+    """Tells a model that its last answer was cut off to conclude; at most 2,000 characters of it."""
+    text = template("cut_short").substitute()
+    return Message(Role.USER, f"{text}\n\n{fence('PARTIAL_ANSWER', partial[-2000:])}")
+
+
 def _general(name: str, **more: str) -> str:
     return template(name).substitute(
         evidence=template("evidence").substitute(), finding=template("finding").substitute(), **more
