@@ -19,8 +19,6 @@ from tarsy.plan.model import AgentPlan
 from tarsy.plan.policy import ToolPolicy
 from tarsy.record.messages import Message, Role
 
-_EARLIER_ANSWER_LIMIT = 4000
-
 
 def investigation_messages(
     agent: AgentPlan,
@@ -62,17 +60,8 @@ def chat_messages(
     instructions: Mapping[str, str],
     sections: Sequence[str] = (),
 ) -> tuple[Message, ...]:
-    """System and user message of an agent that answers a question about an investigation (reference section 1.17).
-
-    Of earlier answers at most 4,000 characters are told: what they rest on stands in the history.
-    """
+    """System and user message of an agent that answers a question about an investigation (reference section 1.17)."""
     told = [f"## History of the investigation\n\n{question.history}"]
-    if question.earlier:
-        lines = "\n\n".join(
-            f"Question: {e.question.strip()}\n\nAnswer: {e.answer.strip()[:_EARLIER_ANSWER_LIMIT]}"
-            for e in question.earlier
-        )
-        told.append(f"## Asked and answered before\n\n{fence('EARLIER_QUESTIONS', lines)}")
     asked = template("chat_task").substitute(author=inline(question.author))
     rules = template("chat").substitute(evidence=template("evidence").substitute(), conduct=_conduct(agent))
     tiers = [calendar(now), rules]
