@@ -23,8 +23,8 @@ class Answer:
 
     `hidden`: its text is not shown as it arrives, but read when it is complete; `silent`: nor is its thinking.
     `repeats`: it was cut, because it repeated itself. `waits`: the limits under which the call waited for its turn,
-    with the seconds; `waiting` while it does. `unsent`: no try of the call has left. `server_words`: what the server said
-    of a failure, masked; only the trace has them.
+    with the seconds; `waiting` while it does. `unsent`: no try of the call has left. `server_words`: what the server
+    said of a failure, masked; only the trace has them.
     """
 
     hidden: bool = False
