@@ -50,7 +50,7 @@ async def reconcile(message: ChatMessage, desk: Desk) -> float | None:
     identity = UUID(message.metadata.uid)
     record = await desk.reads.record(identity)
     if record is not None:
-        wanted = DesiredState(message.spec.desired_state)
+        wanted = _wanted(message, desk)
         if not record.state.finished and wanted is not record.desired_state:
             await desk.runs.set_desired_state(identity, wanted)
         if ACCEPTED_UID not in message.metadata.annotations:  # a crash came between
@@ -104,6 +104,15 @@ async def _wait(message: ChatMessage, refusal: Refused, desk: Desk, now: datetim
     return None
 
 
+def _wanted(message: ChatMessage, desk: Desk) -> DesiredState:
+    """What shall become of a question: cancelling an investigation cancels the questions about it."""
+    about = desk.cache.get(Investigation, message.metadata.namespace, message.spec.investigation_ref.name)
+    owners = {owner.uid for owner in message.metadata.owner_references}
+    if about is not None and about.metadata.uid in owners and about.spec.desired_state == "Cancelled":
+        return DesiredState.CANCELLED
+    return DesiredState(message.spec.desired_state)
+
+
 def _may_begin(message: ChatMessage) -> None:
     uid, accepted = message.metadata.uid, message.metadata.annotations.get(ACCEPTED_UID)
     if accepted is not None and accepted != uid:
@@ -131,7 +140,7 @@ async def _about(message: ChatMessage, desk: Desk) -> tuple[InvestigationRecord,
         raise Refused("InvestigationNotRecorded", f"{where} has no record to answer from; ask about another")
     if not record.state.finished:
         raise Refused("InvestigationNotFinished", f"{where} is {record.state.value}; ask when it has finished")
-    if record.state is State.CANCELLED:
+    if record.state is State.CANCELLED or investigation.spec.desired_state == "Cancelled":
         raise Refused("InvestigationCancelled", f"{where} was cancelled; questions are taken about others")
     if plan.chat is None:
         chain = f"{plan.chain.namespace}/{plan.chain.name}"

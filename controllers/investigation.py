@@ -3,9 +3,9 @@
 Watches: Investigations, Alerts, and all configuration (a plan that could not be made is tried again when something it
 may need changes). Decides: whether its author may use the chain; whether the plan can be resolved, and whether the wait
 for that is over (`tarsy.controllers.acceptance`); whether the object is a restored copy; whether it was deleted.
-Writes: a pending run with its frozen plan into the record, `Accepted` while there is none, and the desired state. What
-an accepted run does is written by `publisher`, from the record; where somebody else wrote the status, it is asked to do
-so again.
+Writes: a pending run with its frozen plan into the record, `Accepted` while there is none, and the desired state, which
+cancels the questions about a finished one too. What an accepted run does is written by `publisher`, from the record;
+where somebody else wrote the status, it is asked to do so again.
 """
 
 import asyncio
@@ -114,6 +114,9 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
             desk.publish_again(record)  # somebody else wrote the status
         if record.state.finished:
             await acts_no_more(investigation, desk)
+            if wanted is DesiredState.CANCELLED:
+                for question in await desk.questions.unfinished(identity):
+                    await desk.runs.set_desired_state(question, wanted)
         if not record.state.finished or _finish_time(investigation) is None:
             return None  # its publication brings it back
         if marked and right and record.finished_at is not None:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from tarsy.llm.probe import Probed, probe
 from tarsy.plan.builtin import usual_client
-from tarsy.plan.model import Backend, ObjectRef, ProviderPlan
+from tarsy.plan.model import Backend, Limits, ObjectRef, ProviderPlan
 from tarsy.plan.parts import provider_plan
+from tarsy.plan.timeouts import call_timeouts
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 
 USABLE_SECONDS = 600.0
@@ -39,7 +40,8 @@ def as_plan(provider: LLMProvider) -> ProviderPlan:
         kind=provider.KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid or "", generation=meta.generation
     )
     backend = usual_client(spec.type, Backend(spec.backend) if spec.backend else None)
-    return provider_plan(provider, ref).model_copy(update={"backend": backend})
+    timeouts = call_timeouts(provider, Limits())
+    return provider_plan(provider, ref).model_copy(update={"backend": backend, "timeouts": timeouts})
 
 
 class Probes:
@@ -66,7 +68,9 @@ class Probes:
     async def __call__(self, provider: LLMProvider, key: str | None) -> tuple[Probed, float]:
         """What the provider said, and in how many seconds it wants to be asked again."""
         plan = as_plan(provider)
-        same = plan.model_copy(update={"limits": None, "ref": plan.ref.model_copy(update={"generation": 0})})
+        same = plan.model_copy(
+            update={"limits": None, "timeouts": None, "ref": plan.ref.model_copy(update={"generation": 0})}
+        )
         asked = hashlib.sha256(f"{same.model_dump_json()}\n{key or ''}".encode()).hexdigest()
         known = self._known.get(plan.ref.uid)
         if known is None or known.asked != asked or known.until <= self._clock():

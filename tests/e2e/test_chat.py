@@ -8,6 +8,7 @@ import pytest
 
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
+from tarsy.local.model.journal import Outcome
 from tarsy.store.reads import Reads
 
 pytestmark = pytest.mark.kubernetes
@@ -68,7 +69,7 @@ async def test_two_questions_are_answered_in_turn_with_all_that_came_before_as_c
     assert [owner["uid"] for owner in message["metadata"]["ownerReferences"]] == [str(about)]
     assert tenant.tool_calls("look") == 3
     (told, *_) = asked(tenant, "And the other one?")
-    for part in ("look saw df", SUMMARY, "Is the disk still full?", "It is still full."):
+    for part in ("look saw df", "look saw now", SUMMARY, "Is the disk still full?", "It is still full."):
         assert part in told
     assert [answer.id for answer in await Reads(tenant.pool).answers(about)] == [first, second]
     assert (await tenant.get())["status"] == before["status"]
@@ -113,3 +114,24 @@ async def test_cancelled_question_ends_and_the_next_one_is_answered(tenant: Tena
     assert (message["status"]["phase"], condition(message, "Succeeded")) == ("Cancelled", "False")
     tenant.model.open_gate("asked")
     assert (await answered(tenant, "second"))["status"]["answer"] == "It is still full."
+
+
+async def test_cancelling_the_finished_investigation_ends_its_questions(tenant: Tenant) -> None:
+    await reading(tenant, HELD)
+    await tenant.investigate()
+    await tenant.finished()
+    await ask(tenant, "first", "First?")
+    await tenant.model.journal.wait_for(lambda _: asked(tenant, "First?"), 120)
+    await ask(tenant, "second", "Second?")
+
+    async def queued() -> bool:
+        return condition(await tenant.get("second", "ChatMessage"), "Accepted") == "True"
+
+    await until("the second question is queued", queued)
+    await tenant.want("run", "Cancelled")
+    for name in ("first", "second"):
+        message = await answered(tenant, name)
+        assert (message["status"]["phase"], condition(message, "Succeeded")) == ("Cancelled", "False")
+    assert not asked(tenant, "Second?")
+    await tenant.model.journal.wait_for(lambda requests: requests[-1].outcome is Outcome.DISCONNECTED, 60)
+    assert condition(await tenant.get(), "Succeeded") == "True", "the investigation stays as it ended"

@@ -1,5 +1,7 @@
 """What people want of a run while it waits or runs, and the limits in time it has by itself."""
 
+import signal
+
 import pytest
 
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
@@ -33,18 +35,84 @@ async def test_running_one_is_cancelled_at_once(tenant: Tenant) -> None:
     assert record.interrupted_model_calls == 1
 
 
-async def test_running_one_concludes_with_what_it_has(tenant: Tenant) -> None:
-    model = await tenant.simple(SCRIPT)
-    await tenant.investigate()
-    await tenant.asked()
+HANGS = """
+agents:
+  agent:
+    by: order
+    entries:
+      - {text: The node of checkout is nearly full and so, hang: {after: 6}}
+"""
+
+
+async def spoken(tenant: Tenant) -> None:
+    """Waits until the model has said what it says before it hangs."""
+
+    async def said() -> bool:
+        return any(request.chunks >= 6 for request in tenant.model.journal.requests)
+
+    await until("the model speaks", said)
+
+
+async def test_running_one_concludes_now_although_its_model_hangs(tenant: Tenant) -> None:
+    model = await tenant.simple(f"{HANGS}      - text: {ANSWER}\n")
+    identity = await tenant.investigate()
+    await spoken(tenant)
     await tenant.want("run", "Concluded")
-    await tenant.phase("Concluding")
-    model.open_gate("first")
-    model.open_gate("second")
     inv = await tenant.finished()
     assert condition(inv, "Succeeded") == "True", inv["status"]
     assert inv["status"]["finding"]["summary"] == SUMMARY
+    assert [request.outcome for request in model.journal.requests] == [Outcome.DISCONNECTED, Outcome.FINISHED]
     assert model.journal.requests[-1].tools == [], "the conclusion is asked for without tools"
+    record = await tenant.record(identity)
+    assert (record.model_calls, record.interrupted_model_calls) == (1, 1)
+    (cut, _) = await tenant.model_calls(identity)
+    assert cut["state"] == "interrupted"
+    events = await tenant.reads.timeline(identity)
+    (partial,) = [e for e in events if e.status.value == "interrupted"]
+    assert partial.content.startswith("The node of checkout is")
+    assert partial.content.strip() in str(model.journal.requests[-1].messages[-2]["content"])
+
+
+async def test_one_whose_model_hangs_for_good_ends_with_what_is_known(tenant: Tenant) -> None:
+    entry = HANGS.partition("entries:")[2]
+    await tenant.simple(f"{HANGS.rstrip()}{entry.rstrip()}{entry}")
+    await tenant.use_chain(["agent"], summary=True, timeouts={"conclusionSeconds": 1})
+    identity = await tenant.investigate()
+    await spoken(tenant)
+    await tenant.want("run", "Concluded")
+    inv = await tenant.finished()
+    assert condition(inv, "Succeeded") == "True", inv["status"]
+    assert inv["status"]["finding"]["confidence"] == "Inconclusive"
+    assert "Stopped on request" in inv["status"]["finding"]["summary"]
+    outcome = (await tenant.record(identity)).outcome
+    assert (
+        outcome is not None and outcome.executive_summary and "The node of checkout" in (outcome.final_analysis or "")
+    )
+
+
+async def test_one_whose_operator_dies_while_it_concludes_comes_to_the_same_end(bare_tenant: Tenant) -> None:
+    tenant = bare_tenant
+    await tenant.machine.stop_operator()
+    operator = await tenant.machine.operator()
+    operator.start()
+    model = await tenant.simple(f"{HANGS}      - {{text: {ANSWER}, gate: conclusion}}\n      - text: {ANSWER}\n")
+    identity = await tenant.investigate()
+    await spoken(tenant)
+    await tenant.want("run", "Concluded")
+    await tenant.asked(2)
+    operator.kill()
+    assert await operator.wait(60) == -signal.SIGKILL
+    await tenant.machine.lapse()
+    operator.start()
+    inv = await tenant.finished()
+    assert condition(inv, "Succeeded") == "True", inv["status"]
+    assert inv["status"]["finding"]["summary"] == SUMMARY
+    record = await tenant.record(identity)
+    assert (record.attempt, record.model_calls, record.interrupted_model_calls) == (2, 1, 2)
+    assert len(model.journal.requests) == 3
+    assert "The node of checkout" in str(model.journal.requests[-1].messages[-2]["content"]), (
+        "what was said is not lost"
+    )
 
 
 @pytest.mark.parametrize("desired", ["Cancelled", "Concluded"])

@@ -2,7 +2,8 @@
 
 With a cluster it uses the object and its Secret as a run would, with the rights of the caller's kubeconfig: who may
 not read the Secret cannot ask. Without one the key comes from `TARSY_MODEL_API_KEY`, which no cluster install reads.
-The answer is the only thing on standard output; thinking, tools of the provider, retries and usage go to the other.
+The answer is the only thing on standard output; thinking, tools of the provider, retries and usage go to the other. An
+answer that repeats itself is cut as in a run, and the limits of the provider's calls are those of a run.
 """
 
 import asyncio
@@ -19,6 +20,9 @@ from tarsy.cli import plan_files
 from tarsy.cli.errors import AskError
 from tarsy.controllers.probing import as_plan
 from tarsy.engine.budget import cost
+from tarsy.engine.call_clock import CallClock
+from tarsy.engine.repetition import Repetition
+from tarsy.engine.timing import timeouts
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.llm.protocol import (
@@ -28,6 +32,7 @@ from tarsy.llm.protocol import (
     EndChunk,
     GenerateRequest,
     GroundingChunk,
+    LifeChunk,
     ModelError,
     NoticeChunk,
     RetryChunk,
@@ -38,7 +43,7 @@ from tarsy.llm.protocol import (
     WaitChunk,
 )
 from tarsy.llm.registry import ModelRegistry, SecretProblem
-from tarsy.plan.model import ProviderPlan, SecretKey
+from tarsy.plan.model import CallTimeouts, Limits, ProviderPlan, SecretKey
 from tarsy.record.messages import Message, Role
 from tarsy.record.text import clean
 from tarsy.record.usage import Usage
@@ -46,13 +51,26 @@ from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 
 KEY_VARIABLE = "TARSY_MODEL_API_KEY"
-ANSWER_SECONDS = 600.0
 
 
 async def ask_cluster(
-    question: str, name: str, namespace: str, kubeconfig: str | Path | None, context: str | None
+    question: str,
+    name: str,
+    namespace: str,
+    kubeconfig: str | Path | None,
+    context: str | None,
+    *,
+    seconds: float | None = None,
 ) -> int:
     """Asks the model of a cluster's LLMProvider; returns the exit status.
+
+    Args:
+        question: sent as it is.
+        name: of the LLMProvider.
+        namespace: of the LLMProvider.
+        kubeconfig: which cluster.
+        context: of the kubeconfig.
+        seconds: the longest an answer may take; see `ask`.
 
     Raises:
         AskError: there is no such LLMProvider, it is invalid, or the model gave no answer.
@@ -66,10 +84,10 @@ async def ask_cluster(
             provider = parse_as(LLMProvider, found)
         except InvalidResource as invalid:
             raise AskError(f"LLMProvider {namespace}/{name} cannot be used: {invalid}") from None
-        return await ask(question, as_plan(provider), Secrets(client))
+        return await ask(question, as_plan(provider), Secrets(client), seconds=seconds)
 
 
-async def ask_file(question: str, file: Path, *, provider_namespace: str) -> int:
+async def ask_file(question: str, file: Path, *, provider_namespace: str, seconds: float | None = None) -> int:
     """Asks the model of the only LLMProvider in a file; returns the exit status.
 
     Raises:
@@ -81,7 +99,7 @@ async def ask_file(question: str, file: Path, *, provider_namespace: str) -> int
     providers = [obj for obj in manifests.objects.values() if isinstance(obj, LLMProvider)]
     if len(providers) != 1:
         raise AskError(f"{file} holds {len(providers)} LLMProviders; name a file with exactly one")
-    return await ask(question, as_plan(providers[0]), _from_environment)
+    return await ask(question, as_plan(providers[0]), _from_environment, seconds=seconds)
 
 
 async def ask(
@@ -89,6 +107,7 @@ async def ask(
     provider: ProviderPlan,
     secrets: Callable[[SecretKey], Awaitable[str]],
     *,
+    seconds: float | None = None,
     out: Console | None = None,
     beside: Console | None = None,
 ) -> int:
@@ -98,6 +117,7 @@ async def ask(
         question: sent as it is.
         provider: whose model.
         secrets: fetches its key.
+        seconds: the longest each wait for the model and the whole answer may take; None: as `spec.timeouts` says.
         out: where the answer goes.
         beside: where all else goes.
 
@@ -107,11 +127,15 @@ async def ask(
     out, beside = out or Console(highlight=False), beside or Console(stderr=True, highlight=False)
     models = ModelRegistry(secrets)
     request = GenerateRequest(messages=[Message(Role.USER, question)], execution="tarsy-ask", agent="ask")
+    waits = timeouts(provider, Limits())
+    if seconds is not None:
+        waits = CallTimeouts(silence=seconds, first_token=seconds, stall=seconds, call=seconds, iteration=seconds)
     try:
-        async with asyncio.timeout(ANSWER_SECONDS), models.client(provider) as client:
-            usage = await _show(client.generate(request), out, beside)
+        async with asyncio.timeout(waits.call), models.client(provider) as client:
+            usage = await _show(client.generate(request), CallClock(provider, waits), out, beside)
     except TimeoutError:
-        raise AskError(f"the answer took longer than {ANSWER_SECONDS:g} s") from None
+        why = "spec.timeouts.callSeconds of the LLMProvider, or --timeout" if seconds is None else "--timeout"
+        raise AskError(f"the answer took longer than {waits.call:g} s ({why})") from None
     except ModelError as error:
         words = f"; it said: {clean(error.words)}" if error.words not in error.message else ""
         raise AskError(f"{clean(error.message)}{words} ({error.code.value})") from None
@@ -138,10 +162,18 @@ def summary(provider: ProviderPlan, usage: Usage | None) -> str:
     return ", ".join(told)
 
 
-async def _show(chunks: AsyncGenerator[Chunk, None], out: Console, beside: Console) -> Usage | None:
+async def _show(chunks: AsyncGenerator[Chunk, None], clock: CallClock, out: Console, beside: Console) -> Usage | None:
+    """Shows an answer as it comes, until it ends or repeats itself.
+
+    Raises:
+        AskError: the model repeated itself.
+        ModelError: the call failed, a limit of the provider included.
+    """
     usage: Usage | None = None
+    text_repeats, thinking_repeats = Repetition(), Repetition()
+    repeats: int | None = None
     thought = ended = False
-    async with aclosing(chunks) as stream:
+    async with aclosing(_timed(chunks, clock)) as stream:
         async for chunk in stream:
             if thought and not isinstance(chunk, ThinkingChunk):
                 beside.print()
@@ -150,9 +182,11 @@ async def _show(chunks: AsyncGenerator[Chunk, None], out: Console, beside: Conso
                 case TextChunk(text):
                     out.print(Text(clean(text)), end="", soft_wrap=True)
                     ended = text.endswith("\n")
+                    repeats = text_repeats.add(text)
                 case ThinkingChunk(text):
                     thought = True
                     beside.print(Text(clean(text), style="dim"), end="", soft_wrap=True)
+                    repeats = thinking_repeats.add(text)
                 case CodeExecutionChunk(code, output, _):
                     beside.print(Text(f"[code]\n{clean(code)}\n{clean(output)}", style="dim"))
                 case GroundingChunk(_, queries, sources):
@@ -166,13 +200,44 @@ async def _show(chunks: AsyncGenerator[Chunk, None], out: Console, beside: Conso
                     beside.print(Text(clean(text), style="yellow"))
                 case UsageChunk(found):
                     usage = found
-                case EndChunk() | ActivityChunk() | WaitChunk():
+                case EndChunk(reason) if reason == "length":
+                    text = "The answer was cut off: the model reached its output limit (spec.maxOutputTokens)."
+                    beside.print(Text(f"\n{text}", style="yellow"))
+                case EndChunk() | ActivityChunk() | WaitChunk() | LifeChunk():
                     pass
                 case _:
                     assert_never(chunk)
+            if repeats is not None:
+                break
     if not ended:
         out.print()
+    if repeats is not None or text_repeats.end() is not None:
+        raise AskError("the model repeated itself, so the answer was cut; try another model or question")
     return usage
+
+
+async def _timed(chunks: AsyncGenerator[Chunk, None], clock: CallClock) -> AsyncGenerator[Chunk, None]:
+    """The chunks; raises ModelError when the next sign of life does not come in time."""
+    due = clock.begin()
+    async with aclosing(chunks) as stream:
+        while True:
+            try:
+                async with asyncio.timeout(due) as limit:
+                    chunk = await anext(stream, None)
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                raise clock.idle_error() from None
+            match chunk:
+                case None:
+                    return
+                case RetryChunk(_, seconds):
+                    due = clock.begin(seconds)
+                case LifeChunk() | NoticeChunk() | WaitChunk():
+                    due = clock.alive()
+                case _:
+                    due = clock.answering()
+            yield chunk
 
 
 async def _from_environment(key: SecretKey) -> str:

@@ -7,17 +7,32 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tarsy.cli.errors import CommandError
 from tarsy.cli.page import is_open, make_link
 from tarsy.local.model import Script
 from tarsy.local.stack import ApiChoice, RealModel, Stack, running_stack
 
 
 def configured_model(model: str | None, base_url: str | None) -> RealModel | None:
-    """The real model that is configured, if one is: by key, or by the address of a server that asks for none."""
+    """The real model that is configured, if one is: by key, or by the address of a server that asks for none.
+
+    Raises:
+        CommandError: TARSY_MODEL_TIMEOUT is no number of seconds.
+    """
     key = os.environ.get("TARSY_MODEL_API_KEY") or os.environ.get("OPENAI_API_KEY") or ""
     if not key and not base_url:
         return None
-    return RealModel(model=model or "gpt-5.2", base_url=base_url, api_key=key)
+    return RealModel(model=model or "gpt-5.2", base_url=base_url, api_key=key, seconds=_timeout())
+
+
+def _timeout() -> int | None:
+    """Seconds that a call of the configured model may take, where they are set."""
+    said = os.environ.get("TARSY_MODEL_TIMEOUT", "").strip()
+    if not said:
+        return None
+    if not said.isascii() or not said.isdigit() or not 1 <= int(said) <= 86_400:
+        raise CommandError(f"TARSY_MODEL_TIMEOUT is {said!r}; set it to seconds from 1 to 86400, or leave it out")
+    return int(said)
 
 
 async def prepare(stack: Stack, model: RealModel | Script | None) -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from tarsy.plan.errors import At
-from tarsy.plan.model import AgentPlan, Plan, ProviderPlan, ServerPlan, StagePlan
+from tarsy.plan.model import AgentPlan, CallTimeouts, Plan, ProviderPlan, ServerPlan, StagePlan
 from tarsy.plan.resolve import Explained
 
 BUILT_IN = "built in"
@@ -64,6 +64,9 @@ def _agent(parent: Tree, title: str, agent: AgentPlan, path: str, origins: Mappi
         ("provider", _provider(agent.provider), of("provider")),
         ("iterations", str(agent.max_iterations), of("max_iterations")),
     ]
+    if (waits := agent.provider.timeouts) is not None:
+        ref = agent.provider.ref
+        rows.append(("call limits", _timeouts(waits), At(ref.kind, ref.namespace, ref.name) / "timeouts"))
     for server in agent.servers:
         rows += [("server", _server(server), of("servers")), *_reach(server)]
     rows += [("native tool", tool, of(f"native_tools.{tool}")) for tool in agent.native_tools]
@@ -82,10 +85,19 @@ def _figures(root: Tree, plan: Plan, origins: Mapping[str, At]) -> None:
         rows: list[Row] = [
             (field.replace("_", " "), f"{value:.12g}", origins.get(f"{name}.{field}"))
             for field, value in values.model_dump().items()
-            if value is not None
+            if value is not None and (field not in _OF_CALLS or f"{name}.{field}" in origins)
         ]
         if rows:
             root.add(Text(title)).add(_table(rows))
+
+
+def _timeouts(waits: CallTimeouts) -> str:
+    told = {"silence": waits.silence, "first token": waits.first_token, "stall": waits.stall, "call": waits.call}
+    return ", ".join(f"{name} {seconds:.12g} s" for name, seconds in {**told, "iteration": waits.iteration}.items())
+
+
+_OF_CALLS = frozenset({"iteration_seconds", "model_call_seconds", "first_token_seconds", "stall_seconds"})
+"""Limits that count for a provider only where chain or defaults set them: it has its own."""
 
 
 def _provider(provider: ProviderPlan) -> str:

@@ -49,6 +49,9 @@ async def judge(conversation: Conversation, turn: CallTool, call: UUID, toolbox:
     secret = turn.index in conversation.loop.masked_calls
     if secret and turn.arguments is None:
         return Verdict(instead=_FORGOTTEN, metadata={"made": False})
+    if world.control.concluding:
+        told = ToolOutcome(f"{name} was not called, because the run was asked to conclude.", is_error=True)
+        return Verdict(instead=told, metadata={"made": False})
     place = (conversation.execution, *toolbox.split(name), arguments)
     reads = toolbox.access(name) is Access.READ_ONLY
     # Masked arguments do not tell one secret from another, so a call with one is never a repetition.

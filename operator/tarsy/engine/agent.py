@@ -15,8 +15,8 @@ from tarsy.engine.budget import BudgetSpent
 from tarsy.engine.call import ModelCallFailed
 from tarsy.engine.context import room_for_work, synthesis_context
 from tarsy.engine.conversation import Conversation
-from tarsy.engine.cutoff import cutoff_event, last_words, side_by_side
-from tarsy.engine.finding import Hands, settle_finding
+from tarsy.engine.cutoff import NO_CONCLUSION, cutoff_event, last_words, no_conclusion, side_by_side
+from tarsy.engine.finding import Hands, marked, settle_finding
 from tarsy.engine.loop import FunctionCalls, Manner, Purpose, run_loop
 from tarsy.engine.pins import hold_to_pins
 from tarsy.engine.ports import Toolbox, World
@@ -68,18 +68,22 @@ async def run_agent(
     if record.state.finished:
         return AgentResult(identity, record.state, record.result or "", record.failure)
     conversation = Conversation.resume(stage, agent, limits, record)
+    if conversation.loop.window is None and not conversation.loop.fallback:
+        window = world.windows.get(agent.provider.ref)
+        conversation.loop = conversation.loop.model_copy(update={"window": window})
     try:
         text = await _run_strategy(conversation, kind, task, world)
     except ModelCallFailed as error:
-        return await _close(world, conversation, AgentResult(identity, error.state, failure=error.failure))
+        return await _failed(world, conversation, task, error.state, error.failure)
     except BudgetSpent as spent:
-        return await _cut_off(world, conversation, task, spent)
+        failure = Failure("BudgetExceeded", spent.exceeded.message)
+        return await _cut_off(world, conversation, task, failure, str(spent))
     finally:
         world.meter.ended(identity)
     if not text.strip():
         failure = Failure("EmptyAnswer", f"model {agent.provider.model} gave no answer")
-        return await _close(world, conversation, AgentResult(identity, State.FAILED, failure=failure))
-    return await _close(world, conversation, AgentResult(identity, State.COMPLETED, text))
+        return await _failed(world, conversation, task, State.FAILED, failure)
+    return await _close(world, conversation, AgentResult(identity, State.COMPLETED, marked(conversation, text)))
 
 
 async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task, world: World) -> str:
@@ -107,6 +111,7 @@ async def _run_single(conversation: Conversation, kind: StageKind, task: Task, w
                 return await run_single_call(conversation, ModelCallKind.EXECUTIVE_SUMMARY, opening, world)
             if task.synthesise is not None:
                 window = agent.provider.context_window or conversation.limits.context_tokens
+                window = min(window, conversation.loop.window or window)
                 timelines = await world.recorder.stage_timeline(task.synthesise)
                 work = synthesis_context(task.agents, timelines, limit=room_for_work(window))
                 opening = builder.synthesis_messages(agent, task, began, work)
@@ -191,17 +196,34 @@ async def _report_missing(
     return missing
 
 
-async def _cut_off(world: World, conversation: Conversation, task: Task, spent: BudgetSpent) -> AgentResult:
+async def _failed(world: World, conversation: Conversation, task: Task, state: State, failure: Failure) -> AgentResult:
+    """Ends an agent whose model gave no answer: a run that was asked to conclude ends with what is known."""
+    if not world.control.concluding:
+        return await _close(world, conversation, AgentResult(conversation.execution, state, failure=failure))
+    told = Event(
+        id=event_id(conversation.execution, "no-conclusion"),
+        type=EventType.ERROR,
+        status=EventStatus.COMPLETED,
+        content=failure.message,
+        metadata={"reason": failure.reason},
+        stage=conversation.stage,
+        execution=conversation.execution,
+    )
+    await world.recorder.write_events([told])
+    instead = Failure(NO_CONCLUSION, no_conclusion(failure))
+    return await _cut_off(world, conversation, task, instead, instead.message)
+
+
+async def _cut_off(world: World, conversation: Conversation, task: Task, failure: Failure, why: str) -> AgentResult:
     """Ends an agent without asking its model: with what is on record, or, where nothing hangs on it, with nothing."""
     identity = conversation.execution
     if task.summarise is not None:
-        failure = Failure("BudgetExceeded", spent.exceeded.message)
         return await _close(world, conversation, AgentResult(identity, State.FAILED, failure=failure))
     if task.synthesise is not None:
-        text = side_by_side(task.agents, await world.recorder.stage_timeline(task.synthesise), spent)
+        text = side_by_side(task.agents, await world.recorder.stage_timeline(task.synthesise), why)
     else:
-        text = last_words(conversation, spent)
-    event = cutoff_event(conversation, text)
+        text = last_words(conversation, why)
+    event = cutoff_event(conversation, text, failure.reason)
     return await _close(world, conversation, AgentResult(identity, State.COMPLETED, text), event)
 
 

@@ -16,8 +16,10 @@ TIMEOUTS = frozenset(
     {
         ModelErrorCode.TIMEOUT,
         ModelErrorCode.ITERATION_TIMEOUT,
+        ModelErrorCode.SILENT,
         ModelErrorCode.FIRST_TOKEN_TIMEOUT,
         ModelErrorCode.STALL,
+        ModelErrorCode.CONCLUSION_TIMEOUT,
     }
 )
 LOST = TIMEOUTS | {ModelErrorCode.PARTIAL_STREAM}

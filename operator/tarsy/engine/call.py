@@ -11,35 +11,35 @@ from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
-from tarsy.engine.answer import Answer, receive, without_secrets
-from tarsy.engine.billing import LOST, TIMEOUTS, billed, milliseconds
+from tarsy.engine.answer import Answer, without_secrets
+from tarsy.engine.billing import LOST, TIMEOUTS, billed
 from tarsy.engine.billing import used as used_by
-from tarsy.engine.budget import BudgetSpent, Need, cost
+from tarsy.engine.budget import BudgetSpent, Need
+from tarsy.engine.call_result import aside_events, loop_after, record_cut, result_of, text_events, wait_over
 from tarsy.engine.conversation import CallModel, Conversation
 from tarsy.engine.cutoff import note_exceeded
-from tarsy.engine.fallback import change, exhausted, patience
+from tarsy.engine.fallback import change, exhausted, is_last, patience
 from tarsy.engine.masking import Shown, masked
 from tarsy.engine.model_events import (
     compaction_event,
+    cut_event,
     empty_event,
     error_event,
     fallback_event,
-    native_event,
-    response_event,
-    thinking_event,
 )
 from tarsy.engine.ports import World
 from tarsy.engine.prompts import builder
-from tarsy.engine.sending import Draft, alert_cut, counted, draft, notice, refused
+from tarsy.engine.receiving import CutToConclude, receive
+from tarsy.engine.sending import Draft, alert_cut, draft, notice, refused
 from tarsy.engine.timing import Stopwatch
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
-from tarsy.record.boundaries import ModelCallResult, ModelCallStart
+from tarsy.plan.builtin import STRATEGIES_WITHOUT_TOOLS
+from tarsy.record.boundaries import ModelCallStart
 from tarsy.record.ids import model_call_id
 from tarsy.record.messages import Message, Role, ToolDefinition
 from tarsy.record.run import ALERT_DATA, Failure, LoopState, ModelCallKind, State
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
-from tarsy.record.usage import UNKNOWN_USAGE
 
 
 class ModelCallFailed(Exception):
@@ -96,7 +96,8 @@ async def call_model(
         stop: texts that end the answer.
         accepts: whether a text without calls is the agent's final answer; None: any is.
 
-    A conversation that the provider found too long is compacted harder and is asked again, a few times.
+    A conversation that the provider found too long is compacted harder and is asked again, a few times. A call that was
+    cut, because the run is to conclude, is recorded as such: the caller then asks for the conclusion.
 
     Raises:
         ModelCallFailed: the model refused, or failed for good, and so did all that could stand in for it.
@@ -105,6 +106,7 @@ async def call_model(
     agent = conversation.agent
     new = tuple(replace(message, content=clean(message.content)) for message in turn.new_messages)
     made = draft(conversation, new, tools, world.meter.tokens_per_byte)
+    _may_be_asked(conversation, world)
     spent = world.meter.fits(made.need) if turn.kind in _DISPENSABLE else world.meter.spent()
     if spent is not None:
         await note_exceeded(world, spent)
@@ -151,7 +153,11 @@ async def call_model(
         stop=stop,
     )
     try:
-        await receive(answer, conversation, call.id, request, world, watch)
+        await receive(answer, conversation, call.id, request, world, watch, concludes=_concludes(conversation, turn))
+    except CutToConclude:
+        known = await without_secrets(answer, world.mask, shown)
+        await record_cut(conversation, call.id, made, known, started, world)
+        return
     except ModelError as error:
         error.message = masked(world.mask, error.message)
         error.words = masked(world.mask, error.words)
@@ -160,6 +166,19 @@ async def call_model(
         return
     known = await without_secrets(answer, world.mask, shown)
     await _record_answer(conversation, call, made, known, _message(call, answer), started, world, read, accepts)
+
+
+def _concludes(conversation: Conversation, turn: CallModel) -> bool:
+    """Whether a call ends its agent's work: it has time for its answer when the run is to conclude."""
+    return turn.kind is not ModelCallKind.ITERATION or conversation.agent.strategy in STRATEGIES_WITHOUT_TOOLS
+
+
+def _may_be_asked(conversation: Conversation, world: World) -> None:
+    """Raises ModelCallFailed where the provider did not answer since the run was asked to conclude."""
+    ref = conversation.agent.provider.ref
+    if world.control.concluding and ref in world.silent and is_last(conversation):
+        text = f"provider {ref.name} gave no conclusion before and is not asked again."
+        raise ModelCallFailed(State.FAILED, Failure(ModelErrorCode.CONCLUSION_TIMEOUT.value, text))
 
 
 def _message(call: ModelCallStart, answer: Answer) -> Message:
@@ -184,9 +203,12 @@ async def _record_answer(
 ) -> None:
     message = _message(call, answer)
     empty = not answer.text.strip() and not message.tool_calls
-    loop = _after(conversation, made, answer).model_copy(
+    repair = call.kind is ModelCallKind.FINDING_REPAIR
+    loop = loop_after(conversation, made, answer).model_copy(
         update={
             "consecutive_timeouts": 0,
+            "partial": "",
+            "cut_by_length": conversation.loop.cut_by_length if repair else answer.cut_by_length,
             "refusals": 0,
             "empty_answers": conversation.loop.empty_answers + empty,
             "repeated_answers": conversation.loop.repeated_answers + 1 if answer.repeats else 0,
@@ -200,36 +222,23 @@ async def _record_answer(
     told = 0 < loop.repeated_answers < conversation.limits.consecutive_timeouts
     told = told or not (accepts is None or accepts(loop, message.content))
     kind = EventType.LLM_RESPONSE
-    if answer.text.strip() and not message.tool_calls and not told and call.kind is not ModelCallKind.FINDING_REPAIR:
+    if answer.text.strip() and not message.tool_calls and not told and not repair:
         summary = call.kind is ModelCallKind.EXECUTIVE_SUMMARY
         kind = EventType.EXECUTIVE_SUMMARY if summary else EventType.FINAL_ANALYSIS
-    seq, used = len(conversation.messages), used_by(made.need, answer)
+    used = used_by(made.need, answer)
     events = _events(conversation, call.id, answer, EventStatus.COMPLETED, kind, read)
     if told:  # the model is asked again, so what it said is not yet the end
         events = [replace(e, type=kind) if e.type is EventType.FINAL_ANALYSIS else e for e in events]
-    again = call.kind is not ModelCallKind.FINDING_REPAIR and loop.empty_answers <= conversation.limits.empty_answers
+    again = not repair and loop.empty_answers <= conversation.limits.empty_answers
     if empty and again:
         events.append(empty_event(conversation, call.id))
+    if answer.cut_by_length and not answer.repeats:
+        events.append(cut_event(conversation, call.id, answer.usage))
     if changed is not None:
         events.append(fallback_event(conversation, call.id, changed.text, changed.metadata))
         loop = changed.loop
-    await world.recorder.model_call_finished(
-        ModelCallResult(
-            id=call.id,
-            execution=conversation.execution,
-            loop=loop,
-            message_seq=seq,
-            message=message,
-            thinking=answer.thinking,
-            usage=answer.usage,
-            duration_ms=milliseconds(started, answer),
-            response_metadata=answer.metadata(),
-            cost_usd=cost(answer.usage, used.rates),
-            estimated_tokens=used.tokens,
-            estimated_cost_usd=used.cost_usd or Decimal(0),
-        ),
-        events,
-    )
+    result, seq = result_of(conversation, call.id, answer, loop, used, started, message), len(conversation.messages)
+    await world.recorder.model_call_finished(result, events)
     world.meter.model_finished(call.id, answer.usage, used, made.size)
     conversation.put(seq, message)
     conversation.unmasked = seq, written
@@ -251,15 +260,22 @@ async def _record_failure(
 ) -> None:
     """Records a failed call; returns when it is worth asking again, raises ModelCallFailed when not."""
     answer = replace(billed(answer, error), server_words=error.words)
+    answer, waited = wait_over(conversation, call, answer)
     lost = conversation.loop.consecutive_timeouts + 1
-    loop = _after(conversation, made, answer).model_copy(update={"consecutive_timeouts": lost})
-    shorter = refused(conversation, made.size) if error.code is ModelErrorCode.CONTEXT_TOO_LONG else None
-    changed = change(conversation, error, loop) if shorter is None else None
+    loop = loop_after(conversation, made, answer).model_copy(update={"consecutive_timeouts": lost})
+    shorter = refused(conversation, made.size, error) if error.code is ModelErrorCode.CONTEXT_TOO_LONG else None
+    concluding = world.control.concluding
+    changed = change(conversation, error, loop, at_once=concluding) if shorter is None else None
     worth = error.code in LOST or error.retryable or patience(conversation, error) is not None
+    worth = worth and not concluding  # whoever waits for a conclusion gets what is known
     again = changed is None and shorter is None and worth and lost < conversation.limits.consecutive_timeouts
+    if concluding and shorter is None:
+        if error.code is not ModelErrorCode.INVALID_REQUEST:  # that is an answer, and another request may be taken
+            world.silent.add(conversation.agent.provider.ref)
+        loop = loop.model_copy(update={"partial": answer.text or loop.partial})
     used = used_by(made.need, answer) if answer.usage is None else Need(rates=made.need.rates)
     status = EventStatus.TIMED_OUT if error.code in TIMEOUTS else EventStatus.FAILED
-    events = _events(conversation, call, answer, status, EventType.LLM_RESPONSE, None)
+    events = _events(conversation, call, answer, status, EventType.LLM_RESPONSE, None) + waited
     message = None
     if again:
         events.append(error_event(conversation, call, error))
@@ -271,25 +287,11 @@ async def _record_failure(
     if shorter is not None:
         events.append(error_event(conversation, call, error))
         loop = shorter
-    seq = len(conversation.messages)
-    await world.recorder.model_call_finished(
-        ModelCallResult(
-            id=call,
-            execution=conversation.execution,
-            loop=loop,
-            message_seq=seq if message else None,
-            message=message,
-            thinking=answer.thinking,
-            usage=answer.usage,
-            failure=Failure(error.code.value, error.message),
-            duration_ms=milliseconds(started, answer),
-            response_metadata=answer.metadata(),
-            cost_usd=cost(answer.usage, used.rates),
-            estimated_tokens=used.tokens,
-            estimated_cost_usd=used.cost_usd or Decimal(0),
-        ),
-        events,
-    )
+        if error.window is not None:
+            world.windows[conversation.agent.provider.ref] = error.window
+    failure, seq = Failure(error.code.value, error.message), len(conversation.messages)
+    result = result_of(conversation, call, answer, loop, used, started, message, failure)
+    await world.recorder.model_call_finished(result, events)
     world.meter.model_finished(call, answer.usage, used, made.size)
     conversation.loop = loop
     if changed is not None:
@@ -301,23 +303,10 @@ async def _record_failure(
         conversation.put(seq, message)
 
 
-def _after(conversation: Conversation, made: Draft, answer: Answer) -> LoopState:
-    """The loop's state with one more call in it."""
-    loop = counted(conversation.loop, made.size, answer.text, answer.usage)
-    return loop.model_copy(
-        update={"iteration": loop.iteration + 1, "usage": loop.usage + (answer.usage or UNKNOWN_USAGE)}
-    )
-
-
 def _events(
     conversation: Conversation, call: UUID, answer: Answer, status: EventStatus, kind: EventType, read: Read | None
 ) -> list[Event]:
-    events = []
-    if answer.thinking:
-        events.append(thinking_event(conversation, call, answer.thinking, status))
-    events += [native_event(conversation, call, i, chunk, status) for i, chunk in enumerate(answer.native)]
+    aside = aside_events(conversation, call, answer, status)
     if read is not None and not answer.repeats:
-        return events + read(conversation, call, answer.text)
-    if answer.said and (answer.repeats or not answer.hidden):
-        events.append(response_event(conversation, call, answer.said, status, kind, cut=answer.repeats))
-    return events
+        return aside + read(conversation, call, answer.text)
+    return aside + text_events(conversation, call, answer, status, kind)

@@ -1,8 +1,8 @@
 """One question about an investigation that has ended: a run of its own, of one stage with one agent.
 
 Chat is a prompt concern (DESIGN section 6): the strategies, the boundaries, the budget and the resume are those of an
-investigation, and the whole investigation with all that was asked before is context. The question is the first event of
-the answer's timeline.
+investigation. Context is the whole investigation, with all that was asked before and what was done to answer it. The
+question is the first event of the answer's timeline.
 """
 
 from dataclasses import dataclass
@@ -45,8 +45,7 @@ async def answer(chat: Chat, world: World) -> RunOutcome:
     if identity not in history.stages:
         await world.recorder.write_events([_asked(chat)])
     window = stage.agents[0].provider.context_window or plan.limits.context_tokens
-    work = investigation_context(chat.past.stages, chat.past.timelines, limit=room_for_work(window))
-    question = Question(chat.author, chat.question, work, chat.past.earlier)
+    question = Question(chat.author, chat.question, investigation_context(chat.past, limit=room_for_work(window)))
     task = Task(plan.alert_type, "", "", (), stage.name, question=question)
     result = await run_stage(identity, 0, StageKind.CHAT, stage, task, plan.limits, world)
     return RunOutcome(state=result.state, failure=result.failure, final_analysis=result.text or None)

@@ -6,7 +6,7 @@ stands in its place. All of it came from a model or a tool, so all of it is fenc
 claim may cite any call of the run.
 
 Work is as long as it is until it does not fit: then tool results and thoughts are cut in the middle, all to the same
-length, the longest of a few that makes it fit; what agents concluded is never cut.
+length, the longest of a few that makes it fit; at last they are left out. What agents concluded is never cut.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,10 +17,10 @@ from tarsy.engine.conclusion import readable, whole
 from tarsy.engine.prompts.fence import fence, inline
 from tarsy.engine.prompts.results import result_header
 from tarsy.record.timeline import RETRYING, WAITING, EventStatus, EventType, TimelineEvent
-from tarsy.record.work import AgentWork, StageWork, Timelines
+from tarsy.record.work import AgentWork, Exchange, PastWork, Timelines
 
-_LENGTHS = (16_000, 8_000, 4_000, 2_000, 1_000, 500, 200)
-"""Characters to which results and thoughts are cut, tried in this order."""
+_LENGTHS = (16_000, 8_000, 4_000, 2_000, 1_000, 500, 200, 0)
+"""Characters to which results and thoughts are cut, tried in this order; 0: only conclusions are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +53,41 @@ def synthesis_context(agents: Sequence[AgentWork], timelines: Timelines, *, limi
     return _fitting(lambda length: _agents(agents, timelines, length), limit)
 
 
-def investigation_context(stages: Sequence[StageWork], timelines: Timelines, *, limit: int) -> str:
-    """The work of a whole investigation, stage by stage: what a question about it is answered from.
+def investigation_context(past: PastWork, *, limit: int) -> str:
+    """The work of a whole investigation, stage by stage, and what was asked about it: a question is answered from both.
+
+    An earlier question brings its tool results and thoughts with it (seed 004, "All context — original investigation
+    AND previous chat exchanges — comes from the session's timeline events"). The executive summary is left out: it
+    holds nothing of its own (reference section 1.17).
 
     Args:
-        stages: in order; the executive summary is left out, it holds nothing of its own (reference section 1.17).
-        timelines: the events of all their executions.
+        past: in order.
         limit: as for `synthesis_context`.
     """
 
-    def whole(length: int | None) -> str:
-        return "\n\n".join(f"## Stage: {inline(s.name)}\n\n{_agents(s.agents, timelines, length)}" for s in stages)
+    def everything(length: int | None) -> str:
+        stages = [f"## Stage: {inline(s.name)}\n\n{_agents(s.agents, past.timelines, length)}" for s in past.stages]
+        asked = [_exchange(n, one, past.timelines, length) for n, one in enumerate(past.earlier, 1)]
+        return "\n\n".join([*stages, *(["## Asked and answered before"] if asked else []), *asked])
 
-    return _fitting(whole, limit)
+    return _fitting(everything, limit)
+
+
+def _exchange(number: int, asked: Exchange, timelines: Timelines, length: int | None) -> str:
+    """A question with the work behind its answer, and the answer where the work does not hold it."""
+    by = f": by {inline(asked.author)}" if asked.author else ""
+    parts = [f"### Question {number}{by}\n\n{fence('EARLIER_QUESTION', asked.question)}"]
+    if asked.agents:
+        parts.append(_agents(asked.agents, timelines, length))
+    answered = any(
+        event.type is EventType.FINAL_ANALYSIS and event.content.strip()
+        for agent in asked.agents
+        for event in timelines.get(agent.execution, ())
+    )
+    if not answered:
+        told = fence("EARLIER_ANSWER", asked.answer) if asked.answer.strip() else f"(none: {asked.state.value})"
+        parts.append(f"Answer:\n{told}")
+    return "\n\n".join(parts)
 
 
 def _fitting(make: Callable[[int | None], str], limit: int) -> str:
@@ -114,7 +136,13 @@ def _work(events: Sequence[TimelineEvent], length: int | None) -> Iterator[str]:
         for event in events
         if event.type is EventType.MCP_TOOL_SUMMARY and event.status is EventStatus.COMPLETED and event.content.strip()
     }
-    for event in _in_place([event for event in events if event.type is not EventType.MCP_TOOL_SUMMARY]):
+    told = [event for event in events if event.type is not EventType.MCP_TOOL_SUMMARY]
+    if length == 0:
+        calls = sum(event.type is EventType.LLM_TOOL_CALL for event in told)
+        if calls:
+            yield f"({calls} tool calls and their results are left out here to save room)"
+        told = [event for event in told if event.type is EventType.FINAL_ANALYSIS]
+    for event in _in_place(told):
         if event.type is EventType.LLM_TOOL_CALL:
             yield _call(event, summaries.get(event.tool_call), length)
         elif event.type is EventType.FINAL_ANALYSIS and event.content.strip():

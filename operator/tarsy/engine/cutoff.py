@@ -1,4 +1,5 @@
-"""What an agent leaves that a spent budget cut off before it had concluded.
+"""What an agent leaves that was cut off before it had concluded: by a spent budget, or because it was asked to conclude
+and its model gave no conclusion.
 
 No model may be asked any more, so its result is put together from the record: the last it said, or, of a synthesis,
 what the agents of its stage concluded. It says of itself that it is no conclusion.
@@ -7,13 +8,13 @@ what the agents of its stage concluded. It says of itself that it is no conclusi
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from tarsy.engine.budget import BudgetSpent
 from tarsy.engine.conclusion import whole
 from tarsy.engine.conversation import Conversation
 from tarsy.engine.ports import World
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.ids import event_id
 from tarsy.record.messages import Role
+from tarsy.record.run import Failure
 from tarsy.record.timeline import Event, EventStatus, EventType, TimelineEvent
 from tarsy.record.work import AgentWork
 
@@ -33,33 +34,42 @@ async def note_exceeded(world: World, exceeded: BudgetExceeded) -> None:
     await world.recorder.budget_exceeded(exceeded, [event])
 
 
-def last_words(conversation: Conversation, spent: BudgetSpent) -> str:
-    """What an investigating agent said last, marked as what it is."""
+NO_CONCLUSION = "NoConclusion"
+"""Why a result stands in for a conclusion that was asked for by a person and not given by a model."""
+
+
+def no_conclusion(failure: Failure) -> str:
+    """A sentence about a model that gave no conclusion when it was asked to conclude."""
+    return f"Stopped on request, without a conclusion of the model ({failure.reason})."
+
+
+def last_words(conversation: Conversation, why: str) -> str:
+    """What an investigating agent said last, marked as what it is; `why` is a sentence."""
     said = [m.content.strip() for m in conversation.messages if m.role is Role.ASSISTANT and m.content.strip()]
+    if partial := conversation.loop.partial.strip():
+        said.append(f"{partial} [cut off here]")
     if not said:
-        return f"{spent} This agent had not said anything before."
-    return f"{spent} This agent was cut off before it concluded; the last it said:\n\n{said[-1]}"
+        return f"{why} This agent had not said anything before."
+    return f"{why} This agent was cut off before it concluded; the last it said:\n\n{said[-1]}"
 
 
-def side_by_side(
-    agents: Sequence[AgentWork], timelines: Mapping[UUID, Sequence[TimelineEvent]], spent: BudgetSpent
-) -> str:
-    """What the agents of a stage concluded, one after the other, in place of a synthesis."""
-    parts = [f"{spent} The findings of the agents were not combined:"]
+def side_by_side(agents: Sequence[AgentWork], timelines: Mapping[UUID, Sequence[TimelineEvent]], why: str) -> str:
+    """What the agents of a stage concluded, one after the other, in place of a synthesis; `why` is a sentence."""
+    parts = [f"{why} The findings of the agents were not combined:"]
     for agent in agents:
         said = [whole(e) for e in timelines.get(agent.execution, ()) if e.type is EventType.FINAL_ANALYSIS]
         parts.append(f"## {agent.name}\n\n{said[-1] if said else f'(no conclusion: {agent.state.value})'}")
     return "\n\n".join(parts)
 
 
-def cutoff_event(conversation: Conversation, text: str) -> Event:
+def cutoff_event(conversation: Conversation, text: str, reason: str) -> Event:
     """Tells people what stands in for the conclusion."""
     return Event(
         id=event_id(conversation.execution, "cutoff"),
         type=EventType.FINAL_ANALYSIS,
         status=EventStatus.COMPLETED,
         content=text,
-        metadata={"from_record": True, "reason": "BudgetExceeded"},
+        metadata={"from_record": True, "reason": reason},
         stage=conversation.stage,
         execution=conversation.execution,
     )

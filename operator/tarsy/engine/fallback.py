@@ -60,16 +60,22 @@ def patience(conversation: Conversation, error: ModelError) -> int | None:
     return min(_OTHERWISE, conversation.limits.consecutive_timeouts)
 
 
-def change(conversation: Conversation, error: ModelError, loop: LoopState) -> Change | None:
+def is_last(conversation: Conversation) -> bool:
+    """Whether there is no other provider after the one in use."""
+    return _next(conversation) is None
+
+
+def change(conversation: Conversation, error: ModelError, loop: LoopState, *, at_once: bool = False) -> Change | None:
     """The change that a failure leads to; None when the agent stays, or has nowhere to go.
 
     Args:
         conversation: as on record.
         error: the failure.
         loop: the loop's state with the failure counted.
+        at_once: no second failure is waited for.
     """
     needed, place = patience(conversation, error), _next(conversation)
-    if needed is None or place is None or loop.consecutive_timeouts < needed:
+    if needed is None or place is None or (loop.consecutive_timeouts < needed and not at_once):
         return None
     given_up, said = conversation.agent, clean(error.message)
     after = loop.model_copy(

@@ -27,12 +27,22 @@ from tarsy.record.run import ModelCallKind
 from tarsy.record.timeline import Event, EventStatus, EventType
 
 NO_TOOL_CALLED = "No tool was called: the finding rests on the alert, and on nothing that was seen of the system."
+_CUT_BY_LENGTH = "[The answer ends here, because its model reached its output limit.]"
+_CUT_NOTE = "The final answer was cut off, because its model reached its output limit."
 
 
 async def checked_finding(text: str, world: World) -> tuple[Finding, str]:
     """The finding of a final answer, checked against the record of the run, and the analysis without it."""
     finding, analysis = read_finding(text)
-    return check(finding, await world.recorder.evidence(cited(finding)), world.mask), analysis
+    checked = check(finding, await world.recorder.evidence(cited(finding)), world.mask)
+    if _CUT_BY_LENGTH in analysis:
+        checked = checked.model_copy(update={"notes": (*checked.notes, _CUT_NOTE)})
+    return checked, analysis
+
+
+def marked(conversation: Conversation, text: str) -> str:
+    """The final answer, with a line that says so where its model reached its output limit."""
+    return f"{text.rstrip()}\n\n{_CUT_BY_LENGTH}" if conversation.loop.cut_by_length else text
 
 
 def without_evidence(finding: Finding) -> Finding:

@@ -84,6 +84,8 @@ async def investigate(investigation: Investigation, world: World) -> RunOutcome:
     if plan.executive_summary:
         index = sum(_places(stage) for stage in plan.stages)
         summary, error = await _summarise(investigation, index, plan.executive_summary, analysis, world)
+        if summary is None and world.control.concluding:
+            summary = finding.summary  # whoever asked for a conclusion gets one
     return RunOutcome(
         state=State.COMPLETED,
         final_analysis=analysis,

@@ -19,7 +19,7 @@ from tarsy.engine.fallback import adapted
 from tarsy.engine.model_events import response_event, sent_back_event
 from tarsy.engine.ports import Toolbox, World
 from tarsy.engine.sending import draft
-from tarsy.engine.timing import Stopwatch
+from tarsy.engine.timing import Stopwatch, timeouts
 from tarsy.engine.tools import answer_tool_calls, tool_message
 from tarsy.llm.protocol import ModelErrorCode
 from tarsy.plan.model import Strategy
@@ -148,7 +148,7 @@ async def _iterate(
     The iteration's limit shortens its calls rather than cutting into it, so that it too ends on a boundary: nothing is
     left open in the record, no write of the record is cut, and the model hears which of its calls were not made.
     """
-    watch, begun = Stopwatch(conversation.limits.iteration_seconds), False
+    watch, begun = Stopwatch(_iteration_seconds(conversation)), False
     provider = conversation.loop.fallback
     while True:
         stop = _stop(conversation, world)
@@ -243,6 +243,10 @@ def _binds(conversation: Conversation) -> bool:
     return not (conversation.unbound or loop.empty_answers or loop.consecutive_timeouts)
 
 
+def _iteration_seconds(conversation: Conversation) -> float:
+    return timeouts(conversation.agent.provider, conversation.limits).iteration
+
+
 def _judge_time(conversation: Conversation, watch: Stopwatch) -> None:
     """Counts iterations in a row that ran out of time; the next boundary (a) puts the count on record."""
     slow = conversation.loop.slow_iterations + 1 if watch.left <= 0 else 0
@@ -250,7 +254,7 @@ def _judge_time(conversation: Conversation, watch: Stopwatch) -> None:
     limits = conversation.limits
     if slow >= limits.consecutive_timeouts:
         times = "an iteration" if slow == 1 else f"{slow} iterations in a row"
-        message = f"{times} took longer than the limit of {limits.iteration_seconds:g} s"
+        message = f"{times} took longer than the limit of {_iteration_seconds(conversation):g} s"
         raise ModelCallFailed(State.TIMED_OUT, Failure("IterationTimeout", message))
 
 

@@ -21,7 +21,8 @@ from tarsy.llm.protocol import (
     WaitChunk,
 )
 from tarsy.record.ids import event_id
-from tarsy.record.timeline import RETRYING, WAITING, Event, EventStatus, EventType
+from tarsy.record.timeline import CUT_BY_LENGTH, RETRYING, WAITING, Event, EventStatus, EventType
+from tarsy.record.usage import Usage
 
 
 def thinking_event(conversation: Conversation, call: UUID, text: str, status: EventStatus) -> Event:
@@ -36,13 +37,13 @@ def response_event(
     status: EventStatus,
     kind: EventType = EventType.LLM_RESPONSE,
     *,
-    cut: bool = False,
+    cut: str | None = None,
 ) -> Event:
-    """The text of a call; `kind` says what it turned out to be, `cut` that the rest repeated it."""
+    """The text of a call; `kind` says what it turned out to be, `cut` why it is not the whole (`Answer.cut`)."""
     forced = kind is EventType.FINAL_ANALYSIS and conversation.loop.concluding
     metadata: dict[str, Any] = {"forced_conclusion": True} if forced else {}
     if cut:
-        metadata["cut"] = "repeated_text"
+        metadata["cut"] = cut
     if kind is EventType.FINAL_ANALYSIS:
         text, block = without_block(text)
         if block:
@@ -149,6 +150,17 @@ def compaction_event(conversation: Conversation, call: UUID, text: str) -> Event
     """That older parts of the conversation are sent shortened from this call on."""
     metadata = {"reason": "Compaction"}
     return _event(conversation, call, "compaction", EventType.NOTICE, EventStatus.COMPLETED, text, metadata)
+
+
+def cut_event(conversation: Conversation, call: UUID, usage: Usage | None) -> Event:
+    """That an answer ends where its model reached its output limit."""
+    provider = conversation.agent.provider
+    after = f" after {usage.output_tokens:,} tokens" if usage is not None and usage.complete else ""
+    text = (
+        f"The answer of model {provider.model} was cut off{after}, because it reached its output limit; raise "
+        f"spec.maxOutputTokens of LLMProvider {provider.ref.name}, or the limit of its server."
+    )
+    return _event(conversation, call, "cut", EventType.NOTICE, EventStatus.COMPLETED, text, {"reason": CUT_BY_LENGTH})
 
 
 def unusable_event(conversation: Conversation, call: UUID, text: str, reason: str) -> Event:

@@ -5,8 +5,8 @@ The engine knows no database, no Kubernetes and no SDK; the runtime binds these 
 or it raised; `LeaseLost` means that another attempt owns the run and this one must stop without another effect.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
@@ -15,7 +15,7 @@ from tarsy.engine.budget import Meter
 from tarsy.engine.guard import Guard
 from tarsy.engine.masking import Mask
 from tarsy.llm.protocol import LLMClient
-from tarsy.plan.model import ProviderPlan, ServerPlan
+from tarsy.plan.model import ObjectRef, ProviderPlan, ServerPlan
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
@@ -187,6 +187,10 @@ class Control(Protocol):
         """Whether the run shall stop now and summarise what it has."""
         ...
 
+    def when_concluding(self, tell: Callable[[], None]) -> AbstractContextManager[None]:
+        """Calls `tell` once as soon as the run shall conclude, at once if it shall already; until the context ends."""
+        ...
+
     def check(self) -> None:
         """Called before every outside effect: raises LeaseLost when the local lease deadline has passed."""
         ...
@@ -226,6 +230,8 @@ class World:
     """All ports of one run, and what its agents share: the meter of its budget, and the guard against loops.
 
     `mask` takes secrets out of what its models say, before it is recorded; `live` is told while they say it.
+    `silent` are the providers that gave no conclusion when the run was asked to conclude: they are not asked again.
+    `windows` are the windows that providers stated when they refused a conversation: an agent that begins knows them.
     """
 
     recorder: Recorder
@@ -236,6 +242,8 @@ class World:
     guard: Guard = field(default_factory=Guard)
     mask: Mask = str
     live: Live = field(default_factory=Nobody)
+    silent: set[ObjectRef] = field(default_factory=set)
+    windows: dict[ObjectRef, int] = field(default_factory=dict)
 
     @property
     def concluding(self) -> bool:

@@ -20,6 +20,7 @@ from tarsy.engine.compaction import (
 )
 from tarsy.engine.conversation import Conversation
 from tarsy.engine.prompts.fence import ALERT_FENCE, fenced
+from tarsy.llm.protocol import ModelError
 from tarsy.record.messages import Message, Role, ToolDefinition
 from tarsy.record.run import LoopState
 from tarsy.record.usage import Usage
@@ -112,13 +113,20 @@ def counted(loop: LoopState, sent: int, text: str, usage: Usage | None) -> LoopS
     return loop.model_copy(update={"tokens_per_byte": density, "last_output": usage.output_tokens})
 
 
-def refused(conversation: Conversation, sent: int) -> LoopState | None:
-    """The loop's state after the provider found a request of `sent` bytes too long; None when no more can be done."""
+def refused(conversation: Conversation, sent: int, error: ModelError) -> LoopState | None:
+    """The loop's state after the provider found a request of `sent` bytes too long; None when no more can be done.
+
+    A window that the provider states is the window from now on; without one, or where it did not help, half of what was
+    believed to be sent is.
+    """
     loop = conversation.loop
     if loop.refusals >= MAX_REFUSALS:
         return None
-    believed = round(sent * max(loop.tokens_per_byte or 0.0, TOKENS_PER_BYTE))
+    density = error.asked / sent if error.asked and sent else loop.tokens_per_byte
+    believed = round(sent * max(density or 0.0, TOKENS_PER_BYTE))
     window = min(loop.window or believed, believed) // 2
-    after = loop.model_copy(update={"refusals": loop.refusals + 1, "window": window})
-    room = Window(window, reserve(window, conversation.agent.provider.max_output_tokens), loop.tokens_per_byte).room
+    if error.window is not None and (loop.window is None or error.window < loop.window):
+        window = error.window
+    after = loop.model_copy(update={"refusals": loop.refusals + 1, "window": window, "tokens_per_byte": density})
+    room = Window(window, reserve(window, conversation.agent.provider.max_output_tokens), density).room
     return after if compact(conversation.messages, conversation.superseded, room) else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from uuid import UUID
 
-from tarsy.engine.answer import Answer, receive, without_secrets
+from tarsy.engine.answer import Answer, without_secrets
 from tarsy.engine.billing import billed, milliseconds, used
 from tarsy.engine.budget import Need, cost
 from tarsy.engine.compaction import TOKENS_PER_BYTE, reserve, size_of
@@ -21,6 +21,7 @@ from tarsy.engine.length import BYTES_PER_TOKEN, tokens, within
 from tarsy.engine.masking import masked
 from tarsy.engine.ports import World
 from tarsy.engine.prompts.summaries import Result, result_cut, summary_request, summary_told
+from tarsy.engine.receiving import CutToConclude, receive
 from tarsy.engine.timing import Stopwatch
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.plan.model import AgentPlan, ProviderPlan, Strategy, SummarizationPlan
@@ -38,6 +39,8 @@ _BESIDE = 6_000
 """Tokens of a summarizer's request beside the result."""
 _AT_MOST = 4
 """A summary of so many times the tokens it was asked for is cut."""
+_CONCLUDING = "the investigation comes to its conclusion"
+_CUT = Failure("ConcludeRequested", "The call was cut, because the run was asked to conclude.")
 
 
 def too_long(agent: AgentPlan, server: str, result: str) -> SummarizationPlan | None:
@@ -89,7 +92,7 @@ def _providers(conversation: Conversation) -> list[ProviderPlan]:
 
 def _obstacle(world: World, watch: Stopwatch) -> str:
     if world.concluding:
-        return "the investigation comes to its conclusion"
+        return _CONCLUDING
     return "the iteration has used all its time" if watch.left <= 0 else ""
 
 
@@ -103,6 +106,8 @@ class _Summary:
         self._world = world
         self._agent = f"{conversation.agent.name}:summarization"
         window = provider.context_window or conversation.limits.context_tokens
+        if provider.ref == conversation.agent.provider.ref:
+            window = min(window, conversation.loop.window or window)
         room = max(window - reserve(window, provider.max_output_tokens) - _BESIDE, window // 4)
         self._messages = tuple(
             replace(message, content=clean(message.content))
@@ -140,6 +145,10 @@ class _Summary:
         asked = replace(conversation, agent=conversation.agent.model_copy(update={"provider": self._provider}))
         try:
             await receive(answer, asked, call.id, request, world, watch)
+        except CutToConclude:
+            known = await without_secrets(answer, world.mask, None)
+            await self._finish(call.id, known, "", _CUT, milliseconds(started, answer), interrupted=True)
+            return "", _CONCLUDING
         except ModelError as error:
             failed, answer = error, replace(billed(answer, error), server_words=masked(world.mask, error.words))
         known = await without_secrets(answer, world.mask, None)
@@ -176,9 +185,19 @@ class _Summary:
             estimated_cost_usd=replace(self._need, output_tokens=0).cost_usd or Decimal(0),
         )
 
-    async def _finish(self, call: UUID, answer: Answer, text: str, failure: Failure | None, elapsed: int) -> None:
+    async def _finish(
+        self,
+        call: UUID,
+        answer: Answer,
+        text: str,
+        failure: Failure | None,
+        elapsed: int,
+        *,
+        interrupted: bool = False,
+    ) -> None:
         conversation, spent = self._conversation, used(self._need, answer)
         status = EventStatus.COMPLETED if failure is None else EventStatus.FAILED
+        status = EventStatus.INTERRUPTED if interrupted else status
         event = self._event(call, text if failure is None else f"No summary: {failure.message}", status)
         async with conversation.writing:
             usage = conversation.loop.usage + (answer.usage or UNKNOWN_USAGE)
@@ -196,6 +215,7 @@ class _Summary:
                     cost_usd=cost(answer.usage, spent.rates),
                     estimated_tokens=spent.tokens,
                     estimated_cost_usd=spent.cost_usd or Decimal(0),
+                    interrupted=interrupted,
                 ),
                 [event],
             )

@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from tarsy.engine.context import StageConclusion
-from tarsy.record.work import AgentWork, Exchange
+from tarsy.record.work import AgentWork
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about an investigation that has ended: who asks, what is known, what was asked before.
+    """A question about an investigation that has ended: who asks, and what is known.
 
     `history` is what `investigation_context` makes, its fences in it.
     """
@@ -17,7 +17,6 @@ class Question:
     author: str
     text: str
     history: str
-    earlier: tuple[Exchange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,19 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
+from tarsy.plan.model import CallTimeouts, Limits, ProviderPlan
+
+
+def timeouts(provider: ProviderPlan, limits: Limits) -> CallTimeouts:
+    """The time limits of a provider's calls; a plan older than the provider's own has those of the run."""
+    return provider.timeouts or CallTimeouts(
+        silence=limits.first_token_seconds,
+        first_token=limits.first_token_seconds,
+        stall=limits.stall_seconds,
+        call=limits.model_call_seconds,
+        iteration=limits.iteration_seconds,
+    )
+
 
 class Stopwatch:
     """Counts the seconds in which at least one call is under way.
@@ -111,6 +124,49 @@ class Silence:
             self._look_at(due)
         else:
             self._limit.reschedule(now)
+
+
+class Cut:
+    """A block that is ended by TimeoutError some seconds after somebody says so; never while it is held."""
+
+    def __init__(self) -> None:
+        self._limit = asyncio.timeout(None)
+        self._when: float | None = None
+        self._held = 0
+
+    async def __aenter__(self) -> Self:
+        await self._limit.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._limit.__aexit__(kind, error, traceback)
+
+    def after(self, seconds: float) -> None:
+        """Ends the block so long from now; what was said first counts."""
+        if self._when is None:
+            self._when = asyncio.get_running_loop().time() + seconds
+            self._set()
+
+    def expired(self) -> bool:
+        """Whether this ended the block."""
+        return self._limit.expired()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """What is done here is done to its end."""
+        self._held += 1
+        self._set()
+        try:
+            yield
+        finally:
+            self._held -= 1
+            self._set()
+
+    def _set(self) -> None:
+        if not self._limit.expired():
+            self._limit.reschedule(None if self._held else self._when)
 
 
 @contextmanager

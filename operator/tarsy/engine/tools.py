@@ -11,8 +11,10 @@ it is made again only when its tool is trusted to be repeatable, else the model 
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import takewhile
+from string import Template
 from typing import Any
 from uuid import UUID
 
@@ -22,9 +24,10 @@ from tarsy.engine.guard import original
 from tarsy.engine.length import shown
 from tarsy.engine.ports import Toolbox, ToolOutcome, World
 from tarsy.engine.prompts.results import tool_text
+from tarsy.engine.receiving import CutToConclude
 from tarsy.engine.summarization import LongResult, told_of, too_long
 from tarsy.engine.text_calls import is_written
-from tarsy.engine.timing import Stopwatch
+from tarsy.engine.timing import Cut, Stopwatch
 from tarsy.record.boundaries import ToolCallResult, ToolCallStart
 from tarsy.record.ids import call_ref, event_id, idempotency_key, tool_call_id
 from tarsy.record.messages import Access, Message, Role
@@ -40,6 +43,8 @@ _UNKNOWN_OUTCOME = ToolOutcome(
     "not known to be safe to call twice. Check its effect before you call it again.",
     is_error=True,
 )
+
+_CUT = Template("$tool was cut off before it answered, because the run was asked to conclude.")
 
 Tell = Callable[[CallTool, str, ToolOutcome], Message]
 """The message that tells a model what became of its call, and what to cite it with."""
@@ -144,15 +149,19 @@ async def _between_boundaries(
         [_event(conversation, turn, call, "", EventStatus.STREAMING, toolbox, verdict.metadata)],
     )
     world.control.check()  # the write may have waited for Postgres longer than the lease lasts
-    started = time.monotonic()
+    started, cut = time.monotonic(), False
     if outcome is None:
         seconds = max(0.0, min(watch.left, conversation.limits.tool_call_seconds))
         with watch.running():
-            outcome = await _call(turn, key, toolbox, seconds)
+            try:
+                outcome = await _call(turn, key, toolbox, seconds, world)
+            except CutToConclude:
+                outcome, cut = ToolOutcome(_CUT.substitute(tool=turn.call.name), is_error=True), True
         world.meter.tool_finished(call)
     elapsed = round((time.monotonic() - started) * 1000)
     if outcome.is_error or too_long(conversation.agent, server, outcome.content) is None:
-        await _record(conversation, turn, call, outcome, elapsed, toolbox, world, tell, verdict.metadata)
+        about = verdict.metadata
+        await _record(conversation, turn, call, outcome, elapsed, toolbox, world, tell, about, interrupted=cut)
         return outcome
     event = _event(conversation, turn, call, outcome.content, EventStatus.COMPLETED, toolbox, verdict.metadata)
     await world.recorder.tool_call_answered(call, outcome.content, elapsed, [event])
@@ -190,11 +199,21 @@ def _no_time(turn: CallTool) -> ToolOutcome:
     return ToolOutcome(text, is_error=True)
 
 
-async def _call(turn: CallTool, key: str, toolbox: Toolbox, seconds: float) -> ToolOutcome:
+async def _call(turn: CallTool, key: str, toolbox: Toolbox, seconds: float, world: World) -> ToolOutcome:
+    """Makes the call; one that is known to only read is cut when the run is to conclude, by CutToConclude.
+
+    Any other is waited for: it may have changed something, and its outcome must be known.
+    """
+    cut, limit = Cut(), asyncio.timeout(None)
+    at_once = world.control.when_concluding(lambda: cut.after(0.0)) if _reads(toolbox, turn) else nullcontext()
     try:
-        async with asyncio.timeout(seconds) as limit:
-            outcome = await toolbox.call(turn.call.name, turn.sendable, timeout=seconds, idempotency_key=key)
+        async with cut:
+            with at_once:
+                async with asyncio.timeout(seconds) as limit:
+                    outcome = await toolbox.call(turn.call.name, turn.sendable, timeout=seconds, idempotency_key=key)
     except TimeoutError:
+        if cut.expired():
+            raise CutToConclude from None
         if not limit.expired():
             raise
         return ToolOutcome(f"{turn.call.name} did not answer within {round(seconds, 2):g} s.", is_error=True)

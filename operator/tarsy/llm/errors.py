@@ -14,6 +14,7 @@ from langchain_core.exceptions import ContextOverflowError
 from tarsy.llm.failures import about, causes, not_allowed, of_connection, said, told
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.llm.refusal import clean, of_event, of_status, remedy, retry_after, words_of, words_of_text
+from tarsy.llm.windows import noted
 
 
 def classify(
@@ -39,16 +40,13 @@ def classify(
         status = response.status_code
         code, retryable = of_status(status, body, words, overflow=isinstance(error, ContextOverflowError))
         text = told(f"the server answered {status}{remedy(code, status, makers)}", words, makers=makers)
-        return ModelError(
-            code,
-            f"{subject}: {text}",
-            retryable=retryable,
-            retry_after=retry_after(response.headers) if retryable else None,
-            started=started,
-            words=words,
+        wait = retry_after(response.headers) if retryable else None
+        found = ModelError(
+            code, f"{subject}: {text}", retryable=retryable, retry_after=wait, started=started, words=words
         )
+        return noted(found, body)
     code, retryable, text = _of_type(error, body, words, started, makers)
-    return ModelError(code, f"{subject}: {text}", retryable=retryable, started=started, words=words)
+    return noted(ModelError(code, f"{subject}: {text}", retryable=retryable, started=started, words=words), body)
 
 
 def _of_type(

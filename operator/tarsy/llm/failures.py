@@ -26,6 +26,8 @@ def about(error: ModelError, *, subject: str, started: bool) -> ModelError:
         retry_after=error.retry_after,
         started=started or error.started,
         words=error.words,
+        window=error.window,
+        asked=error.asked,
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tarsy.llm import extras
 from tarsy.llm.google_native.access import Access
 from tarsy.llm.google_native.addresses import makers as google_url
-from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError, ModelErrorCode
+from tarsy.llm.protocol import Chunk, GenerateRequest, LifeChunk, ModelError, ModelErrorCode
 from tarsy.llm.reach import ADDRESSES, ANYWHERE, server_of
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import ProviderPlan
@@ -49,7 +49,7 @@ class LangChainProvider:
         *,
         lent_to: Collection[str] = (),
         connect_seconds: float = 10.0,
-        read_seconds: float = 600.0,
+        read_seconds: float = 86_400.0,
         destinations: Destinations = ANYWHERE,
     ) -> None:
         google = provider.type in _GOOGLES
@@ -72,8 +72,12 @@ class LangChainProvider:
             answer = chat.answer(request)
             async with aclosing(chat.stream(request)) as pieces:
                 async for piece in pieces:
+                    told = False
                     for chunk in answer.read(piece):
+                        told = True
                         yield chunk
+                    if not told:
+                        yield LifeChunk()
         except Exception as error:
             failure = self._classified(error, started=answer is not None and answer.started)
         if failure is not None and not (answer and answer.finish_reason):

@@ -12,6 +12,7 @@ from typing import Protocol
 from tarsy.llm.protocol import (
     Chunk,
     GenerateRequest,
+    LifeChunk,
     LLMClient,
     ModelError,
     ModelErrorCode,
@@ -71,7 +72,7 @@ class Limited:
             try:
                 async with aclosing(self._client.generate(request)) as chunks:
                     async for chunk in chunks:
-                        received = received or not isinstance(chunk, NoticeChunk)
+                        received = received or not isinstance(chunk, NoticeChunk | LifeChunk)
                         if isinstance(chunk, UsageChunk) and chunk.usage.complete:
                             ticket.used(chunk.usage.total_tokens)
                         yield chunk

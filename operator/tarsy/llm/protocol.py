@@ -74,6 +74,11 @@ class ActivityChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class LifeChunk:
+    """The server has shown that it works on the call, and nothing of the answer yet: a status of 200, a comment."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoticeChunk:
     """What people should know of how a call is made, no part of its answer: a CamelCase `reason` and a sentence."""
 
@@ -129,6 +134,7 @@ Chunk = (
     | CodeExecutionChunk
     | GroundingChunk
     | ActivityChunk
+    | LifeChunk
     | NoticeChunk
     | WaitChunk
     | RetryChunk
@@ -192,8 +198,10 @@ class ModelErrorCode(StrEnum):
     CONNECTION = "ModelUnreachable"
     TIMEOUT = "ModelTimeout"
     ITERATION_TIMEOUT = "IterationTimeout"
+    SILENT = "ServerSilent"
     FIRST_TOKEN_TIMEOUT = "FirstTokenTimeout"
     STALL = "StreamStalled"
+    CONCLUSION_TIMEOUT = "ConclusionTimeout"
     EMPTY = "EmptyAnswer"
     PARTIAL_STREAM = "PartialStream"
 
@@ -203,7 +211,8 @@ class ModelError(Exception):
 
     `retry_after` is the server's own word in seconds, where it gave one. `started` is True once a chunk was
     received: such a call is never silently retried. `words` are what the server said, for the trace; the message holds
-    them for a maker's own server only (DESIGN section 7).
+    them for a maker's own server only (DESIGN section 7). `window` is the size of the model's window in tokens, and
+    `asked` the tokens of the request, where the server states them (`llm.windows`).
     """
 
     def __init__(
@@ -215,6 +224,8 @@ class ModelError(Exception):
         retry_after: float | None = None,
         started: bool = False,
         words: str = "",
+        window: int | None = None,
+        asked: int | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -223,3 +234,5 @@ class ModelError(Exception):
         self.retry_after = retry_after
         self.started = started
         self.words = words
+        self.window = window
+        self.asked = asked

@@ -18,8 +18,9 @@ WORDS = 300
 NOT_A_STREAM = ("text/html", "application/json", "application/xhtml+xml")
 """Types of bodies that are certainly no stream of events."""
 _CONTEXT = re.compile(
-    r"context_length_exceeded|maximum context length|context window|context size|prompt is too long"
-    r"|input tokens exceed|exceed context limit|too many (input )?tokens|max_model_len",
+    r"context_length_exceeded|exceed_context_size|maximum (context|prompt) length|context window|context size"
+    r"|prompt is too long|input tokens exceed|exceeds? (the )?context (limit|length)|too many (input )?tokens"
+    r"|max_model_len|max_new_tokens`? must be <=",
     re.IGNORECASE,
 )
 _FILTER = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation", re.IGNORECASE)

@@ -176,7 +176,7 @@ class ModelRegistry:
 
     def _entry(self, provider: ProviderPlan, key: str | None) -> _Entry:
         ref = provider.ref.model_copy(update={"uid": "", "generation": 0})
-        identity = provider.model_copy(update={"ref": ref, "limits": None})
+        identity = provider.model_copy(update={"ref": ref, "limits": None, "timeouts": None})
         name = identity.model_dump_json()
         digest = hashlib.sha256((key or "").encode()).hexdigest()
         entry = self._entries.get(name)

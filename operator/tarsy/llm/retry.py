@@ -10,7 +10,16 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, ModelError, NoticeChunk, RetryChunk, WaitChunk
+from tarsy.llm.protocol import (
+    Chunk,
+    GenerateRequest,
+    LifeChunk,
+    LLMClient,
+    ModelError,
+    NoticeChunk,
+    RetryChunk,
+    WaitChunk,
+)
 
 OnRetry = Callable[[int, ModelError, float], None]
 
@@ -81,7 +90,7 @@ class Retrying:
             try:
                 async with aclosing(self._client.generate(request)) as chunks:
                     async for chunk in chunks:
-                        received = received or not isinstance(chunk, NoticeChunk | WaitChunk)
+                        received = received or not isinstance(chunk, NoticeChunk | WaitChunk | LifeChunk)
                         yield chunk
                 return
             except ModelError as error:

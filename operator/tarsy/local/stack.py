@@ -62,11 +62,15 @@ ApiChoice = Literal["auto", "real", "embedded"]
 
 @dataclass(frozen=True, slots=True)
 class RealModel:
-    """A model to use instead of the scripted one; `api_key` may be empty for servers that ask for none."""
+    """A model to use instead of the scripted one; `api_key` may be empty for servers that ask for none.
+
+    Its calls may take `seconds`, each wait in them included (None: as long as an LLMProvider's calls by default).
+    """
 
     model: str
     base_url: str | None = None
     api_key: str = ""
+    seconds: int | None = None
 
 
 class Stack:
@@ -161,6 +165,9 @@ class Stack:
         spec: dict[str, Any] = {"type": "openai", "model": model.model, "allowedNamespaces": {"from": "All"}}
         if model.base_url:
             spec["baseURL"] = model.base_url
+        if model.seconds is not None:
+            limits = ("silenceSeconds", "firstTokenSeconds", "stallSeconds", "callSeconds")
+            spec["timeouts"] = dict.fromkeys(limits, model.seconds)
         if model.api_key:
             secret = {"name": "model-credentials", "namespace": LIBRARY, "labels": {LABEL: "true"}}
             data = {"api-key": base64.b64encode(model.api_key.encode()).decode()}

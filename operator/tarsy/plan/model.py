@@ -127,12 +127,28 @@ class CallLimits(_Frozen):
     tokens_per_minute: int | None = None
 
 
+class CallTimeouts(_Frozen):
+    """How long a model call may take, in seconds.
+
+    `silence`: from the last sign of life of the server to its next, before the answer begins. `first_token`: from the
+    start of a call to the first piece of its answer, from a server that shows life. `stall`: between two signs of life
+    after that. `call`: the whole call. `iteration`: the call and the tools that it asks for.
+    """
+
+    silence: float
+    first_token: float
+    stall: float
+    call: float
+    iteration: float
+
+
 class ProviderPlan(_Frozen):
     """One model of one provider. Without `rates` its cost is unknown, never zero; without `thinking` it thinks as much
     as reference section 1.7 says for its model.
 
     `backend` is the client for the strategy that uses it; plans older than this field were made for LangChain.
-    `limits` are those of this generation: the newest that is known counts, for all runs (`store.slots`).
+    `limits` are those of this generation: the newest that is known counts, for all runs (`store.slots`). `timeouts` are
+    resolved field by field (`plan.timeouts`); plans older than this field have those of the run's limits.
     """
 
     ref: ObjectRef
@@ -148,6 +164,7 @@ class ProviderPlan(_Frozen):
     thinking: Thinking | None = None
     rates: Rates | None = None
     limits: CallLimits | None = None
+    timeouts: CallTimeouts | None = None
 
 
 class StdioTransport(_Frozen):
@@ -274,7 +291,8 @@ class Limits(_Frozen):
 
     For `repeat_seconds` the result of a repeatable call is given again instead of the same call being made again;
     after `repeats_in_a_row` of those an agent must conclude. `context_tokens` is the window of a provider that does
-    not say its own.
+    not say its own. `conclusion_seconds` bounds each model call of a run that was asked to conclude. A provider's own
+    `timeouts` count before those of model calls here.
     """
 
     investigation_seconds: float = 2400.0
@@ -283,6 +301,7 @@ class Limits(_Frozen):
     tool_call_seconds: float = 60.0
     first_token_seconds: float = 120.0
     stall_seconds: float = 60.0
+    conclusion_seconds: float = 60.0
     consecutive_timeouts: int = 2
     empty_answers: int = 2
     repeat_seconds: float = 120.0

@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tarsy.plan import builtin, gemini
+from tarsy.plan import bounds, builtin, gemini
 from tarsy.plan.errors import At
 from tarsy.plan.levels import Level, Scope, last_set
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import Backend, FallbackPlan, ProviderPlan, Strategy
 from tarsy.plan.parts import provider_plan
 from tarsy.plan.stand_ins import StandsIn
+from tarsy.plan.timeouts import call_timeouts
 from tarsy.resources.v1alpha1.agent import Agent
 from tarsy.resources.v1alpha1.common import (
     ExecutiveSummarySettings,
@@ -226,7 +227,10 @@ class Providers:
             return None
         self._look.native_tools_exist(provider)
         self._look.thinking_fits(provider)
-        return Choice(provider, provider_plan(provider, self._look.use(provider)), at)
+        limits, chosen = bounds.limits(self._scope)
+        timeouts = call_timeouts(provider, limits, chosen)
+        plan = provider_plan(provider, self._look.use(provider)).model_copy(update={"timeouts": timeouts})
+        return Choice(provider, plan, at)
 
     def _native_tools(
         self, provider: LLMProvider, strategy: Strategy, wish: Level[NativeTools], tools: bool

@@ -48,7 +48,8 @@ class ModelCallResult:
     """Boundary (b): the answer, its usage, and the loop's state after it.
 
     With `failure`, `message` is what the model is told about its lost answer (a user message, so that no attempt asks
-    again without it); None when it is not asked again. A summary has none: its tool's answer is told with it.
+    again without it); None when it is not asked again. A summary has none: its tool's answer is told with it. A call
+    that was cut because the run is to conclude is `interrupted`, and has a failure that says so.
     """
 
     id: UUID
@@ -64,6 +65,7 @@ class ModelCallResult:
     cost_usd: Decimal | None = None
     estimated_tokens: int = 0
     estimated_cost_usd: Decimal = Decimal(0)
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

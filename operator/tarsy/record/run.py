@@ -94,7 +94,8 @@ class LoopState(BaseModel):
     place, from 1, of the entry of the agent's fallback list that it is on (0: its own provider), and `tried` what the
     providers before it said. `masked_calls` are the places of those calls of the last answer that had a secret taken
     out of their arguments: only the attempt that got the answer can make them. `sent_back` are the reasons for which
-    a final answer was sent back to its model, each once.
+    a final answer was sent back to its model, each once. `partial` is what had come of the last answer when it was cut
+    to conclude, and `cut_by_length` whether the last answer reached its model's output limit.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -115,6 +116,8 @@ class LoopState(BaseModel):
     tried: tuple[str, ...] = ()
     masked_calls: tuple[int, ...] = ()
     sent_back: tuple[str, ...] = ()
+    partial: str = ""
+    cut_by_length: bool = False
     usage: Usage = Usage()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 RETRYING, WAITING = "Retrying", "ProviderLimit"
+CUT_BY_LENGTH = "CutByLength"
 """Notices with these reasons (in their metadata) tell how a model was asked, and nothing of what is investigated."""
 
 

@@ -33,15 +33,21 @@ class StageWork:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question about an investigation and what was answered."""
+    """A question about an investigation, who asked it, what was answered (blank: nothing), and the work behind that."""
 
     question: str
     answer: str
+    author: str = ""
+    state: State = State.COMPLETED
+    agents: tuple[AgentWork, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PastWork:
-    """A whole investigation, and what was asked about it before, oldest first; the executive summary is left out."""
+    """A whole investigation, and what was asked about it before, oldest first; the executive summary is left out.
+
+    `timelines` are those of both.
+    """
 
     stages: tuple[StageWork, ...]
     timelines: Timelines = field(default_factory=dict)

@@ -6,7 +6,8 @@ begun. The run is then cancelled where nothing of it is under way, so that anoth
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from uuid import UUID
 
 from tarsy.record.run import DesiredState, LeaseLost
@@ -51,6 +52,7 @@ class RunControl:
         self.desired = desired
         self.lost = False
         self._draining = False
+        self._to_tell: list[Callable[[], None]] = []
         self._under_way: dict[UUID, UUID] = {}
 
     @property
@@ -63,6 +65,19 @@ class RunControl:
         """Whether the run shall end at once."""
         return self.desired is DesiredState.CANCELLED
 
+    @contextmanager
+    def when_concluding(self, tell: Callable[[], None]) -> Iterator[None]:
+        """Calls `tell` once as soon as the run shall conclude, at once if it shall already; until the context ends."""
+        if self.concluding:
+            tell()
+            yield
+            return
+        self._to_tell.append(tell)
+        try:
+            yield
+        finally:
+            self._to_tell.remove(tell)
+
     def check(self) -> None:
         """Called before every outside effect; raises LeaseLost when this process may not act any more."""
         if self.lost:
@@ -70,8 +85,11 @@ class RunControl:
         self._lease.check()
 
     def want(self, desired: DesiredState) -> None:
-        """The owner's wish as of now; a cancellation stops the run wherever it is."""
-        self.desired = desired
+        """The owner's wish as of now; a cancellation stops the run wherever it is, a conclusion what is under way."""
+        before, self.desired = self.concluding, desired
+        if self.concluding and not before:
+            for tell in list(self._to_tell):
+                tell()
         if self.cancelled:
             self._stop()
 

@@ -8,7 +8,7 @@ when the questions are first seen.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +27,9 @@ from tarsy.store.database import call
 from tarsy.store.migrate import newest
 from tarsy.store.queries import load
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, Notify, silent
+
+QUESTIONS_WITH_WORK = 20
+"""Of so many questions before one, the last ones, all that was done is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +81,40 @@ class Questions:
             self._notify(QUEUE_CHANNEL, "")
         return asked
 
+    async def unfinished(self, about: UUID) -> list[UUID]:
+        """The questions about an investigation that have no answer yet, in the order of their turns."""
+
+        async def fetch(connection: asyncpg.Connection) -> list[UUID]:
+            return [row["id"] for row in await connection.fetch(self._sql["unfinished"], about)]
+
+        return await call(self._pool, f"read the open questions about {about}", fetch)
+
     async def past(self, about: UUID, run: UUID) -> PastWork:
-        """All that an investigation did, and what was asked about it before `run`."""
+        """All that an investigation did, and what was asked about it before `run`, with the work behind each answer.
+
+        Of more than the last few questions only question and answer are told.
+        """
 
         async def fetch(connection: asyncpg.Connection) -> PastWork:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
-                work = await connection.fetch(self._sql["work"], about)
-                told = await connection.fetch(self._reads["timeline"], about, 0, _ALL)
                 earlier = await connection.fetch(self._sql["earlier"], about, run)
+                of = [about, *(row["id"] for row in earlier[-QUESTIONS_WITH_WORK:])]
+                work = await connection.fetch(self._sql["work"], of)
+                told = [await connection.fetch(self._reads["timeline"], one, 0, _ALL) for one in of]
             events: defaultdict[UUID, list[TimelineEvent]] = defaultdict(list)
-            for event in map(rows.timeline_event, told):
+            for event in map(rows.timeline_event, chain.from_iterable(told)):
                 if event.execution is not None:
                     events[event.execution].append(event)
+            agents: defaultdict[UUID, list[AgentWork]] = defaultdict(list)
+            for row in work:
+                agents[row["investigation"]].append(_agent(row))
             stages = tuple(
-                StageWork(name, tuple(map(_agent, agents)))
-                for (_, name), agents in groupby(work, lambda row: (row["stage"], row["name"]))
+                StageWork(name, tuple(map(_agent, of_stage)))
+                for (_, name), of_stage in groupby(
+                    (row for row in work if row["investigation"] == about), lambda row: (row["stage"], row["name"])
+                )
             )
-            return PastWork(stages, events, tuple(Exchange(row["question"], row["answer"] or "") for row in earlier))
+            return PastWork(stages, events, tuple(_exchange(row, agents[row["id"]]) for row in earlier))
 
         return await call(self._pool, f"read what {about} did", fetch)
 
@@ -114,6 +134,10 @@ class Questions:
 
 
 _ALL = 2**31 - 1
+
+
+def _exchange(row: asyncpg.Record, agents: Sequence[AgentWork]) -> Exchange:
+    return Exchange(row["question"], row["answer"] or "", row["author"] or "", State(row["state"]), tuple(agents))
 
 
 def _agent(row: asyncpg.Record) -> AgentWork:

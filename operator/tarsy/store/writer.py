@@ -4,8 +4,8 @@ This is what the engine's `Recorder` port asks for, without knowing the port. A 
 this attempt; when it is not there, nothing is written and `LeaseLost` is raised. Rows are named by their place in the
 run, so a step that is written twice, because an answer was lost or a worker died, is still one row.
 
-`model_calls` of an investigation counts calls that came back (answered or failed); those that never did are
-`interrupted_model_calls`. What is billed is their sum.
+`model_calls` of an investigation counts calls that came back (answered or failed); those that never did, or were cut,
+are `interrupted_model_calls`. What is billed is their sum; a call that was cut before it was sent is in neither.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -168,13 +168,14 @@ class RunWriter:
     async def model_call_finished(self, result: ModelCallResult, events: Sequence[Event] = ()) -> None:
         """Boundary (b): the answer, what it cost, and the loop's state after it."""
         message, usage = result.message, result.usage
+        state = InteractionState.COMPLETED if result.failure is None else InteractionState.FAILED
         await self._step(
             "model_call_finished",
             f"write the end of model call {result.id}",
             events,
             result.id,
             result.execution,
-            (InteractionState.COMPLETED if result.failure is None else InteractionState.FAILED).value,
+            (InteractionState.INTERRUPTED if result.interrupted else state).value,
             result.duration_ms,
             None if message is None else result.message_seq,
             clean(result.thinking),

@@ -156,6 +156,47 @@ async def test_an_object_that_nobody_looks_at_is_not_waited_for_long(
 
 
 @pytest.mark.parametrize(
+    ("states", "cancelled"),
+    [
+        ((("Running", "False"), ("Running", "False")), ["q0", "q1"]),
+        ((("Running", "True"), ("Concluded", "False")), ["q1"]),
+        ((("Running", "True"), ("Cancelled", "False")), None),
+        ((), None),
+    ],
+)
+async def test_cancelling_what_has_ended_cancels_the_questions_that_wait(
+    tmp_path: Path, states: tuple[tuple[str, str], ...], cancelled: list[str] | None
+) -> None:
+    patched: list[str] = []
+    questions = [
+        {
+            "metadata": {"name": f"q{n}", "uid": f"u{n}", "creationTimestamp": f"2026-11-20T09:00:0{n}Z"},
+            "spec": {"investigationRef": {"name": "run"}, "desiredState": desired},
+            "status": {"conditions": [{"type": "Finished", "status": finished}]},
+        }
+        for n, (desired, finished) in enumerate(states)
+    ]
+    over = {"phase": "Succeeded", "conditions": [{"type": "Finished", "status": "True"}]}
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        if request.method == "PATCH":
+            patched.append(request.path.rpartition("/")[2])
+            return web.json_response({"metadata": {}, "spec": {}})
+        if request.path.endswith("/chatmessages"):
+            return web.json_response({"metadata": {}, "items": questions})
+        return web.json_response({"metadata": {"uid": "u"}, "spec": {}, "status": over})
+
+    async with serving(handle) as server, await KubeClient.load(kubeconfig(tmp_path, server)) as client:
+        door = ClusterDoor(client, Chosen(None, "x", "shop"))
+        if cancelled is None:
+            with pytest.raises(ApiUseError, match="investigation shop/run has ended: Succeeded"):
+                await door.want("shop", "run", "Cancelled")
+        else:
+            assert await door.want("shop", "run", "Cancelled") == cancelled
+    assert patched == (cancelled or [])
+
+
+@pytest.mark.parametrize(
     ("investigation", "words"),
     [
         ({"status": {"phase": "Failed", "conditions": [{"type": "Finished", "status": "True"}]}}, "has ended: Failed"),

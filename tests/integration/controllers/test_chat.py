@@ -183,3 +183,38 @@ async def test_secret_in_a_question_does_not_reach_the_record(desk: Desk) -> Non
         await desk.reason("ChatMessage", "why", "Accepted", "True", "Planned")
         claimed = await desk.claim_question()
         assert claimed is not None and "ghp_" not in claimed.alert_data
+
+
+async def test_cancelling_a_finished_investigation_cancels_the_questions_about_it(desk: Desk) -> None:
+    await desk.configure()
+    async with desk.controller():
+        about = await desk.finished("crash")
+        for name in ("running", "queued"):
+            await desk.ask(name, "crash")
+            await desk.reason("ChatMessage", name, "Accepted", "True", "Planned")
+        claimed = await desk.claim_question()
+        assert claimed is not None
+        await desk.kube.patch("Investigation", desk.namespace, "crash", {"spec": {"desiredState": "Cancelled"}})
+        await desk.reason("ChatMessage", "queued", "Finished", "True", "CancelledBeforeStart")
+
+        async def told() -> bool:
+            record = await desk.reads.record(claimed.id)
+            return record is not None and record.desired_state is DesiredState.CANCELLED
+
+        await eventually(told)
+        await desk.ask("later", "crash")
+        message = await desk.reason("ChatMessage", "later", "Accepted", "False", "InvestigationCancelled")
+        assert "was cancelled; questions are taken about others" in message
+        found = (await desk.get("Investigation", "crash"))["status"]
+        assert (found["phase"], found["finding"]) == (about["status"]["phase"], about["status"]["finding"])
+
+
+async def test_concluding_an_investigation_that_has_ended_leaves_its_questions_alone(desk: Desk) -> None:
+    await desk.configure()
+    async with desk.controller():
+        await desk.finished("crash")
+        await desk.kube.patch("Investigation", desk.namespace, "crash", {"spec": {"desiredState": "Concluded"}})
+        await desk.ask("why", "crash")
+        await desk.reason("ChatMessage", "why", "Accepted", "True", "Planned")
+        claimed = await desk.claim_question()
+        assert claimed is not None and claimed.desired_state is DesiredState.RUNNING

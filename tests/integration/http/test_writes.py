@@ -309,6 +309,33 @@ async def test_what_has_ended_or_is_being_cancelled_is_a_conflict(
     assert answer.status == 409 and "is being cancelled" in answer.message
 
 
+async def test_cancelling_one_that_has_ended_cancels_the_questions_about_it(site: Site, namespace: str) -> None:
+    await _investigation(site, namespace, "ended", State.COMPLETED)
+    may = (("patch", "investigations"), ("patch", "chatmessages"))
+    person = await site.visitor(namespace, "person", here=_may(*may))
+    for name, about in (("first", "ended"), ("second", "ended"), ("other", "another")):
+        spec = {"investigationRef": {"name": about}, "question": "Why?"}
+        meta = {"namespace": namespace, "name": name}
+        await site.services.kube.create(
+            {"apiVersion": "tarsy.dev/v1alpha1", "kind": "ChatMessage", "metadata": meta, "spec": spec}
+        )
+    stranger = await site.visitor(namespace, "stranger", here=_may(("patch", "investigations")))
+    path = f"/namespaces/{namespace}/investigations/ended"
+    assert (await stranger.post(f"{path}/cancel")).status == 403
+    assert (await person.post(f"{path}/conclude")).status == 409
+
+    answer = await person.post(f"{path}/cancel")
+
+    assert answer.status == 202 and sorted(answer.body["questions"]) == ["first", "second"]
+    wanted = {
+        name: (await site.services.kube.get("ChatMessage", namespace, name))["spec"].get("desiredState", "Running")
+        for name in ("first", "second", "other")
+    }
+    assert wanted == {"first": "Cancelled", "second": "Cancelled", "other": "Running"}
+    assert (await site.services.kube.get("Investigation", namespace, "ended"))["spec"]["desiredState"] == "Running"
+    assert (await person.post(f"{path}/cancel")).status == 409, "nothing is left to cancel"
+
+
 async def test_a_question_is_asked_as_its_caller_and_listed_until_it_is_answered(
     site: Site, administrator: Visitor, namespace: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import traceback
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -13,6 +14,7 @@ from tarsy.llm.protocol import (
     Chunk,
     EndChunk,
     GenerateRequest,
+    LifeChunk,
     LLMClient,
     ModelError,
     TextChunk,
@@ -31,9 +33,17 @@ QUESTION = [Message(Role.SYSTEM, "You investigate."), Message(Role.USER, "why?")
 ASK = GenerateRequest(QUESTION, [GET], execution="e1")
 
 
+async def content(chunks: AsyncGenerator[Chunk, None]) -> AsyncGenerator[Chunk, None]:
+    """The chunks without mere signs of life."""
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            if not isinstance(chunk, LifeChunk):
+                yield chunk
+
+
 async def collect(client: LLMClient, request: GenerateRequest = ASK) -> list[Chunk]:
     """All chunks of an answer, but for signs of life."""
-    async with asyncio.timeout(60), aclosing(client.generate(request)) as chunks:
+    async with asyncio.timeout(60), aclosing(content(client.generate(request))) as chunks:
         return [chunk async for chunk in chunks if not isinstance(chunk, ActivityChunk)]
 
 

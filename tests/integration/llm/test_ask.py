@@ -95,3 +95,26 @@ def test_what_is_not_known_of_an_answer_is_said_to_be_unknown() -> None:
     provider = ProviderPlan(ref=ref, type="openai", model="m", rates=Rates(input=1, output=1, as_of="2026-11-04"))
     assert summary(provider, None) == "m, usage unknown, cost unknown"
     assert summary(provider, Usage(input_tokens=10)).endswith("$0.00001 at list prices of 2026-11-04")
+
+
+async def test_an_answer_that_repeats_itself_is_cut(server: StandIn, tmp_path: Path) -> None:
+    server.answers = [openai.stream(*(openai.delta(content="i" * 100) for _ in range(50)), hang=True)]
+    status, answer, beside = await ask(tmp_path, spec(server))
+    assert status == 1 and "the model repeated itself" in beside
+    assert answer.startswith("iii"), "what came is shown, and the server is not waited for"
+
+
+async def test_an_answer_cut_by_length_says_so(server: StandIn, tmp_path: Path) -> None:
+    server.answers = [openai.stream(openai.delta(content="The disk is"), openai.delta("length"))]
+    status, answer, beside = await ask(tmp_path, spec(server))
+    assert (status, answer) == (0, "The disk is\n")
+    assert "reached its output limit (spec.maxOutputTokens)" in " ".join(beside.split())
+
+
+async def test_a_server_that_is_silent_is_given_up_and_the_limit_is_named(server: StandIn, tmp_path: Path) -> None:
+    server.answers = [openai.stream(hang=True)]
+    status, _, beside = await ask(tmp_path, spec(server, timeouts={"firstTokenSeconds": 1}))
+    assert status == 1 and "1 s (spec.timeouts.firstTokenSeconds of LLMProvider house-model" in beside
+    server.answers = [openai.stream(hang=True)]
+    status, _, beside = await ask(tmp_path, spec(server), "--timeout", "1")
+    assert status == 1 and "1 s" in beside and "Traceback" not in beside

@@ -9,6 +9,7 @@ from contextlib import aclosing
 
 import pytest
 
+from integration.llm.asking import content
 from integration.llm.conftest import KEY
 from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.protocol import (
@@ -36,7 +37,7 @@ GET = ToolDefinition("kubernetes.get", "Gets.", {"type": "object", "properties":
 
 
 async def collect(client: LLMClient, request: GenerateRequest = ASK) -> list[Chunk]:
-    async with asyncio.timeout(60), aclosing(client.generate(request)) as chunks:
+    async with asyncio.timeout(60), aclosing(content(client.generate(request))) as chunks:
         return [chunk async for chunk in chunks]
 
 
@@ -44,7 +45,7 @@ async def failure(client: LLMClient, request: GenerateRequest = ASK) -> tuple[Mo
     seen: list[Chunk] = []
     with pytest.raises(ModelError) as raised:
         async with asyncio.timeout(60):
-            async for chunk in client.generate(request):
+            async for chunk in content(client.generate(request)):
                 seen.append(chunk)
     report = "".join(traceback.format_exception(raised.value))
     assert KEY not in report and raised.value.__context__ is None and raised.value.__cause__ is None
@@ -349,7 +350,7 @@ async def test_the_consumers_timeout_closes_the_connection_at_once(
 
 async def test_a_consumer_that_walks_away_closes_the_connection(server: StandIn, provider: LangChainProvider) -> None:
     server.answers = [stream(delta(content="a"), delta(content="b"), hang=True)]
-    async with aclosing(provider.generate(ASK)) as chunks:
+    async with aclosing(content(provider.generate(ASK))) as chunks:
         assert await anext(chunks) == TextChunk("a")
     async with asyncio.timeout(60):
         await server.left.wait()

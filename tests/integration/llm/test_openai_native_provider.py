@@ -4,12 +4,23 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 
+import orjson
 import pytest
 
+from integration.llm.asking import content
 from integration.llm.conftest import KEY
 from tarsy.llm.openai_native import OpenAINativeProvider
 from tarsy.llm.openai_native import client as module
-from tarsy.llm.protocol import Chunk, EndChunk, GenerateRequest, LLMClient, ModelError, ModelErrorCode, TextChunk
+from tarsy.llm.protocol import (
+    Chunk,
+    EndChunk,
+    GenerateRequest,
+    LifeChunk,
+    LLMClient,
+    ModelError,
+    ModelErrorCode,
+    TextChunk,
+)
 from tarsy.llm.retry import Retrying
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.messages import Message, Role
@@ -30,7 +41,7 @@ async def native(server: StandIn, plan: Plans) -> AsyncIterator[OpenAINativeProv
 
 
 async def collect(client: LLMClient, request: GenerateRequest = ASK) -> list[Chunk]:
-    async with asyncio.timeout(60), aclosing(client.generate(request)) as chunks:
+    async with asyncio.timeout(60), aclosing(content(client.generate(request))) as chunks:
         return [chunk async for chunk in chunks]
 
 
@@ -60,7 +71,7 @@ async def test_few_answers_are_handed_on_as_they_come(server: StandIn, plan: Pla
     client = OpenAINativeProvider(plan(base_url=server.base_url), KEY, gather_seconds=3600)
     more = asyncio.Event()
     server.answers = [stream(delta(content="a"), more, delta(content="b"), delta("stop"), event("[DONE]"))]
-    async with asyncio.timeout(30), aclosing(client.generate(ASK)) as chunks:
+    async with asyncio.timeout(30), aclosing(content(client.generate(ASK))) as chunks:
         assert await anext(chunks) == TextChunk("a")
         more.set()
         assert await anext(chunks) == TextChunk("b")
@@ -75,7 +86,7 @@ async def test_the_text_of_many_answers_is_gathered(server: StandIn, plan: Plans
     server.answers = [stream(delta(content="a"), second, delta(content="b"), third, delta(content="c"), *end)]
 
     async def take() -> str:
-        async with aclosing(client.generate(ASK)) as chunks:
+        async with aclosing(content(client.generate(ASK))) as chunks:
             assert await anext(chunks) == TextChunk("a")
             await begun.wait()
             second.set()
@@ -230,3 +241,29 @@ async def test_a_port_that_speaks_no_http_and_a_name_that_nobody_has_are_unreach
             assert (error.code, error.retryable) == (ModelErrorCode.CONNECTION, True), base_url
             assert "ESMTP" not in str(error), "a library quotes what the server sent"
             await client.aclose()
+
+
+@pytest.mark.parametrize("sent", [b"", b": reading the prompt\n\n", b'data: {"choices": [{"index": 0, '])
+async def test_a_status_a_comment_and_half_an_event_are_signs_of_life(
+    server: StandIn, native: OpenAINativeProvider, sent: bytes
+) -> None:
+    server.answers = [stream(*[sent] if sent else [], hang=True)]
+    async with asyncio.timeout(30), aclosing(native.generate(ASK)) as chunks:
+        seen = [await anext(chunks) for _ in range(2 if sent else 1)]
+    assert seen == [LifeChunk()] * len(seen)
+
+
+async def test_a_window_that_the_server_states_is_part_of_its_refusal(
+    server: StandIn, native: OpenAINativeProvider
+) -> None:
+    body = {
+        "code": 400,
+        "message": "request (5123 tokens) exceeds the available context size (4096 tokens), try increasing it",
+        "type": "exceed_context_size_error",
+        "n_prompt_tokens": 5123,
+        "n_ctx": 4096,
+    }
+    server.answers = [fail(400, body), stream(b"error: " + orjson.dumps(body) + b"\n\n")]
+    for _ in range(2):
+        error = await failure(native)
+        assert (error.code, error.window, error.asked) == (ModelErrorCode.CONTEXT_TOO_LONG, 4096, 5123)

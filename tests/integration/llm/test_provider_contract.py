@@ -13,6 +13,7 @@ from itertools import groupby
 import pytest
 
 from integration.llm.apis import APIS, Api
+from integration.llm.asking import content
 from integration.llm.conftest import KEY
 from tarsy.llm.protocol import (
     ActivityChunk,
@@ -61,7 +62,7 @@ async def client(api: Api, server: StandIn, plan: Plans) -> AsyncIterator[LLMCli
 async def collect(client: LLMClient, request: GenerateRequest = ASK) -> list[Chunk]:
     """All chunks, with text and thinking in one piece however they were cut, but for signs of life."""
     chunks: list[Chunk] = []
-    async with asyncio.timeout(60), aclosing(client.generate(request)) as stream:
+    async with asyncio.timeout(60), aclosing(content(client.generate(request))) as stream:
         parts = [chunk async for chunk in stream if not isinstance(chunk, ActivityChunk)]
     for kind, group in groupby(parts, type):
         same = list(group)
@@ -110,11 +111,11 @@ async def test_a_conversation_gives_the_same_chunks(api: Api, server: StandIn, c
 
 async def test_pieces_of_a_tool_call_are_signs_of_life(api: Api, server: StandIn, client: LLMClient) -> None:
     server.answers = [api.said(Said(("Looking.",), calls=CALLS))]
-    async with asyncio.timeout(60), aclosing(client.generate(ASK)) as stream:
+    async with asyncio.timeout(60), aclosing(content(client.generate(ASK))) as stream:
         kinds = [type(chunk) async for chunk in stream]
     assert ActivityChunk in kinds[: kinds.index(ToolCallChunk)]
     server.answers = [api.said(Said(("ok",)))]
-    assert ActivityChunk not in [type(chunk) for chunk in [c async for c in client.generate(ASK)]]
+    assert ActivityChunk not in [type(chunk) for chunk in [c async for c in content(client.generate(ASK))]]
 
 
 async def test_usage_that_is_not_reported_is_not_invented(api: Api, server: StandIn, client: LLMClient) -> None:
@@ -125,7 +126,7 @@ async def test_usage_that_is_not_reported_is_not_invented(api: Api, server: Stan
 async def test_text_is_handed_on_as_it_comes(api: Api, server: StandIn, client: LLMClient) -> None:
     more = asyncio.Event()
     server.answers = [api.half(more, cut=True)]
-    async with asyncio.timeout(30), aclosing(client.generate(ASK)) as chunks:
+    async with asyncio.timeout(30), aclosing(content(client.generate(ASK))) as chunks:
         assert await anext(chunks) == TextChunk("half")
         more.set()
         with pytest.raises(ModelError):
@@ -202,7 +203,7 @@ async def test_cancelling_closes_the_connection_at_once(
 
 async def test_a_consumer_that_walks_away_closes_the_connection(api: Api, server: StandIn, client: LLMClient) -> None:
     server.answers = [api.half(hang=True)]
-    async with aclosing(client.generate(ASK)) as chunks:
+    async with aclosing(content(client.generate(ASK))) as chunks:
         assert await anext(chunks) == TextChunk("half")
     async with asyncio.timeout(60):
         await server.left.wait()

@@ -5,11 +5,11 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from integration.store.build import expire, new_run, worker
+from integration.store.build import event, execution, expire, new_run, stage, worker, writer
 from tarsy.record.run import DesiredState, RunOutcome, StageKind, StageStart, State
 from tarsy.record.work import Exchange
 from tarsy.store.claims import ClaimedRun, Claims
-from tarsy.store.questions import NewQuestion, Questions
+from tarsy.store.questions import QUESTIONS_WITH_WORK, NewQuestion, Questions
 from tarsy.store.reads import Reads
 from tarsy.store.runs import NewRun, Runs
 from tarsy.store.writer import RunWriter
@@ -132,8 +132,34 @@ async def test_the_past_of_a_question_is_the_work_and_the_answers_before_it(pool
     (claimed,) = await _claim(pool, holder)
     assert [answer.name for answer in await Reads(pool).answers(about.id)] == ["first", "second", "third", "fourth"]
     past = await Questions(pool).past(about.id, claimed.id)
-    assert past.earlier == (Exchange("first?", "The disk."),)
+    assert past.earlier == (
+        Exchange("first?", "The disk.", "ada"),
+        Exchange("second?", "", "ada", State.FAILED),
+    )
     assert past.stages == ()
+
+
+async def test_the_past_of_a_question_has_the_tool_results_of_those_before_it(pool: asyncpg.Pool) -> None:
+    about, holder = await _finished(pool), await worker(pool)
+    names = [f"q{n}" for n in range(QUESTIONS_WITH_WORK + 2)]
+    await _ask(pool, about, *names)
+    for name in names[:-1]:
+        (claimed,) = await _claim(pool, holder)
+        recorder = writer(pool, claimed.id)
+        await recorder.begin_stage(stage(claimed.id))
+        await recorder.begin_execution(execution(claimed.id))
+        told = event(claimed.id, content=f"result of {name}", execution=execution(claimed.id).id)
+        await recorder.write_events([told])
+        await _answer(pool, claimed, f"answer to {name}")
+    (claimed,) = await _claim(pool, holder)
+
+    past = await Questions(pool).past(about.id, claimed.id)
+
+    assert [one.answer for one in past.earlier] == [f"answer to {name}" for name in names[:-1]]
+    assert past.earlier[0].agents == (), "of more than the last ones only question and answer are told"
+    for name, one in list(zip(names, past.earlier, strict=False))[1:]:
+        (agent,) = one.agents
+        assert [seen.content for seen in past.timelines[agent.execution]] == [f"result of {name}"]
 
 
 async def test_an_answer_leaves_its_own_record_and_the_investigations_stays_as_it_was(pool: asyncpg.Pool) -> None:

@@ -8,7 +8,9 @@ import asyncpg
 import pytest
 
 from integration.store.build import PROMPT, claimed_run, execution, model_call, model_result, stage, writer
+from tarsy.record.messages import Message, Role
 from tarsy.record.run import Failure
+from tarsy.record.usage import Usage
 from tarsy.store.reads import Reads, UsageBy
 from tarsy.store.writer import RunWriter
 
@@ -75,6 +77,27 @@ async def test_what_is_not_known_is_counted_and_not_summed_as_zero(pool: asyncpg
     (found,) = await Reads(pool).usage(3600, "model")
     assert (found.calls, found.cost_usd) == (3, None)
     assert (found.calls_of_unknown_usage, found.calls_of_unknown_cost) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("usage", "interrupted"), [(Usage(input_tokens=9, output_tokens=1), 1), (None, 1), (Usage(), 0)]
+)
+async def test_a_call_that_was_cut_is_counted_as_interrupted_if_it_was_sent(
+    pool: asyncpg.Pool, usage: Usage | None, interrupted: int
+) -> None:
+    write, agent = await begun(pool, "team-a", "disk")
+    await write.model_call_started(model_call(agent, 0, 0, PROMPT[:1]))
+    told = Message(Role.USER, "cut off")
+    cut = replace(model_result(agent, 0, 1, told), usage=usage, interrupted=True)
+    for _ in range(2):  # a step that is written twice counts once
+        await write.model_call_finished(replace(cut, failure=Failure("ConcludeRequested", "cut")))
+    (run,) = await pool.fetch("SELECT * FROM investigation")
+    assert (run["model_calls"], run["interrupted_model_calls"]) == (0, interrupted)
+    assert run["usage_complete"] is (usage is not None)
+    (call,) = await pool.fetch("SELECT * FROM llm_interaction")
+    assert (call["state"], call["message_seq"], call["failure_reason"]) == ("interrupted", None, "ConcludeRequested")
+    record = await write.begin_execution(replace(execution(run["id"]), id=agent))
+    assert record.messages[-1] == told, "an attempt that resumes sends the same"
 
 
 async def test_calls_from_before_the_span_do_not_count_and_those_under_way_neither(pool: asyncpg.Pool) -> None:

@@ -54,6 +54,9 @@ class World:
     async def set_desired_state(self, run: Any, desired: DesiredState) -> None:
         self.wanted.append(desired)
 
+    async def unfinished(self, about: Any) -> list[str]:
+        return ["why"] if self.found.state.finished else []
+
     async def find(self, kind: str, namespace: str | None, name: str) -> Any:
         return {"metadata": {"uid": "namespace-uid"}} if kind == "Namespace" else None
 
@@ -127,7 +130,8 @@ async def test_annotation_that_a_crash_prevented_is_written_later() -> None:
         ("Cancelled", State.RUNNING, [DesiredState.CANCELLED]),
         ("Concluded", State.PENDING, [DesiredState.CONCLUDED]),
         ("Running", State.RUNNING, []),
-        ("Cancelled", State.COMPLETED, []),
+        ("Cancelled", State.COMPLETED, [DesiredState.CANCELLED]),  # of the question about it
+        ("Concluded", State.COMPLETED, []),
     ],
 )
 async def test_wish_is_passed_on_while_the_run_lasts(wish: str, state: State, told: list[DesiredState]) -> None:

@@ -1,8 +1,8 @@
 """Builders of plans and of the world the engine runs in: scripted models, tools out of a dict, a control that obeys."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -229,6 +229,23 @@ class FakeControl:
 
     concluding: bool = False
     checks_left: int | None = None
+    to_tell: list[Callable[[], None]] = field(default_factory=list)
+
+    def conclude(self) -> None:
+        """A person asks the run to conclude."""
+        self.concluding = True
+        for tell in list(self.to_tell):
+            tell()
+
+    @contextmanager
+    def when_concluding(self, tell: Callable[[], None]) -> Iterator[None]:
+        if self.concluding:
+            tell()
+        self.to_tell.append(tell)
+        try:
+            yield
+        finally:
+            self.to_tell.remove(tell)
 
     def check(self) -> None:
         if self.checks_left is None:

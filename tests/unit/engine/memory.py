@@ -232,6 +232,7 @@ class MemoryRecorder:
         call, row = self.record.model_calls[result.id], self.record.executions[result.execution]
         if call.state is InteractionState.STARTED:
             call.state = InteractionState.FAILED if result.failure else InteractionState.COMPLETED
+            call.state = InteractionState.INTERRUPTED if result.interrupted else call.state
             call.result = result
         if result.message is not None and result.message_seq is not None:
             assert result.message_seq == len(row.messages), "a conversation has no gaps"

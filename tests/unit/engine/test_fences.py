@@ -18,7 +18,7 @@ from tarsy.engine.task import Task
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.record.messages import ToolDefinition, ToolOutcome
 from tarsy.record.run import Failure, State
-from tarsy.record.work import AgentWork, StageWork
+from tarsy.record.work import AgentWork, Exchange, PastWork, StageWork
 from unit.engine.build import RUN, Answer, agent, plan, scene, stage
 from unit.engine.memory import BEGAN
 
@@ -210,7 +210,8 @@ def test_nothing_from_outside_changes_the_structure_of_a_prompt(seed: int) -> No
         task = Task(text, text, f"x{text}", (StageConclusion(text, f"x{text}"),), text)
         plan = agent(text or "x")
         work = StageWork(text, (AgentWork(RUN, text, "react", text, State.FAILED, Failure("Bad", text)),))
-        question = builder.Question(text, text, investigation_context((work,), {}, limit=10_000))
+        past = PastWork((work,), {}, (Exchange(text, f"x{text}", f"x{text}"),))
+        question = builder.Question(text, text, investigation_context(past, limit=10_000))
         tools = (ToolDefinition(text, text, {"properties": {text: {"type": text, "description": text}}}),)
         messages = [
             *builder.investigation_messages(plan, task, BEGAN, {text: text}, {text: "x"}, [react_section(tools)]),

@@ -19,10 +19,11 @@ from tarsy.engine.strategies.react_loop import ReactCalls
 from tarsy.engine.task import Question, Task
 from tarsy.plan.model import AgentPlan
 from tarsy.plan.policy import ToolPolicy
+from tarsy.record.ids import event_id
 from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
 from tarsy.record.run import Failure, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
-from tarsy.record.work import AgentWork, Exchange, StageWork
+from tarsy.record.work import AgentWork, Exchange, PastWork, StageWork
 from unit.engine.build import agent
 
 GOLDENS = Path(__file__).with_name("goldens")
@@ -84,11 +85,18 @@ def instructions(plan: AgentPlan) -> dict[str, str]:
     return builder.server_instructions(plan, {"kubernetes": "I know one cluster."})
 
 
+PAST = PastWork(
+    (StageWork("root-cause", WORK),),
+    TIMELINES,
+    (
+        Exchange("Which pod?", "checkout-7d [callId: call_0123456789ab].", "ada@example.org"),
+        Exchange("And since when?", "", "ada@example.org", State.TIMED_OUT, WORK[:1]),
+    ),
+)
 QUESTION = Question(
     author="erin@example.org",
     text="Was it the last release?",
-    history=investigation_context((StageWork("root-cause", WORK),), TIMELINES, limit=100_000),
-    earlier=(Exchange("Which pod?", "checkout-7d [callId: call_0123456789ab]."),),
+    history=investigation_context(PAST, limit=100_000),
 )
 
 VARIANTS = {
@@ -225,12 +233,58 @@ def test_calls_that_ran_side_by_side_are_told_in_the_order_of_the_model() -> Non
 def test_one_agent_and_many_stages_are_told_in_order() -> None:
     stages = (StageWork("triage", WORK[:1]), StageWork("root-cause", WORK[1:]))
 
-    text = investigation_context(stages, TIMELINES, limit=100_000)
+    text = investigation_context(PastWork(stages, TIMELINES), limit=100_000)
 
     places = [
         text.index(words) for words in ("## Stage: triage", "log-analyst", "## Stage: root-cause", "change-analyst")
     ]
     assert places == sorted(places)
+
+
+def questions(number: int, result: str = "looked") -> PastWork:
+    """An investigation and questions about it, each answered with the help of one tool call."""
+    ids = [event_id(ONE, str(n)) for n in range(number)]
+    asked = tuple(
+        Exchange(f"Question {n}?", f"answer {n}", "ada", agents=(replace(WORK[0], execution=identity),))
+        for n, identity in enumerate(ids)
+    )
+    events = {
+        identity: (called(n, f"{result} {n}"), event(1000 + n, EventType.FINAL_ANALYSIS, f"answer {n}"))
+        for n, identity in enumerate(ids)
+    }
+    return PastWork((StageWork("root-cause", WORK),), {**TIMELINES, **events}, asked)
+
+
+def test_earlier_questions_are_told_with_the_work_behind_their_answers() -> None:
+    text = investigation_context(questions(2), limit=100_000)
+
+    parts = [
+        "## Stage: root-cause",
+        "## Asked and answered before",
+        "### Question 1: by ada",
+        "Question 0?",
+        "looked 0",
+    ]
+    places = [text.index(part) for part in [*parts, "answer 0", "### Question 2: by ada", "looked 1", "answer 1"]]
+    assert places == sorted(places)
+    assert text.count("answer 0") == 1, "the answer stands in the work"
+
+
+def test_a_question_without_recorded_work_is_told_with_its_answer_or_how_it_ended() -> None:
+    asked = (Exchange("One?", "Yes.", "ada"), Exchange("Two?", "", "ada", State.CANCELLED))
+    text = investigation_context(PastWork((), {}, asked), limit=1_000)
+    assert "Yes." in text and "(none: cancelled)" in text
+    assert "## Asked" not in investigation_context(PastWork((StageWork("root-cause", WORK),), TIMELINES), limit=100_000)
+
+
+@pytest.mark.parametrize(("limit", "shown"), [(400_000, "whole"), (40_000, "cut"), (16_000, "left out")])
+def test_results_of_earlier_questions_fit_into_the_window_as_all_others(limit: int, shown: str) -> None:
+    text = investigation_context(questions(40, "line of a log " * 500), limit=limit)
+
+    assert len(text) <= limit
+    assert all(f"answer {n}" in text and f"Question {n}?" in text for n in range(40))
+    assert ("characters left out" in text) is (shown == "cut")
+    assert ("tool calls and their results are left out" in text) is (shown == "left out")
 
 
 @pytest.mark.parametrize("results", [1, 10, 200])

@@ -13,7 +13,7 @@ from tarsy.record.timeline import EventType
 from tarsy.record.usage import Usage
 from unit.engine.build import FakeToolboxes, Scene, agent, call, live, plan, scene, single, stage
 from unit.engine.clock import in_virtual_time
-from unit.engine.memory import Record
+from unit.engine.memory import Crash, Record
 
 LINES = "\n".join(f"line {i:05d} of a log" for i in range(1550))  # 30 KB
 TOO_LONG = ModelError(ModelErrorCode.CONTEXT_TOO_LONG, "too long", retryable=False)
@@ -275,3 +275,62 @@ async def test_cut_of_something_else_is_no_cut_of_the_alert() -> None:
     await s.run(of(windowed(window=36_000)))
     assert any(row.start.superseded for row in s.record.model_calls.values())
     assert s.record.missing == {}
+
+
+@pytest.mark.parametrize("asked", [None, 60_000])
+async def test_a_window_that_the_server_states_is_used_from_then_on(asked: int | None) -> None:
+    """It holds 10,000 tokens of four bytes: one refusal is enough to know."""
+
+    def answer(request: GenerateRequest) -> Answer:
+        if size(request) > 40_000:
+            error = ModelError(ModelErrorCode.CONTEXT_TOO_LONG, "too long", retryable=False, window=10_000, asked=asked)
+            return Answer("", error=error)
+        turn = sum(m.role is Role.ASSISTANT for m in request.messages)
+        if request.agent != "triage" or turn == 6:
+            return Answer("the disk is full")
+        return Answer("more", tool_calls=(call("k.get", f"w{turn}", f'{{"n": {turn}}}'),))
+
+    s = scene(answer, toolboxes=FakeToolboxes({"k.get": get}, repeatables=frozenset({"k.get"})))
+    later = stage("again", windowed().model_copy(update={"name": "second"}))
+
+    outcome = await s.run(plan(stage("look", windowed()), later), alert="the disk " * 20_000)
+
+    assert outcome.state is State.COMPLETED
+    refused = [row for row in s.record.model_calls.values() if row.result and row.result.failure]
+    assert len(refused) == 1, "nor does a later agent of the run ask for more"
+    row = s.record.execution("triage")
+    assert row.loop.window == 10_000
+    assert s.record.execution("second").loop.window == 10_000
+    if asked is not None:
+        density = refused[0].result.loop.tokens_per_byte  # type: ignore[union-attr]
+        assert density is not None and density == pytest.approx(asked / size(s.models.requests[0]), rel=0.05)
+
+
+def test_an_attempt_that_resumes_knows_the_window_that_was_stated() -> None:
+    def answer(request: GenerateRequest) -> Answer:
+        if size(request) > 40_000:
+            error = ModelError(ModelErrorCode.CONTEXT_TOO_LONG, "too long", retryable=False, window=10_000)
+            return Answer("", error=error)
+        return Answer("the disk is full")
+
+    for step in range(12):
+        s = scene(answer)
+        s.resume(die_at=step, before=False)
+        in_virtual_time(_live_twice(s))
+        refused = [row for row in s.record.model_calls.values() if row.result and row.result.failure]
+        assert len(refused) <= 1
+        assert s.record.execution("triage").loop.window == 10_000
+
+
+async def _live_twice(s: Scene) -> None:
+    first = await live_with(s, "the disk " * 20_000)
+    if first is None:
+        s.resume()
+        assert (await live_with(s, "the disk " * 20_000)) is not None
+
+
+async def live_with(s: Scene, alert: str) -> RunOutcome | None:
+    try:
+        return await s.run(of(windowed()), alert=alert)
+    except (Crash, BaseExceptionGroup):
+        return None

@@ -76,6 +76,24 @@ async def test_concluding_lets_the_run_go_on_to_its_conclusion() -> None:
     control.task.cancel()
 
 
+def test_concluding_is_told_once_to_whoever_waits_for_it() -> None:
+    control = RunControl(LocalLease(60), DesiredState.RUNNING)
+    told: list[str] = []
+    with control.when_concluding(lambda: told.append("gone")):
+        pass
+    with control.when_concluding(lambda: told.append("first")), control.when_concluding(lambda: told.append("second")):
+        assert told == []
+        control.want(DesiredState.CONCLUDED)
+        control.want(DesiredState.CONCLUDED)
+        assert told == ["first", "second"]
+    with control.when_concluding(lambda: told.append("late")):
+        assert told == ["first", "second", "late"], "it is told at once when that is so already"
+    control.want(DesiredState.CANCELLED)
+    with control.when_concluding(lambda: told.append("cancelled")):
+        pass
+    assert len(told) == 3
+
+
 async def test_a_run_that_is_lost_is_stopped_and_may_not_act() -> None:
     control = await stopped_by("lose")
 

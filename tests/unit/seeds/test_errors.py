@@ -21,6 +21,8 @@ TIMEOUTS = {
     ModelErrorCode.FIRST_TOKEN_TIMEOUT,
     ModelErrorCode.STALL,
     ModelErrorCode.ITERATION_TIMEOUT,
+    ModelErrorCode.SILENT,
+    ModelErrorCode.CONCLUSION_TIMEOUT,
 }
 
 

@@ -19,6 +19,14 @@ def ask(
         typer.Option("--file", "-f", help="File with an LLMProvider, for no cluster; the key: TARSY_MODEL_API_KEY."),
     ] = None,
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the LLMProvider.")] = "default",
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=1,
+            envvar="TARSY_ASK_TIMEOUT",
+            help="Longest answer in seconds, each wait in it included; spec.timeouts of the LLMProvider when not set.",
+        ),
+    ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -28,9 +36,9 @@ def ask(
     if (provider is None) == (file is None):
         raise typer.BadParameter("give either --provider or --file")
     if file is not None:
-        go(ask_file(question, file, provider_namespace=namespace))
+        go(ask_file(question, file, provider_namespace=namespace, seconds=timeout))
     else:
-        go(ask_cluster(question, provider or "", namespace, kubeconfig, context))
+        go(ask_cluster(question, provider or "", namespace, kubeconfig, context, seconds=timeout))
 
 
 def plan(

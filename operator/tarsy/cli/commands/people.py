@@ -175,7 +175,7 @@ def cancel(
     token_file: TokenFile = None,
     certificate_authority: Authority = None,
 ) -> None:
-    """Stop an investigation at once."""
+    """Stop an investigation at once, or, when it has ended, the questions about it."""
     _through(
         _wanting(name, "Cancelled", output), kubeconfig, context, namespace, server, token_file, certificate_authority
     )

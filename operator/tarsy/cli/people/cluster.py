@@ -65,16 +65,24 @@ class ClusterDoor:
             }
         )
 
-    async def want(self, namespace: str, investigation: str, desired: str) -> None:
+    async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
         which = f"investigation {namespace}/{investigation}"
         with self._refusals(WRITE, namespace):
             found = await self._client.get("Investigation", namespace, investigation)
             if condition(found, "Finished") == "True":
+                if desired == "Cancelled" and (waiting := await self._unanswered(namespace, investigation)):
+                    for question in waiting:
+                        meta, spec = question["metadata"], {"desiredState": desired}
+                        await self._client.patch(
+                            "ChatMessage", namespace, meta["name"], {"metadata": {"uid": meta["uid"]}, "spec": spec}
+                        )
+                    return [str(question["metadata"]["name"]) for question in waiting]
                 raise ApiUseError(f"{which} has ended: {found['status'].get('phase', 'Finished')}", 409)
             if desired == "Concluded" and found["spec"].get("desiredState") == "Cancelled":
                 raise ApiUseError(f"{which} is being cancelled", 409)  # not every API server knows that it stays so
             body = {"metadata": {"uid": found["metadata"]["uid"]}, "spec": {"desiredState": desired}}
             await self._client.patch("Investigation", namespace, investigation, body)
+        return []
 
     async def until(
         self,
@@ -105,12 +113,23 @@ class ClusterDoor:
         return [str(obj["metadata"]["name"]) for obj in await self.objects(kind, namespace)]
 
     async def questions(self, namespace: str, investigation: str) -> list[str]:
+        return [str(obj["metadata"]["name"]) for obj in await self._about(namespace, investigation)]
+
+    async def _unanswered(self, namespace: str, investigation: str) -> list[dict[str, Any]]:
+        """The questions about an investigation that wait for an answer or for their turn."""
+        return [
+            obj
+            for obj in await self._about(namespace, investigation)
+            if condition(obj, "Finished") != "True" and obj["spec"].get("desiredState") != "Cancelled"
+        ]
+
+    async def _about(self, namespace: str, investigation: str) -> list[dict[str, Any]]:
         found = [
             obj
             for obj in await self.objects("ChatMessage", namespace)
             if obj.get("spec", {}).get("investigationRef", {}).get("name") == investigation
         ]
-        return [str(obj["metadata"]["name"]) for obj in sorted(found, key=_turn)]
+        return sorted(found, key=_turn)
 
     async def objects(self, kind: str, namespace: str | None) -> list[dict[str, Any]]:
         """The objects of a kind, of all namespaces where None. Raises ApiUseError."""

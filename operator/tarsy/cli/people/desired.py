@@ -15,9 +15,13 @@ async def want(door: Door, namespace: str, name: str, desired: str, output: Outp
     Raises:
         ApiUseError: there is no such investigation, it may not be changed, or wanted more already.
     """
-    await door.want(namespace, name, desired)
+    questions = await door.want(namespace, name, desired)
     if for_programs(output):
-        write({"namespace": namespace, "name": name, "desiredState": desired}, output)
+        told = {"namespace": namespace, "name": name, "desiredState": desired}
+        write({**told, **({"questions": questions} if questions else {})}, output)
+    elif questions:
+        for question in questions:
+            printer().print(f"chatmessage.tarsy.dev/{question} is being cancelled: it stops now, without an answer")
     else:
         printer().print(f"investigation.tarsy.dev/{name} {_SENTENCES[desired]}")
     return 0

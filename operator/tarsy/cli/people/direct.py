@@ -91,8 +91,9 @@ class DirectDoor:
         made = await self._call("POST", path, WRITE, body={"question": question})
         return Made(str(made["name"]), str(made["uid"]))
 
-    async def want(self, namespace: str, investigation: str, desired: str) -> None:
-        await self._call("POST", run_path(namespace, investigation, _VERBS[desired]), WRITE)
+    async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
+        told = await self._call("POST", run_path(namespace, investigation, _VERBS[desired]), WRITE)
+        return [str(name) for name in told.get("questions") or ()]
 
     async def until(
         self,

@@ -58,8 +58,11 @@ class Door(Protocol):
         """Creates a question about an investigation; `name` is the ChatMessage's. Raises ApiUseError."""
         ...
 
-    async def want(self, namespace: str, investigation: str, desired: str) -> None:
-        """Sets the desired state of an investigation. Raises ApiUseError."""
+    async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
+        """Sets the desired state of an investigation, or, of one that has ended, cancels the questions about it.
+
+        Returns the names of the questions that were cancelled instead. Raises ApiUseError.
+        """
         ...
 
     async def until(

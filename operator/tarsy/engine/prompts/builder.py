@@ -23,7 +23,6 @@ from tarsy.plan.model import AgentPlan
 from tarsy.plan.policy import ToolPolicy
 from tarsy.record.messages import Message, Role
 
-_EARLIER_ANSWER_LIMIT = 4000
 _LISTED_TOOLS = 20
 """Names of tools in a sentence; a longer list says how many there are besides."""
 
@@ -73,17 +72,8 @@ def chat_messages(
     *,
     tools: bool = True,
 ) -> tuple[Message, ...]:
-    """System and user message of an agent that answers a question about an investigation (reference section 1.17).
-
-    Of earlier answers at most 4,000 characters are told: what they rest on stands in the history.
-    """
+    """System and user message of an agent that answers a question about an investigation (reference section 1.17)."""
     told = [f"## History of the investigation\n\n{question.history}"]
-    if question.earlier:
-        lines = "\n\n".join(
-            f"Question: {e.question.strip()}\n\nAnswer: {e.answer.strip()[:_EARLIER_ANSWER_LIMIT]}"
-            for e in question.earlier
-        )
-        told.append(f"## Asked and answered before\n\n{fence('EARLIER_QUESTIONS', lines)}")
     asked = template("chat_task").substitute(author=inline(question.author))
     look = template("chat_tools" if tools else "chat_no_tools").substitute()
     evidence = template("evidence").substitute()
@@ -174,6 +164,12 @@ def retry_message(error: str, partial: str) -> Message:
     """Tells a model that its last answer was lost; at most 2,000 characters of it (reference section 1.4)."""
     text = template("retry").substitute(error=error)
     return Message(Role.USER, f"{text}\n\n{fence('PARTIAL_ANSWER', partial[-2000:])}" if partial else text)
+
+
+def cut_short_message(partial: str) -> Message:
+    """Tells a model that its last answer was cut off to conclude; at most 2,000 characters of it."""
+    text = template("cut_short").substitute()
+    return Message(Role.USER, f"{text}\n\n{fence('PARTIAL_ANSWER', partial[-2000:])}")
 
 
 def _general(name: str, **more: str) -> str:

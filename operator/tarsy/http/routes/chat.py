@@ -82,8 +82,13 @@ async def ask_question(ask: Ask) -> Asked:
     return Asked(namespace=meta["namespace"], name=meta["name"], uid=meta["uid"], investigation=ask.name)
 
 
-async def _not_recorded(ask: Ask) -> list[ChatMessage]:
-    """The questions about the investigation in the path that the record does not know."""
+async def unanswered(ask: Ask) -> list[ChatMessage]:
+    """The questions about the investigation in the path that wait for an answer or for their turn."""
+    return [message for message in await _asked(ask) if _waits(message)]
+
+
+async def _asked(ask: Ask) -> list[ChatMessage]:
+    """The questions about the investigation in the path."""
     found = []
     for raw in await ask.services.kube.list(ChatMessage.KIND, ask.namespace):
         try:
@@ -92,13 +97,19 @@ async def _not_recorded(ask: Ask) -> list[ChatMessage]:
             continue
         if message.spec.investigation_ref.name == ask.name:
             found.append(message)
+    return found
+
+
+async def _not_recorded(ask: Ask) -> list[ChatMessage]:
+    """The questions about the investigation in the path that the record does not know."""
+    found = await _asked(ask)
     known = await ask.services.reads.known(UUID(message.metadata.uid) for message in found)
     return [message for message in found if UUID(message.metadata.uid) not in known]
 
 
 def _waits(message: ChatMessage) -> bool:
     finished = condition(message.status.conditions, ConditionType.FINISHED)
-    return message.spec.desired_state == "Running" and (finished is None or finished.status != "True")
+    return message.spec.desired_state != "Cancelled" and (finished is None or finished.status != "True")
 
 
 ROUTES = (

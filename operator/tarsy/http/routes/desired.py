@@ -1,7 +1,8 @@
 """Cancelling and concluding: the desired state of an investigation, or of a question, goes forward.
 
 Decision: patched with the caller's own token, so admission and audit see the person. A run that has ended is told as
-such (409) instead of being patched in vain.
+such (409) instead of being patched in vain. Cancelling an investigation that has ended cancels the questions about it
+that have no answer yet (seed 004, "Cancel succeeds if either session or chat cancelled"); it stays open for others.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from uuid import UUID
 from tarsy.http.errors import Conflict, NotFound
 from tarsy.http.failures import as_caller_said
 from tarsy.http.route import PRODUCT_GROUP, Ask, Handler, Permission, Route
+from tarsy.http.routes.chat import unanswered
 from tarsy.http.views.chat import DesiredStateView
 from tarsy.kube.client import ApiError
 
@@ -18,7 +20,7 @@ _Kind = Literal["Investigation", "ChatMessage"]
 _Wanted = Literal["Cancelled", "Concluded"]
 _PLURALS: dict[_Kind, str] = {"Investigation": "investigations", "ChatMessage": "chatmessages"}
 _SUMMARIES: dict[tuple[_Kind, _Wanted], str] = {
-    ("Investigation", "Cancelled"): "Stop an investigation at once",
+    ("Investigation", "Cancelled"): "Stop an investigation at once, or, when it has ended, the questions about it",
     ("Investigation", "Concluded"): "Stop an investigation now and summarise what is known",
     ("ChatMessage", "Cancelled"): "Stop answering a question",
     ("ChatMessage", "Concluded"): "Answer a question with what is known now",
@@ -40,15 +42,26 @@ async def _set(ask: Ask, kind: _Kind, wanted: _Wanted) -> DesiredStateView:
     uid = found["metadata"]["uid"]
     record = await ask.services.reads.record(UUID(uid))
     if record is not None and record.state.finished:
+        if kind == "Investigation" and wanted == "Cancelled" and (waiting := await unanswered(ask)):
+            for question in waiting:
+                await _patch(ask, "ChatMessage", question.metadata.name, question.metadata.uid, wanted)
+            names = tuple(question.metadata.name for question in waiting)
+            return DesiredStateView(
+                namespace=ask.namespace, name=ask.name, uid=uid, desired_state=wanted, questions=names
+            )
         raise Conflict(f"{which} has ended: {record.state.value}")
     if wanted == "Concluded" and found.get("spec", {}).get("desiredState") == "Cancelled":
         raise Conflict(f"{which} is being cancelled")
+    await _patch(ask, kind, ask.name, uid, wanted)
+    return DesiredStateView(namespace=ask.namespace, name=ask.name, uid=uid, desired_state=wanted)
+
+
+async def _patch(ask: Ask, kind: _Kind, name: str, uid: str, wanted: _Wanted) -> None:
     body = {"metadata": {"uid": uid}, "spec": {"desiredState": wanted}}
     try:
-        await ask.as_caller().patch(kind, ask.namespace, ask.name, body)
+        await ask.as_caller().patch(kind, ask.namespace, name, body)
     except ApiError as error:
         raise as_caller_said(error) from None
-    return DesiredStateView(namespace=ask.namespace, name=ask.name, uid=uid, desired_state=wanted)
 
 
 def _routes() -> Iterator[Route]:

@@ -112,9 +112,13 @@ class ChatMessageList(View):
 
 
 class DesiredStateView(View):
-    """What was asked of a run; it takes effect at the run's next step."""
+    """What was asked of a run; it takes effect at once.
+
+    `questions` are the ChatMessages that it was asked of instead, because the investigation itself had ended.
+    """
 
     namespace: str
     name: str
     uid: str
     desired_state: DesiredState
+    questions: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from google.genai import errors
 from tarsy.llm.failures import about, causes, not_allowed, of_connection, said, told
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.llm.refusal import clean, of_status, remedy, retry_after, words_of, words_of_text
+from tarsy.llm.windows import noted
 
 _KEY = re.compile(r"API_KEY_|API key (not valid|expired)|ACCESS_TOKEN_", re.IGNORECASE)
 _CONTEXT = re.compile(r"token count.{0,80}exceeds|exceeds the maximum number of tokens", re.IGNORECASE | re.DOTALL)
@@ -41,7 +42,8 @@ def classify(
     else:
         code, retryable, text = _of_type(error, secret, started, makers)
         words = clean(said(list(causes(error))[-1], makers=True), secret)
-    return ModelError(code, f"{subject}: {text}", retryable=retryable, retry_after=wait, started=started, words=words)
+    found = ModelError(code, f"{subject}: {text}", retryable=retryable, retry_after=wait, started=started, words=words)
+    return noted(found)
 
 
 def _of_answer(

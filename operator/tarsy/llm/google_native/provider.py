@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tarsy.llm.google_native.access import Access
 from tarsy.llm.google_native.addresses import makers
-from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError, ModelErrorCode, NoticeChunk
+from tarsy.llm.protocol import Chunk, GenerateRequest, LifeChunk, ModelError, ModelErrorCode, NoticeChunk
 from tarsy.llm.reach import ANYWHERE, server_of
 from tarsy.plan import gemini
 from tarsy.plan.destinations import Destinations
@@ -87,8 +87,12 @@ class GoogleNativeProvider:
             client = await self._client()
             async with aclosing(client.stream(request)) as responses:
                 async for response in responses:
+                    told = False
                     for chunk in answer.read(response):
+                        told = True
                         yield chunk
+                    if not told:
+                        yield LifeChunk()
         except Exception as error:
             failure = classify(
                 error,

@@ -18,7 +18,7 @@ from tarsy.llm.openai_native.failures import classify, no_stream, refusal
 from tarsy.llm.openai_native.reading import NativeReading
 from tarsy.llm.openai_native.request import DEFAULT_BASE_URL, body
 from tarsy.llm.openai_native.sse import EventParser
-from tarsy.llm.protocol import Chunk, GenerateRequest, ModelError
+from tarsy.llm.protocol import Chunk, GenerateRequest, LifeChunk, ModelError
 from tarsy.llm.reach import ANYWHERE, server_of
 from tarsy.llm.refusal import NOT_A_STREAM
 from tarsy.outbound.connector import PinnedConnector
@@ -79,7 +79,10 @@ class OpenAINativeProvider:
         self._session: aiohttp.ClientSession | None = None
 
     async def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
-        """Streams the answer: text as it comes; tool calls, usage and the end when the stream has ended properly."""
+        """Streams the answer: text as it comes; tool calls, usage and the end when the stream has ended properly.
+
+        Whatever the server sends beside it is a sign of life.
+        """
         makers = self._server.makers
         reading = NativeReading(self._provider, request, self._key, makers=makers)
         response: aiohttp.ClientResponse | None = None
@@ -89,10 +92,15 @@ class OpenAINativeProvider:
             try:
                 response = await self._post(body(self._provider, request))
                 await self._must_be_a_stream(response)
+                yield LifeChunk()
                 parser = EventParser(self._longest_event)
                 while not reading.done and (block := await response.content.readany()):
+                    told = False
                     for chunk in reading.read(parser.feed(block)):
+                        told = True
                         yield chunk
+                    if not told:
+                        yield LifeChunk()  # a comment, or the first half of an event
                     if self._streams > _FEW and not reading.done:
                         await asyncio.sleep(self._gather)
                 if not reading.done:

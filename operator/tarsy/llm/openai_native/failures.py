@@ -10,6 +10,7 @@ from tarsy.llm.openai_native.reading import Unreadable, reported
 from tarsy.llm.openai_native.sse import EventTooLong
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.llm.refusal import clean, not_a_stream, of_status, remedy, retry_after, words_of, words_of_text
+from tarsy.llm.windows import noted
 
 
 def classify(
@@ -33,18 +34,19 @@ def classify(
 
 def refusal(response: aiohttp.ClientResponse, body: bytes, secret: str | None, *, makers: bool = False) -> ModelError:
     """An answer that is no success; `body` is the beginning of its body."""
-    found = _object(body)
-    error = found.get("error") or found
+    answered = _object(body)
+    error = answered.get("error") or answered
     words = words_of(error) or (error if isinstance(error, str) else "") or words_of_text(body.decode(errors="replace"))
     words = clean(words or response.reason or "no words", secret)
     code, retryable = of_status(response.status, error, words)
-    return ModelError(
+    found = ModelError(
         code,
         told(f"the server answered {response.status}{remedy(code, response.status, makers)}", words, makers=makers),
         retryable=retryable,
         retry_after=retry_after(response.headers) if retryable else None,
         words=words,
     )
+    return noted(found, error)
 
 
 def no_stream(response: aiohttp.ClientResponse, body: bytes, secret: str | None, *, makers: bool = False) -> ModelError:

@@ -25,6 +25,7 @@ from tarsy.llm.protocol import (
 from tarsy.llm.refusal import clean, of_event, words_of
 from tarsy.llm.text import TextJoiner
 from tarsy.llm.toolcalls import MOST_CALLS
+from tarsy.llm.windows import noted
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.usage import Usage
 
@@ -206,7 +207,7 @@ def reported(error: Any, secret: str | None, *, started: bool, makers: bool = Fa
     words = clean(words_of(error) or str(error), secret)
     code, retryable = of_event(error, words)
     text = told("the server reported an error in its answer", words, makers=makers)
-    return ModelError(code, text, retryable=retryable, started=started, words=words)
+    return noted(ModelError(code, text, retryable=retryable, started=started, words=words), error)
 
 
 def _parsed(event: bytes) -> dict[str, Any]:

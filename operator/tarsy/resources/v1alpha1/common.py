@@ -179,6 +179,11 @@ class Timeouts(Model):
         default=None, description="From the start of a model call to the first thing it answers."
     )
     stall_seconds: Seconds | None = Field(default=None, description="Between two pieces of a model's streamed answer.")
+    conclusion_seconds: Seconds | None = Field(
+        default=None,
+        description="Each model call after a person asked the run to conclude, waits for its turn included; 60 when "
+        "not set. A run whose model gives no conclusion in this time ends with what is on record.",
+    )
 
 
 class Loop(Model):

@@ -18,6 +18,7 @@ from tarsy.resources.v1alpha1.common import (
     ConfigStatus,
     Dollars,
     NativeTools,
+    Seconds,
     SecretKeyRef,
 )
 
@@ -87,6 +88,31 @@ class Limits(Model):
         le=1_000_000_000,
         description="Tokens in any 60 seconds, sent and answered, expected before a call and corrected after it. A "
         "call that needs more than all of them goes alone.",
+    )
+
+
+class Timeouts(Model):
+    """Time limits of its calls, in seconds. They count before those of a Chain and of InvestigationDefaults."""
+
+    silence_seconds: Seconds | None = Field(
+        default=None,
+        description="Before the answer begins: from the start of a call, or the server's last sign of life (a status "
+        "of 200, a comment in the stream), to its next one. 120 when not set, 300 with a baseURL.",
+    )
+    first_token_seconds: Seconds | None = Field(
+        default=None,
+        description="From the start of a call to the first piece of the answer of a server that shows life. Not set: "
+        "as the Chain says, else 240, or 600 with a baseURL.",
+    )
+    stall_seconds: Seconds | None = Field(
+        default=None,
+        description="Between two signs of life once the answer has begun. Not set: as the Chain says, else 60, or 120 "
+        "with a baseURL.",
+    )
+    call_seconds: Seconds | None = Field(
+        default=None,
+        description="One call from its start to its end. Not set: as the Chain says (modelCallSeconds), else 300, or "
+        "900 with a baseURL. An iteration may last a minute longer, unless the Chain sets iterationSeconds.",
     )
 
 
@@ -175,6 +201,7 @@ class LLMProviderSpec(Model):
         description="How much it takes at once and in a minute; a change counts at once, for runs in progress too. No "
         "limit when not set.",
     )
+    timeouts: Timeouts | None = Field(default=None, description="How long its calls may take.")
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Which other namespaces may use it; none when not set."
     )

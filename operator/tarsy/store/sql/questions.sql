@@ -21,16 +21,19 @@ RETURNING investigation
 -- name: plan
 SELECT plan FROM investigation_input WHERE investigation = $1
 
+-- name: unfinished
+SELECT id FROM investigation WHERE parent = $1 AND state IN ('pending', 'running') ORDER BY place
+
 -- name: work
-SELECT s.id AS stage, s.name, e.id AS execution, e.display_name, e.strategy, e.model, e.state,
+SELECT s.investigation, s.id AS stage, s.name, e.id AS execution, e.display_name, e.strategy, e.model, e.state,
     e.failure_reason, e.failure_message
 FROM stage s JOIN execution e ON e.stage = s.id
-WHERE s.investigation = $1 AND s.kind <> 'executive_summary'
-ORDER BY s.index, e.index
+WHERE s.investigation = ANY($1::uuid[]) AND s.kind <> 'executive_summary'
+ORDER BY s.investigation, s.index, e.index
 
 -- name: earlier
-SELECT n.alert_data AS question, i.final_analysis AS answer
+SELECT i.id, i.state, n.alert_data AS question, i.final_analysis AS answer, n.author->>'username' AS author
 FROM investigation i JOIN investigation_input n ON n.investigation = i.id
-WHERE i.parent = $1 AND i.state = 'completed'
+WHERE i.parent = $1 AND i.state NOT IN ('pending', 'running') AND i.started_at IS NOT NULL
     AND i.place < (SELECT place FROM investigation WHERE id = $2)
 ORDER BY i.place

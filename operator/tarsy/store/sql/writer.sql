@@ -233,7 +233,9 @@ WITH {_fence}, closed AS (
 ), run AS (
     UPDATE investigation i SET
         revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
-        model_calls = i.model_calls + tally.calls,
+        model_calls = i.model_calls + CASE WHEN $14 = 'interrupted' THEN 0 ELSE tally.calls END,
+        interrupted_model_calls = i.interrupted_model_calls
+            + CASE WHEN $14 = 'interrupted' AND ($19 IS NULL OR $19 + $20 > 0) THEN tally.calls ELSE 0 END,
         input_tokens = i.input_tokens + tally.calls * coalesce($19, 0),
         output_tokens = i.output_tokens + tally.calls * coalesce($20, 0),
         thinking_tokens = i.thinking_tokens + tally.calls * coalesce($21, 0),

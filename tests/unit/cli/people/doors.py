@@ -68,7 +68,7 @@ class FakeDoor:
     async def ask(self, namespace: str, investigation: str, question: str) -> Any:
         raise NotImplementedError
 
-    async def want(self, namespace: str, investigation: str, desired: str) -> None:
+    async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
         raise NotImplementedError
 
     async def until(
