@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from tarsy.cli.page import Link, is_open, make_link
+from tarsy.cli.page import Link, make_link
 from tarsy.http.page_files import is_built
 from tarsy.local.model import ScriptedModel, demo_script, parse_script
 from tarsy.local.model.script import Script
 from tarsy.local.objects import manifest, put, put_all
 from tarsy.local.operator_process import OperatorProcess
+from tarsy.local.serving import until_serving
 from tarsy.local.stack import Stack, running_stack
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ async def site() -> AsyncIterator[Site]:
         keeper = asyncio.create_task(operator.keep_running())
         browser = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
         try:
-            assert await is_open(stack.http_url), stack.operator_log.read_text(errors="replace")[-3000:]
+            await until_serving(stack)
             yield Site(stack, operator, browser)
         finally:
             await browser.close()

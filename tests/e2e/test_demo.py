@@ -1,7 +1,9 @@
 """`tarsy demo` and `tarsy dev`: everything from one command, and nothing left when it ends, however it ends."""
 
 import asyncio
+import getpass
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -16,8 +18,9 @@ from apis import ApiKind
 from e2e.person import heed_ctrl_c
 from e2e.tenant import condition
 from e2e.waiting import until
-from tarsy.kube.client import KubeClient
-from tarsy.local.objects import put
+from tarsy.http.page_files import is_built
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.local.objects import manifest, put
 from tarsy.resources.meta import API_VERSION
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
@@ -47,6 +50,10 @@ class Command:
         """The file whose name it printed."""
         (line,) = [line for line in self.output().splitlines() if "export KUBECONFIG=" in line]
         return line.split("=", 1)[1]
+
+    def commands(self, program: str) -> list[str]:
+        """The commands of a program that it printed to be copied."""
+        return [line.strip() for line in self.output().splitlines() if line.startswith(f"    {program}")]
 
     def left(self) -> list[str]:
         """What is in its temporary folder, while others may add and remove."""
@@ -111,7 +118,7 @@ async def start(api_kind: ApiKind) -> AsyncIterator[Start]:
                 *arguments,
                 "--api",
                 api_kind,
-                env={**env, "TMPDIR": str(folder), "COLUMNS": "200"},
+                env={**env, "TMPDIR": str(folder), "COLUMNS": "80"},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
@@ -155,8 +162,13 @@ async def test_demo_ends_well_and_shows_what_it_did(start: Start) -> None:
         "restore the key PAYMENT_API_URL",
         "Succeeded",
         "Events:",
+        f"(by {getpass.getuser()}, ",
+        f"{getpass.getuser()} runs Chain tarsy-library/kubernetes.",
     ):
         assert part in text, text
+    assert "Somebody" not in text, "admission stamps authors here as in a cluster"
+    assert not [line for line in text.splitlines() if line.startswith(("09:", " ")) and line != line.rstrip()]
+    assert ("The demo has ended, and its page with it" in text) == is_built()
     assert demo.left() == []
 
 
@@ -173,6 +185,46 @@ async def test_dev_ends_with_ctrl_c_and_leaves_nothing(start: Start, api_kind: A
     await until("all processes are gone", lambda: gone(family))
     assert dev.left() == []
     assert "Traceback" not in dev.output()
+
+
+async def test_dev_stamps_whoever_is_at_the_machine_and_refuses_a_forged_author(start: Start) -> None:
+    dev = await start("dev")
+    await dev.said("Ctrl-C stops everything.")
+    (alert,) = manifest("samples/alert-kubepodcrashlooping.yaml")
+    alert["metadata"]["namespace"] = "shop"
+    async with await KubeClient.load(dev.kubeconfig) as client:
+        made = await client.create(alert)  # dev says how when it can be done
+        assert made["spec"]["author"]["username"] == getpass.getuser()
+        forged = {**alert, "metadata": {**alert["metadata"], "name": "forged"}}
+        forged["spec"] = {**alert["spec"], "author": {"username": "bob"}}
+        with pytest.raises(ApiError, match=r"spec\.author: bob .*is not who creates this"):
+            await client.create(forged)
+        own = {**forged, "spec": {**alert["spec"], "author": {"username": getpass.getuser(), "groups": ["admins"]}}}
+        assert "admins" not in (await client.create(own))["spec"]["author"]["groups"]
+    dev.process.send_signal(signal.SIGINT)
+    assert await dev.ended(120) == 0, dev.output()
+
+
+async def test_commands_that_dev_prints_work_as_they_are_copied(start: Start) -> None:
+    dev = await start("dev")
+    await dev.said("Ctrl-C stops everything.")
+    (apply, watch) = dev.commands("kubectl ")
+    environment = {"PATH": os.environ["PATH"], "KUBECONFIG": dev.kubeconfig, "HOME": str(dev.folder)}
+
+    async def run(command: str, seconds: float) -> str:
+        limited = ["timeout", f"{seconds:g}", *shlex.split(command)]
+        process = await asyncio.create_subprocess_exec(
+            *limited, env=environment, cwd="/", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        out, _ = await process.communicate()
+        return out.decode()
+
+    assert "alert.tarsy.dev/kubepodcrashlooping created" in await run(apply, 60)
+    shown = await run(watch, 10)
+    assert "kubepodcrashlooping-" in shown and "error" not in shown
+    assert "checkout" in await run("kubectl get deployments,pods -n shop", 60)
+    dev.process.send_signal(signal.SIGINT)
+    assert await dev.ended(120) == 0, dev.output()
 
 
 async def test_dev_that_is_killed_leaves_no_process(start: Start) -> None:

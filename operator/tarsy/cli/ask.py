@@ -7,6 +7,7 @@ The answer is the only thing on standard output; thinking, tools of the provider
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -16,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tarsy.cli import plan_files
+from tarsy.cli.console import new_console
 from tarsy.cli.errors import AskError
 from tarsy.controllers.probing import as_plan
 from tarsy.engine.budget import cost
@@ -104,7 +106,7 @@ async def ask(
     Raises:
         AskError: the model gave no answer.
     """
-    out, beside = out or Console(highlight=False), beside or Console(stderr=True, highlight=False)
+    out, beside = out or new_console(), beside or new_console(sys.stderr)
     models = ModelRegistry(secrets)
     request = GenerateRequest(messages=[Message(Role.USER, question)], execution="tarsy-ask", agent="ask")
     try:

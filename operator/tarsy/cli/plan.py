@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import orjson
 import yaml
-from rich.console import Console
 
+from tarsy.cli.console import new_console
 from tarsy.cli.plan_files import Manifests, Problem, read
 from tarsy.cli.plan_tree import tree
 from tarsy.controllers.masking import masking_errors
@@ -28,7 +28,6 @@ from tarsy.resources.v1alpha1 import Alert, Investigation
 from tarsy.resources.v1alpha1.alert import AlertContent
 
 Format = Literal["text", "yaml", "json"]
-_WIDTH = 160
 
 
 def show_plan(
@@ -124,7 +123,7 @@ def _explain(
 
 def _print(explained: Explained, output: Format) -> None:
     if output == "text":
-        console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+        console = new_console()
         console.print(tree(explained))
         return
     document = document_of(explained)

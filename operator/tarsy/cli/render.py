@@ -7,9 +7,9 @@ characters stripped when it was written.
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
+from tarsy.cli.console import Hanging, Indented
 from tarsy.engine.conclusion import read_finding, shorten
 from tarsy.record.finding import Finding
 from tarsy.record.run import InvestigationRecord, State
@@ -31,6 +31,7 @@ _MARKS = {
     EventType.USER_QUESTION: ("question", "blue"),
 }
 _BODY_LINES = 14
+_INDENT = 9
 _QUOTE = 120
 
 
@@ -53,7 +54,7 @@ def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
     text = event.content.strip()
     if event.type is EventType.FINAL_ANALYSIS:
         _, text = read_finding(text)  # the structured block is for programs; its summary ends the timeline
-    return Group(head, Padding(Text(_cut(text, full)), (0, 0, 0, 9)))
+    return Group(Hanging(head, _INDENT), Indented(Text(_cut(text, full)), _INDENT))
 
 
 def outcome_block(record: InvestigationRecord) -> RenderableType:

@@ -9,6 +9,7 @@ from e2e.waiting import until
 from integration.manifests.conftest import account
 from tarsy.local.model import ScriptedModel, demo_script
 from tarsy.local.objects import manifest, put, put_all
+from tarsy.local.serving import until_serving
 from tarsy.local.stack import RealModel, Stack, running_stack
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
@@ -50,6 +51,7 @@ async def test_the_rights_of_the_deployment_are_enough_for_an_investigation(api_
         identity = account(stack.api, "tarsy-system", "tarsy-operator")
         operator = stack.operator("--kubeconfig", str(identity))
         try:
+            await until_serving(stack)
             await put(stack.client, alert)
             phase = await _finished(stack)
             events: set[str] = set()

@@ -12,9 +12,10 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from tarsy.cli.console import Indented
 from tarsy.cli.errors import ApiUseError
 from tarsy.cli.people.door import Door, read_as, run_path
-from tarsy.cli.people.output import Indented, Output, for_programs, printer, write
+from tarsy.cli.people.output import Output, for_programs, printer, write
 from tarsy.cli.people.passages import passage
 from tarsy.cli.people.plain import one_line, plain
 from tarsy.cli.people.refusals import READ_TIMELINE, READ_TRACE
