@@ -26,6 +26,7 @@ from tarsy.plan.check import check, config_maps, notify_secrets, secrets
 from tarsy.plan.errors import At, PlanError
 from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
 from tarsy.resources.meta import AnyResource, Condition, Conditions, set_condition
+from tarsy.resources.v1alpha1.chain import Chain, ChainStatus, in_brief
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.store.errors import StoreError
@@ -158,6 +159,9 @@ def judge(
         observed_generation=generation,
     )
     conditions = _with_targets(set_condition(obj.status.conditions, condition, now), obj, untold, now)
+    if isinstance(obj, Chain):
+        brief = in_brief(obj.spec.alert_types)
+        return ChainStatus(observed_generation=generation, conditions=conditions, alert_types=brief)
     return ConfigStatus(observed_generation=generation, conditions=conditions)
 
 

@@ -11,9 +11,11 @@ from rich.text import Text
 
 from tarsy.cli.console import Hanging, Indented
 from tarsy.engine.conclusion import read_finding, shorten
+from tarsy.record.conditions import phase
 from tarsy.record.finding import Finding
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
+from tarsy.record.words import word
 
 _MARKS = {
     EventType.LLM_THINKING: ("thinking", "magenta"),
@@ -50,7 +52,7 @@ def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
             head.append("  failed", style="bold red")
         head.append(f"  {event.metadata.get('call_id', '')}", style="dim")
     if event.status not in (EventStatus.COMPLETED, EventStatus.STREAMING):
-        head.append(f"  {event.status.value}", style="bold red")
+        head.append(f"  {word(event.status)}", style="bold red")
     text = event.content.strip()
     if event.type is EventType.FINAL_ANALYSIS:
         _, text = read_finding(text)  # the structured block is for programs; its summary ends the timeline
@@ -61,9 +63,7 @@ def outcome_block(record: InvestigationRecord) -> RenderableType:
     """How an investigation ended."""
     outcome = record.outcome
     good = record.state is State.COMPLETED
-    lines = [
-        Text(f"{record.namespace}/{record.name}: {record.state.value}", style="bold green" if good else "bold red")
-    ]
+    lines = [Text(f"{record.namespace}/{record.name}: {phase(record)}", style="bold green" if good else "bold red")]
     if outcome and outcome.finding:
         lines += finding_lines(outcome.finding)
     if outcome and outcome.executive_summary:
@@ -96,7 +96,7 @@ def finding_lines(finding: Finding) -> Iterator[Text]:
 def status_line(record: InvestigationRecord) -> Text:
     """Where an investigation is, in one line."""
     running = [s.name for s in record.stages if s.state is State.RUNNING]
-    return Text(f"{record.state.value}  {', '.join(running)}  {_figures(record)}", style="dim")
+    return Text(f"{phase(record)}  {', '.join(running)}  {_figures(record)}", style="dim")
 
 
 def _figures(record: InvestigationRecord) -> str:

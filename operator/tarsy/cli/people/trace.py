@@ -32,7 +32,8 @@ from tarsy.http.views.trace import (
     ToolCallView,
     TraceView,
 )
-from tarsy.record.run import InteractionState
+from tarsy.record.run import InteractionState, State
+from tarsy.record.words import word
 
 Kind = Literal["llm", "mcp"]
 SHORTEST_ID = 8
@@ -219,7 +220,7 @@ def _id_length(trace: TraceView) -> int:
 def _head(stage: StageTrace, agent: AgentTrace) -> Text:
     head = Text(f"{plain(stage.name)}/{plain(agent.name)}", style="bold")
     head.append(f"  {plain(agent.model)} of {agent.provider}, {agent.strategy}  {_spent(agent.spent)}  ", style="dim")
-    head.append(agent.state.value, style="green" if agent.state == "completed" else "yellow")
+    head.append(word(agent.state), style="green" if agent.state is State.COMPLETED else "yellow")
     return head
 
 
@@ -249,14 +250,14 @@ def _row(call: CallView, began: datetime | None, length: int) -> tuple[Text, ...
 
 def _took(call: CallView) -> str:
     if call.state is not InteractionState.COMPLETED:
-        return call.state.value
+        return word(call.state)
     return "" if call.duration_ms is None else f"{call.duration_ms / 1000:.1f}s"
 
 
 def _state(call: CallView) -> str:
     begun = f"{call.started_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
     took = f", {call.duration_ms / 1000:.1f} s" if call.duration_ms is not None else ""
-    return f"{call.state.value}{took}, {begun}"
+    return f"{word(call.state)}{took}, {begun}"
 
 
 def _notes(call: ToolCallView) -> Iterator[str]:

@@ -13,6 +13,7 @@ from tarsy.http.failures import as_caller_said
 from tarsy.http.route import PRODUCT_GROUP, Ask, Handler, Permission, Route
 from tarsy.http.views.chat import DesiredStateView
 from tarsy.kube.client import ApiError
+from tarsy.record.conditions import phase
 
 _Kind = Literal["Investigation", "ChatMessage"]
 _Wanted = Literal["Cancelled", "Concluded"]
@@ -40,7 +41,7 @@ async def _set(ask: Ask, kind: _Kind, wanted: _Wanted) -> DesiredStateView:
     uid = found["metadata"]["uid"]
     record = await ask.services.reads.record(UUID(uid))
     if record is not None and record.state.finished:
-        raise Conflict(f"{which} has ended: {record.state.value}")
+        raise Conflict(f"{which} has ended: {phase(record)}")
     if wanted == "Concluded" and found.get("spec", {}).get("desiredState") == "Cancelled":
         raise Conflict(f"{which} is being cancelled")
     body = {"metadata": {"uid": uid}, "spec": {"desiredState": wanted}}
