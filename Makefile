@@ -122,12 +122,16 @@ monitoring: .venv/ready ## Generate the dashboard and the tables of manifests/co
 	$(BIN)/python hack/monitoring.py
 
 # Library and samples have objects of kinds that install.yaml defines: apply them after it.
-manifests: ## Render manifests/ into build/manifests/, a file each (needs kubectl 1.21 or newer)
-	@mkdir -p build/manifests
-	kubectl kustomize manifests/base >build/manifests/install.yaml
-	kubectl kustomize manifests/overlays/ha >build/manifests/install-ha.yaml
-	kubectl kustomize manifests/overlays/workers >build/manifests/install-workers.yaml
-	kubectl kustomize manifests/library >build/manifests/library.yaml
+# IMAGE=registry/name:tag is the image of operator, workers and tools alike.
+RENDERED := build/manifests
+manifests: ## Render manifests/ into build/manifests/, a file each, of IMAGE=... (needs kubectl 1.21 or newer)
+	@mkdir -p $(RENDERED)
+	kubectl kustomize manifests/base >$(RENDERED)/install.yaml
+	kubectl kustomize manifests/overlays/ha >$(RENDERED)/install-ha.yaml
+	kubectl kustomize manifests/overlays/workers >$(RENDERED)/install-workers.yaml
+	kubectl kustomize manifests/library >$(RENDERED)/library.yaml
+	@test -z '$(IMAGE)' || { sed -i.bak -E 's|image: tarsy-operator(:[^ ]*)?$$|image: $(IMAGE)|' $(RENDERED)/*.yaml && \
+	  rm $(RENDERED)/*.bak && echo 'They name the image $(IMAGE).'; }
 
 .PHONY: docs sbom release
 docs: .venv/ready ## Build the documentation into build/docs, without a warning

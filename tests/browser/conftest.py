@@ -112,7 +112,7 @@ class Site:
     async def alert(self, namespace: str = "shop") -> str:
         """Applies the demo's alert; the path of its investigation on the page, once it is accepted."""
         client, name = self.stack.client, f"alert-{uuid.uuid4().hex[:6]}"
-        (alert,) = manifest("samples/alert-kubepodcrashlooping.yaml")
+        (alert,) = manifest("samples/demo/alert-kubepodcrashlooping.yaml")
         await put(client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         await put(client, {**alert, "metadata": {"name": name, "namespace": namespace}})
         async with asyncio.timeout(SECONDS):
@@ -141,7 +141,7 @@ async def site() -> AsyncIterator[Site]:
     async with running_stack(durable=False, api="embedded") as stack, async_playwright() as playwright:
         await stack.install()
         await stack.use_model(script())
-        await put_all(stack.client, manifest("samples/crashloop.yaml"))
+        await put_all(stack.client, manifest("samples/demo/crashloop.yaml"))
         link = await make_link(stack)
         operator = stack.operator(**link.environment)
         keeper = asyncio.create_task(operator.keep_running())

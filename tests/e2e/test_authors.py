@@ -29,7 +29,7 @@ async def stack(api_kind: ApiKind) -> AsyncIterator[Stack]:
     """An operator as `tarsy dev` has it, with the rights and the admission of the manifests."""
     async with running_stack(durable=False, api=api_kind) as stack:
         await stack.install()
-        await put_all(stack.client, manifest("samples/crashloop.yaml"))
+        await put_all(stack.client, manifest("samples/demo/crashloop.yaml"))
         script = demo_script()
         agents = {**script.agents, "chat-agent": [{"text": "The key was renamed."}]}
         changes = {"agents": agents, "first_token_ms": 0, "per_token_ms": 0}
@@ -61,7 +61,7 @@ async def ended(stack: Stack, kind: str, name: str = "") -> dict[str, Any]:
 async def test_an_investigator_runs_the_demo_and_asks_about_it_under_their_own_name(stack: Stack) -> None:
     bound = rights.binding("on-call", SHOP, "ClusterRole", "tarsy-investigator", rights.group("on-call"))
     await rights.put_rights(stack.client, [bound])
-    (alert,) = manifest("samples/alert-kubepodcrashlooping.yaml")
+    (alert,) = manifest("samples/demo/alert-kubepodcrashlooping.yaml")
     alert["metadata"]["namespace"] = SHOP
     async with await KubeClient.load(stack.api.kubeconfig_for("alice", ["on-call"])) as alice:
         author = {"username": "alice", "groups": ["on-call", "system:authenticated"]}

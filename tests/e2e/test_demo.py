@@ -190,7 +190,7 @@ async def test_dev_ends_with_ctrl_c_and_leaves_nothing(start: Start, api_kind: A
 async def test_dev_stamps_whoever_is_at_the_machine_and_refuses_a_forged_author(start: Start) -> None:
     dev = await start("dev")
     await dev.said("Ctrl-C stops everything.")
-    (alert,) = manifest("samples/alert-kubepodcrashlooping.yaml")
+    (alert,) = manifest("samples/demo/alert-kubepodcrashlooping.yaml")
     alert["metadata"]["namespace"] = "shop"
     async with await KubeClient.load(dev.kubeconfig) as client:
         made = await client.create(alert)  # dev says how when it can be done

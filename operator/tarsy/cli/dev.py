@@ -18,7 +18,7 @@ from tarsy.local.stack import ApiChoice, RealModel, Stack, running_stack
 
 STARTING = "Starting a Kubernetes API, Postgres and the operator …"
 SHOP = "shop"
-ALERT = "samples/alert-kubepodcrashlooping.yaml"
+ALERT = "samples/demo/alert-kubepodcrashlooping.yaml"
 
 
 def configured_model(model: str | None, base_url: str | None) -> RealModel | None:
@@ -36,7 +36,7 @@ async def prepare(stack: Stack, model: RealModel | Script | None) -> str:
     """
     await stack.install()
     if await stack.client.find("Namespace", None, SHOP) is None:
-        await put_all(stack.client, manifest("samples/crashloop.yaml"))
+        await put_all(stack.client, manifest("samples/demo/crashloop.yaml"))
     return await stack.use_model(model)
 
 

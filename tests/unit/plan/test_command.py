@@ -16,8 +16,8 @@ from tarsy.plan.model import Plan
 
 ROOT = Path(__file__).parents[3]
 LIBRARY = ROOT / "manifests" / "library"
-MODEL = ROOT / "manifests" / "samples" / "llmprovider-local.yaml"
-ALERT = ROOT / "manifests" / "samples" / "alert-kubepodcrashlooping.yaml"
+MODEL = ROOT / "manifests" / "samples" / "fill-in" / "llmprovider-local.yaml"
+ALERT = ROOT / "manifests" / "samples" / "demo" / "alert-kubepodcrashlooping.yaml"
 GOLDEN = Path(__file__).parent / "goldens" / "library.txt"
 
 API = "tarsy.dev/v1alpha1"
