@@ -36,10 +36,12 @@ PAGE_FROM := $(wildcard operator/page/*.html operator/page/*.json operator/page/
 page: $(PAGE) ## Build the page that people watch (needs node)
 
 $(PAGE): operator/page/node_modules/.ready $(filter-out %.d.ts,$(PAGE_FROM))
-	cd operator/page && npm run --silent build -- --logLevel warn && touch ../tarsy/http/page/index.html
+	@echo 'page: building it' >&2
+	@cd operator/page && npm run --silent build -- --logLevel warn && touch ../tarsy/http/page/index.html
 
 operator/page/node_modules/.ready: operator/page/package-lock.json
-	cd operator/page && npm ci --silent --omit=dev && touch node_modules/.ready
+	@echo 'page: installing what builds it (npm ci, once)' >&2
+	@cd operator/page && npm ci --silent --omit=dev && touch node_modules/.ready
 
 operator/page/node_modules/.tested: operator/page/package-lock.json
 	cd operator/page && npm ci --silent && touch node_modules/.ready node_modules/.tested

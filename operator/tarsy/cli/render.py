@@ -63,7 +63,9 @@ def outcome_block(record: InvestigationRecord) -> RenderableType:
     """How an investigation ended."""
     outcome = record.outcome
     good = record.state is State.COMPLETED
-    lines = [Text(f"{record.namespace}/{record.name}: {phase(record)}", style="bold green" if good else "bold red")]
+    lines: list[RenderableType] = [
+        Text(f"{record.namespace}/{record.name}: {phase(record)}", style="bold green" if good else "bold red")
+    ]
     if outcome and outcome.finding:
         lines += finding_lines(outcome.finding)
     if outcome and outcome.executive_summary:
@@ -76,19 +78,19 @@ def outcome_block(record: InvestigationRecord) -> RenderableType:
     return Group(*lines)
 
 
-def finding_lines(finding: Finding) -> Iterator[Text]:
+def finding_lines(finding: Finding) -> Iterator[RenderableType]:
     """A finding: its summary, each claim with what it rests on, and what was changed about it."""
     yield Text(f"Finding ({finding.confidence.value}): {finding.summary}")
     for claim in finding.claims:
         mark, style = ("supported", "green") if claim.supported else ("unsupported", "yellow")
-        yield Text.assemble("  - ", (mark, style), f": {claim.text}")
+        yield Hanging(Text.assemble("  - ", (mark, style), f": {claim.text}"), 4)
         for citation in claim.citations:
             where = "/".join(part for part in (citation.stage, citation.agent, citation.tool) if part)
             text = Text(f"      {citation.call_id} {where}: ", style="dim")
             text.append(f"“{shorten(citation.quote, _QUOTE)}”")
             if citation.reason:
                 text.append(f" ({citation.reason})", style="yellow")
-            yield text
+            yield Hanging(text, 8)
     for note in finding.notes:
         yield Text(f"  {note}", style="yellow")
 

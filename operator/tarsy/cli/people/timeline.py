@@ -158,7 +158,9 @@ def as_event(event: EventView) -> TimelineEvent:
 def outcome(head: RunHead) -> RenderableType:
     """How a run ended."""
     style = "bold green" if head.state is State.COMPLETED else "bold red"
-    lines = [Text(f"{head.namespace}/{head.name}: {phase_of(head.state, head.desired_state)}", style=style)]
+    lines: list[RenderableType] = [
+        Text(f"{head.namespace}/{head.name}: {phase_of(head.state, head.desired_state)}", style=style)
+    ]
     if head.finding is not None:
         lines += finding_lines(as_finding(head.finding))
     if head.executive_summary:
