@@ -7,7 +7,7 @@ those of a cluster.
 from tarsy.kube.client import KubeClient
 from tarsy.local.objects import manifest, put, put_all
 
-POLICIES = ("components/policies/author.yaml", "components/policies/use.yaml")
+POLICIES = "components/policies"
 POLICIES_SINCE = (1, 30)
 """The Kubernetes version from which ValidatingAdmissionPolicies are served."""
 
@@ -29,5 +29,6 @@ async def install_admission(client: KubeClient, port: int, version: tuple[int, i
             hook["clientConfig"]["service"]["port"] = port
         await put(client, obj)
     if version >= POLICIES_SINCE:
-        for name in POLICIES:
-            await put_all(client, manifest(name))
+        (component,) = manifest(f"{POLICIES}/kustomization.yaml")
+        for name in component["resources"]:
+            await put_all(client, manifest(f"{POLICIES}/{name}"))
