@@ -1,14 +1,20 @@
 """`tarsy demo` and `tarsy dev`: everything from one command, and nothing left when it ends, however it ends."""
 
 import asyncio
+import contextlib
+import fcntl
 import getpass
 import os
+import pty
 import shlex
 import shutil
 import signal
+import struct
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+import termios
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +103,25 @@ def open_folder() -> Path:
     return folder
 
 
+@contextlib.contextmanager
+def _terminal(log: Path) -> Iterator[int]:
+    """A terminal of 80 columns; what is written to it goes to a file, until all who have it open are gone."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 80, 0, 0))
+
+    def copy() -> None:
+        with log.open("wb", buffering=0) as file, contextlib.suppress(OSError):  # EIO: nobody has it open any more
+            while data := os.read(ours, 65_536):
+                file.write(data)
+        os.close(ours)
+
+    threading.Thread(target=copy, daemon=True).start()
+    try:
+        yield theirs
+    finally:
+        os.close(theirs)
+
+
 Start = Callable[..., Awaitable[Command]]
 
 
@@ -106,11 +131,11 @@ async def start(api_kind: ApiKind) -> AsyncIterator[Start]:
     commands: list[Command] = []
     outer = open_folder()
 
-    async def begin(*arguments: str) -> Command:
+    async def begin(*arguments: str, terminal: bool = False) -> Command:
         folder, log = outer / "tmp", outer / f"output-{len(commands)}"
         folder.mkdir(mode=0o711, exist_ok=True)
         env = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "KUBEBUILDER_ASSETS", "XDG_CACHE_HOME")}
-        with log.open("wb") as output:
+        with _terminal(log) if terminal else log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
@@ -170,6 +195,14 @@ async def test_demo_ends_well_and_shows_what_it_did(start: Start) -> None:
     assert not [line for line in text.splitlines() if line.startswith(("09:", " ")) and line != line.rstrip()]
     assert ("The demo has ended, and its page with it" in text) == is_built()
     assert demo.left() == []
+
+
+async def test_spinner_of_the_demo_ends_when_everything_has_started(start: Start) -> None:
+    demo = await start("demo", terminal=True)
+    assert await demo.ended(600) == 0, demo.output()
+    text = demo.output()
+    assert "Starting a Kubernetes API" in text
+    assert text.rindex("Starting a Kubernetes API") < text.index("alert.tarsy.dev/kubepodcrashlooping created")
 
 
 async def test_dev_ends_with_ctrl_c_and_leaves_nothing(start: Start, api_kind: ApiKind) -> None:

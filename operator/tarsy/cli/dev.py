@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import shutil
 import signal
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -86,7 +88,8 @@ def _announce(console: Console, stack: Stack, operator: OperatorProcess, link: L
     console.print(f"The Deployment checkout in namespace {SHOP} crash loops. Hand in its alert, and watch:\n")
     alert = Path(str(files("tarsy").joinpath("manifests", ALERT))).resolve()
     if stack.kubectl is None:
-        line(f"    tarsy alerts submit -f {alert} -n {SHOP} --wait\n")
+        program = shutil.which("tarsy") or Path(sys.executable).with_name("tarsy")
+        line(f"    {program} alerts submit -f {alert} -n {SHOP} --wait\n")
         console.print("(kubectl is not on the PATH; with it, `kubectl get inv -n shop -w` shows the same objects.)\n")
     else:
         line(f"    kubectl apply -n {SHOP} -f {alert}\n    kubectl get inv -n {SHOP} -w\n")
