@@ -50,9 +50,7 @@ async def demonstrate(keep: Path | None, model: str | None, base_url: str | None
         if is_built() and sys.stdin.isatty() and console.is_terminal:
             await _until_interrupted(console)
         elif is_built():
-            console.print(
-                "\nThe demo has ended, and its page with it; `tarsy dev` (in a checkout: make dev) keeps one open."
-            )
+            console.print("\nThe demo has ended, and its page with it; `tarsy dev` (`make dev`) keeps one open.")
     return 0 if record.state is State.COMPLETED else 1
 
 
