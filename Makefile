@@ -39,10 +39,12 @@ PAGE_FROM := $(wildcard operator/page/*.html operator/page/*.json operator/page/
 page: $(PAGE) ## Build the page that people watch (needs node)
 
 $(PAGE): operator/page/node_modules/.ready $(filter-out %.d.ts,$(PAGE_FROM))
-	cd operator/page && npm run --silent build -- --logLevel warn && touch ../tarsy/http/page/index.html
+	@echo 'page: building it' >&2
+	@cd operator/page && npm run --silent build -- --logLevel warn && touch ../tarsy/http/page/index.html
 
 operator/page/node_modules/.ready: operator/page/package-lock.json
-	cd operator/page && npm ci --silent --omit=dev && touch node_modules/.ready
+	@echo 'page: installing what builds it (npm ci, once)' >&2
+	@cd operator/page && npm ci --silent --omit=dev && touch node_modules/.ready
 
 operator/page/node_modules/.tested: operator/page/package-lock.json
 	cd operator/page && npm ci --silent && touch node_modules/.ready node_modules/.tested
@@ -128,12 +130,16 @@ monitoring: .venv/ready ## Generate the dashboard and the tables of manifests/co
 	$(BIN)/python hack/monitoring.py
 
 # Library and samples have objects of kinds that install.yaml defines: apply them after it.
-manifests: ## Render manifests/ into build/manifests/, a file each (needs kubectl 1.21 or newer)
-	@mkdir -p build/manifests
-	kubectl kustomize manifests/base >build/manifests/install.yaml
-	kubectl kustomize manifests/overlays/ha >build/manifests/install-ha.yaml
-	kubectl kustomize manifests/overlays/workers >build/manifests/install-workers.yaml
-	kubectl kustomize manifests/library >build/manifests/library.yaml
+# IMAGE=registry/name:tag is the image of operator, workers and tools alike.
+RENDERED := build/manifests
+manifests: ## Render manifests/ into build/manifests/, a file each, of IMAGE=... (needs kubectl 1.21 or newer)
+	@mkdir -p $(RENDERED)
+	kubectl kustomize manifests/base >$(RENDERED)/install.yaml
+	kubectl kustomize manifests/overlays/ha >$(RENDERED)/install-ha.yaml
+	kubectl kustomize manifests/overlays/workers >$(RENDERED)/install-workers.yaml
+	kubectl kustomize manifests/library >$(RENDERED)/library.yaml
+	@test -z '$(IMAGE)' || { sed -i.bak -E 's|image: tarsy-operator(:[^ ]*)?$$|image: $(IMAGE)|' $(RENDERED)/*.yaml && \
+	  rm $(RENDERED)/*.bak && echo 'They name the image $(IMAGE).'; }
 
 .PHONY: docs sbom release
 docs: .venv/ready ## Build the documentation into build/docs, without a warning

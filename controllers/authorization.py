@@ -5,7 +5,7 @@ alert brought itself, each in its own namespace, and the verb `get` on what the 
 it: ConfigMaps, Alerts, the timeline of an investigation that is asked about (DESIGN section 7). Writes: nothing.
 
 The Kubernetes API is asked each time, so a right that is given later counts at the next look; one that is taken away
-stops no run that was accepted. Where nobody stamps authors (no admission, as on one machine) there is nobody to ask
+stops no run that was accepted. Where nobody stamps authors (no admission is installed) there is nobody to ask
 about, and whoever may create an object may run it, unless authors are required.
 """
 

@@ -19,6 +19,7 @@ from tarsy.controllers.investigation import Desk, acts_no_more, masked, may_act
 from tarsy.controllers.status import set_alike, write_status
 from tarsy.plan.errors import At
 from tarsy.plan.model import Plan
+from tarsy.record.conditions import phase
 from tarsy.record.run import DesiredState, InvestigationRecord, State
 from tarsy.resources.meta import API_VERSION, ConditionStatus
 from tarsy.resources.v1alpha1 import ChatMessage, ChatMessageStatus, Investigation
@@ -139,7 +140,7 @@ async def _about(message: ChatMessage, desk: Desk) -> tuple[InvestigationRecord,
             raise Refused("InvestigationNotFinished", f"{where} has not run yet; ask when it has finished")
         raise Refused("InvestigationNotRecorded", f"{where} has no record to answer from; ask about another")
     if not record.state.finished:
-        raise Refused("InvestigationNotFinished", f"{where} is {record.state.value}; ask when it has finished")
+        raise Refused("InvestigationNotFinished", f"{where} is {phase(record)}; ask when it has finished")
     if record.state is State.CANCELLED or investigation.spec.desired_state == "Cancelled":
         raise Refused("InvestigationCancelled", f"{where} was cancelled; questions are taken about others")
     if plan.chat is None:

@@ -30,7 +30,7 @@ from tarsy.plan.errors import At, PlanError
 from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
 from tarsy.plan.readiness import UNKNOWN, USABLE, Readiness, readiness
 from tarsy.resources.meta import AnyResource, Condition, Conditions, ConditionStatus, set_condition
-from tarsy.resources.v1alpha1.chain import Chain
+from tarsy.resources.v1alpha1.chain import Chain, ChainStatus, in_brief
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.store.errors import StoreError
@@ -174,6 +174,9 @@ def judge(
         type=ConditionType.READY, status=said[0], reason=said[1], message=said[2], observed_generation=generation
     )
     conditions = _with_targets(set_condition(obj.status.conditions, condition, now), obj, untold, now)
+    if isinstance(obj, Chain):
+        brief = in_brief(obj.spec.alert_types)
+        return ChainStatus(observed_generation=generation, conditions=conditions, alert_types=brief)
     return ConfigStatus(observed_generation=generation, conditions=conditions)
 
 

@@ -1,7 +1,8 @@
 """The record becomes status: a pure function, and the Events that tell the difference.
 
 The status is a best-effort picture of the record at one revision (DESIGN section 4): of bounded size, rebuilt as a
-whole each time, so nothing in it depends on what was written before but the transition times of its conditions.
+whole each time, so nothing in it depends on what was written before but the transition times of its conditions, and
+the severity of an alert that is gone.
 """
 
 import re
@@ -15,6 +16,7 @@ from tarsy.record.finding import Confidence
 from tarsy.record.run import InvestigationRecord, StageKind, StageView, State
 from tarsy.resources.meta import set_condition
 from tarsy.resources.v1alpha1 import Investigation, InvestigationStatus
+from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import (
     MAX_STAGES,
@@ -47,13 +49,16 @@ _CONFIDENCE: dict[Confidence, Literal["High", "Medium", "Low", "Inconclusive"]] 
 }
 
 
-def project(record: InvestigationRecord, investigation: Investigation, now: datetime) -> InvestigationStatus:
+def project(
+    record: InvestigationRecord, investigation: Investigation, now: datetime, severity: Severity | None = None
+) -> InvestigationStatus:
     """The status of an accepted investigation.
 
     Args:
         record: the investigation's record.
         investigation: the object as it is, for its generation and the transition times of its conditions.
         now: the time of a change, with a time zone.
+        severity: the alert's, where it is known; else it stays as it was told.
     """
     old, generation = investigation.status, investigation.metadata.generation
     conditions = old.conditions
@@ -65,6 +70,7 @@ def project(record: InvestigationRecord, investigation: Investigation, now: date
         conditions=conditions,
         phase=phase(record),
         alert_type=record.alert_type,
+        severity=severity or old.severity,
         chain=record.chain,
         chain_namespace=record.chain_namespace,
         plan_hash=record.plan_hash,

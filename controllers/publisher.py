@@ -25,7 +25,8 @@ from tarsy.controllers.status import merge_patch, write_status
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.events import Events
 from tarsy.record.run import InvestigationRecord
-from tarsy.resources.v1alpha1 import ChatMessage, ChatMessageStatus, Investigation, InvestigationStatus
+from tarsy.resources.v1alpha1 import Alert, ChatMessage, ChatMessageStatus, Investigation, InvestigationStatus
+from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.store.errors import StoreError
 from tarsy.store.reads import Reads
 
@@ -178,7 +179,7 @@ class Publisher:
             if latest is None:
                 return
             record = latest
-        status = _status(record, obj)
+        status = _status(record, obj, self._cache)
         if _counters_only(obj.status, status) and record.id in self._written:
             return
         # What was told last stays noted until its successor is: the answer to a write may be lost on its way.
@@ -202,9 +203,23 @@ class Publisher:
 Told = InvestigationStatus | ChatMessageStatus
 
 
-def _status(record: InvestigationRecord, obj: Investigation | ChatMessage) -> Told:
+def _status(record: InvestigationRecord, obj: Investigation | ChatMessage, cache: Cache) -> Told:
     now = datetime.now(UTC)
-    return project_answer(record, obj, now) if isinstance(obj, ChatMessage) else project(record, obj, now)
+    if isinstance(obj, ChatMessage):
+        return project_answer(record, obj, now)
+    return project(record, obj, now, _severity(obj, cache))
+
+
+def _severity(investigation: Investigation, cache: Cache) -> Severity | None:
+    """The severity of the alert that is investigated; None where it has none, or is gone."""
+    spec = investigation.spec
+    if spec.alert is not None:
+        return spec.alert.severity
+    if spec.alert_ref is None:
+        return None
+    alert = cache.get(Alert, investigation.metadata.namespace, spec.alert_ref.name)
+    known = alert is not None and spec.alert_ref.uid in (None, alert.metadata.uid)
+    return alert.spec.severity if alert is not None and known else None
 
 
 def _news(record: InvestigationRecord, told: Told) -> Iterable[tuple[Literal["Normal", "Warning"], str, str]]:

@@ -40,11 +40,12 @@ kube -n tarsy-library rollout status deployment/kubernetes-tools --timeout=180s
 cat <<EOF
 
 TARSy runs on kind-$cluster. It has no model yet; fill in one of these and apply it:
-    manifests/samples/llmprovider-openai.yaml    OpenAI, with your key
-    manifests/samples/llmprovider-local.yaml     a server of your own (Ollama, vLLM)
-Then give it an alert and watch:
-    kubectl --context kind-$cluster apply -f manifests/samples/alert-kubepodcrashlooping.yaml
-    kubectl --context kind-$cluster get talert,inv -w
+    manifests/samples/fill-in/llmprovider-openai.yaml    OpenAI, with your key
+    manifests/samples/fill-in/llmprovider-local.yaml     a server of your own (Ollama, vLLM)
+Then give it a Deployment in trouble (its image does not exist, so here its pods wait for that) and an alert, and watch:
+    kubectl --context kind-$cluster apply -f manifests/samples/demo/crashloop.yaml
+    kubectl --context kind-$cluster apply -n shop -f manifests/samples/demo/alert-kubepodcrashlooping.yaml
+    kubectl --context kind-$cluster get inv -n shop -w
 Remove everything:
     kind delete cluster --name $cluster
 EOF

@@ -7,6 +7,9 @@ PYTHON=${PYTHON:-python3}
   echo "TARSy needs Python 3.11 or newer; $("$PYTHON" --version) is installed. Set PYTHON to a newer one." >&2
   exit 1
 }
+say() { echo "setup: $*" >&2; }
+
+say "making .venv with $("$PYTHON" --version)"
 if ! "$PYTHON" -m venv --clear .venv; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     DEBIAN_FRONTEND=noninteractive apt-get update -q
@@ -36,17 +39,22 @@ as_pip_does() {
 }
 
 with_uv() (
+  say 'installing uv'
   pip install --require-hashes -r requirements-uv.lock || exit 1
   as_pip_does || exit 1
   uv() { .venv/bin/uv pip install --python .venv/bin/python --quiet --no-deps --compile-bytecode "$@"; }
-  uv --require-hashes -r requirements.lock && uv --build-constraint requirements-build.lock --editable .
+  say "installing $packages packages by hash (the longest step, once)"
+  uv --require-hashes -r requirements.lock && say 'installing tarsy-operator itself' &&
+    uv --build-constraint requirements-build.lock --editable .
 )
 
 with_pip() {
-  echo "uv cannot install here (see above); pip takes longer." >&2
+  say "uv cannot install here (see above); installing $packages packages with pip, which takes longer"
   pip install --require-hashes -r requirements.lock
   pip install --no-deps --editable .
 }
 
+packages=$(grep -c '==' requirements.lock)
 with_uv || with_pip
+say 'done'
 touch .venv/ready

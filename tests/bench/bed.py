@@ -172,7 +172,7 @@ class Tenant:
 async def running_bed() -> AsyncIterator[Bed]:
     """A stack in a temporary folder, with everything in it that benchmarks share."""
     async with running_stack() as stack:
-        await stack.install()
+        await stack.install(admission=False)
         pool = await open_pool(stack.database_url, min_size=1, max_size=4, application="tarsy bench")
         try:
             await migrate(pool)

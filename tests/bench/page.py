@@ -17,9 +17,10 @@ from tests.bench.bed import Bed, Tenant
 from tests.bench.big_record import fill
 from tests.bench.figures import Figure, Result, percentile, spread
 
-from tarsy.cli.page import is_open, make_link
+from tarsy.cli.page import make_link
 from tarsy.http.doors import COOKIE
 from tarsy.http.page_files import is_built
+from tarsy.local.serving import until_serving
 from tarsy.local.stack import SYSTEM, running_stack
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
@@ -64,7 +65,7 @@ async def run(quick: bool) -> Result:
     spoken = {name: [{"tokens": words, "per_token_ms": WORD_MS}] for name in AGENTS}
     script = {"agents": {**spoken, "synthesis-agent": [{"tokens": 20}]}}
     async with running_stack(api="embedded") as stack, async_playwright() as playwright:
-        await stack.install()
+        await stack.install(admission=False)
         pool = await open_pool(stack.database_url, min_size=1, max_size=4, application="tarsy bench")
         try:
             await migrate(pool)
@@ -108,8 +109,7 @@ async def _tenant(bed: Bed, script: dict[str, Any]) -> AsyncIterator[Tenant]:
         for name in AGENTS:
             await tenant.put("Agent", name, {"mcpServers": []})
         await tenant.chain(AGENTS)
-        if not await is_open(bed.stack.http_url):
-            raise RuntimeError("the HTTP API does not answer")
+        await until_serving(bed.stack)
         yield tenant
 
 

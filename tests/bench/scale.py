@@ -53,7 +53,7 @@ async def run(quick: bool) -> Result:
     events = 20_000 if quick else int(os.environ.get("TARSY_BENCH_EVENTS", "1000000"))
     asked = 5 if quick else 200
     async with running_stack(api="embedded") as stack:
-        await stack.install()
+        await stack.install(admission=False)
         pool = await open_pool(stack.database_url, min_size=2, max_size=CLIENTS, application="tarsy bench")
         try:
             await migrate(pool)

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from tarsy.cli.page import Link, is_open, make_link
+from tarsy.cli.page import Link, make_link
 from tarsy.http.page_files import is_built
 from tarsy.local.model import ScriptedModel, demo_script, parse_script
 from tarsy.local.model.script import Script
 from tarsy.local.objects import manifest, put, put_all
 from tarsy.local.operator_process import OperatorProcess
+from tarsy.local.serving import until_serving
 from tarsy.local.stack import Stack, running_stack
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Site:
     async def alert(self, namespace: str = "shop") -> str:
         """Applies the demo's alert; the path of its investigation on the page, once it is accepted."""
         client, name = self.stack.client, f"alert-{uuid.uuid4().hex[:6]}"
-        (alert,) = manifest("samples/alert-kubepodcrashlooping.yaml")
+        (alert,) = manifest("samples/demo/alert-kubepodcrashlooping.yaml")
         await put(client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         await put(client, {**alert, "metadata": {"name": name, "namespace": namespace}})
         async with asyncio.timeout(SECONDS):
@@ -140,13 +141,13 @@ async def site() -> AsyncIterator[Site]:
     async with running_stack(durable=False, api="embedded") as stack, async_playwright() as playwright:
         await stack.install()
         await stack.use_model(script())
-        await put_all(stack.client, manifest("samples/crashloop.yaml"))
+        await put_all(stack.client, manifest("samples/demo/crashloop.yaml"))
         link = await make_link(stack)
         operator = stack.operator(**link.environment)
         keeper = asyncio.create_task(operator.keep_running())
         browser = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
         try:
-            assert await is_open(stack.http_url), stack.operator_log.read_text(errors="replace")[-3000:]
+            await until_serving(stack)
             yield Site(stack, operator, browser)
         finally:
             await browser.close()

@@ -49,7 +49,25 @@ async def test_a_link_signs_in_only_once(site: Site) -> None:
     async with site.page() as page:
         await page.goto(link.to())
         await page.get_by_label("Kubernetes token").wait_for()
+        await page.get_by_text("kubectl create token you -n tarsy-system").wait_for()
         await looked_at(page, "sign-in")
+
+
+async def test_a_link_that_is_pasted_into_an_open_tab_signs_in_and_a_used_one_says_how_else(site: Site) -> None:
+    used = await site.link()
+    async with site.page() as page:
+        await page.goto(site.stack.http_url)
+        await page.get_by_label("Kubernetes token").wait_for()
+        await page.goto(used.to())  # the same document: only what stands behind the # changes
+        await page.get_by_role("button", name="Sign out").wait_for()
+        assert used.code not in page.url
+    async with site.page() as page:
+        await page.goto(site.stack.http_url)
+        await page.get_by_label("Kubernetes token").wait_for()
+        for _ in range(2):
+            await page.goto(used.to())
+            await page.get_by_text("This link has been used").wait_for()
+            assert used.code not in page.url
 
 
 async def test_a_citation_leads_to_the_call_that_it_quotes_and_the_address_to_the_same_place(site: Site) -> None:

@@ -12,9 +12,9 @@ from apis import ApiKind
 from e2e.waiting import until
 from tarsy.cli.kubectl import run_kubectl
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.local.apiserver.process import free_port
 from tarsy.local.model import Script, demo_script
-from tarsy.local.objects import manifest, put, put_all
+from tarsy.local.objects import manifest, put_all
+from tarsy.local.serving import until_serving
 from tarsy.local.stack import Stack, running_stack
 from tarsy.resources.meta import API_VERSION
 
@@ -26,24 +26,17 @@ SECONDS = 200.0
 
 @pytest.fixture
 async def stack(api_kind: ApiKind) -> AsyncIterator[Stack]:
-    """An operator that requires authors, with the rights and the admission of the manifests."""
+    """An operator as `tarsy dev` has it, with the rights and the admission of the manifests."""
     async with running_stack(durable=False, api=api_kind) as stack:
         await stack.install()
-        await put_all(stack.client, manifest("samples/crashloop.yaml"))
+        await put_all(stack.client, manifest("samples/demo/crashloop.yaml"))
         script = demo_script()
         agents = {**script.agents, "chat-agent": [{"text": "The key was renamed."}]}
         changes = {"agents": agents, "first_token_ms": 0, "per_token_ms": 0}
         await stack.use_model(Script.model_validate(script.model_dump(by_alias=True) | changes))
-        port = free_port()
-        service, configuration = manifest("base/admission.yaml")
-        await put(stack.client, service | {"spec": {"type": "ExternalName", "externalName": "127.0.0.1"}})
-        configuration["webhooks"][0]["clientConfig"]["service"]["port"] = port
-        await put(stack.client, configuration)
-        if stack.api.version >= (1, 30):
-            for name in ("author", "use"):
-                await put_all(stack.client, manifest(f"components/policies/{name}.yaml"))
-        operator = stack.operator("--admission-port", str(port), "--require-author")
+        operator = stack.operator()
         try:
+            await until_serving(stack)
             yield stack
         finally:
             await operator.stop()
@@ -64,27 +57,15 @@ async def ended(stack: Stack, kind: str, name: str = "") -> dict[str, Any]:
         pytest.fail(f"{kind} not finished in {SECONDS:g} s: {seen}\n{stack.operator_log.read_text()}")
 
 
-async def created(client: KubeClient, obj: dict[str, Any]) -> dict[str, Any]:
-    """Creates an object once the operator serves admission."""
-    async with asyncio.timeout(SECONDS):
-        while True:
-            try:
-                return await client.create(obj)
-            except ApiError as error:
-                if "failed calling webhook" not in error.message:
-                    raise
-            await asyncio.sleep(0.1)
-
-
 @pytest.mark.heavy("an installation of its own")
 async def test_an_investigator_runs_the_demo_and_asks_about_it_under_their_own_name(stack: Stack) -> None:
     bound = rights.binding("on-call", SHOP, "ClusterRole", "tarsy-investigator", rights.group("on-call"))
     await rights.put_rights(stack.client, [bound])
-    (alert,) = manifest("samples/alert-kubepodcrashlooping.yaml")
+    (alert,) = manifest("samples/demo/alert-kubepodcrashlooping.yaml")
     alert["metadata"]["namespace"] = SHOP
     async with await KubeClient.load(stack.api.kubeconfig_for("alice", ["on-call"])) as alice:
         author = {"username": "alice", "groups": ["on-call", "system:authenticated"]}
-        assert (await created(alice, alert))["spec"]["author"] == author
+        assert (await alice.create(alert))["spec"]["author"] == author
         run = await ended(stack, "Investigation")
         name = run["metadata"]["name"]
         assert (run["spec"]["author"], run["status"]["phase"]) == (author, "Succeeded")

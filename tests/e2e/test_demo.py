@@ -1,12 +1,20 @@
 """`tarsy demo` and `tarsy dev`: everything from one command, and nothing left when it ends, however it ends."""
 
 import asyncio
+import contextlib
+import fcntl
+import getpass
 import os
+import pty
+import shlex
 import shutil
 import signal
+import struct
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+import termios
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +24,9 @@ from apis import ApiKind
 from e2e.person import heed_ctrl_c
 from e2e.tenant import condition
 from e2e.waiting import until
-from tarsy.kube.client import KubeClient
-from tarsy.local.objects import put
+from tarsy.http.page_files import is_built
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.local.objects import manifest, put
 from tarsy.resources.meta import API_VERSION
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
@@ -47,6 +56,10 @@ class Command:
         """The file whose name it printed."""
         (line,) = [line for line in self.output().splitlines() if "export KUBECONFIG=" in line]
         return line.split("=", 1)[1]
+
+    def commands(self, program: str) -> list[str]:
+        """The commands of a program that it printed to be copied."""
+        return [line.strip() for line in self.output().splitlines() if line.startswith(f"    {program}")]
 
     def left(self) -> list[str]:
         """What is in its temporary folder, while others may add and remove."""
@@ -90,6 +103,25 @@ def open_folder() -> Path:
     return folder
 
 
+@contextlib.contextmanager
+def _terminal(log: Path) -> Iterator[int]:
+    """A terminal of 80 columns; what is written to it goes to a file, until all who have it open are gone."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 80, 0, 0))
+
+    def copy() -> None:
+        with log.open("wb", buffering=0) as file, contextlib.suppress(OSError):  # EIO: nobody has it open any more
+            while data := os.read(ours, 65_536):
+                file.write(data)
+        os.close(ours)
+
+    threading.Thread(target=copy, daemon=True).start()
+    try:
+        yield theirs
+    finally:
+        os.close(theirs)
+
+
 Start = Callable[..., Awaitable[Command]]
 
 
@@ -99,11 +131,11 @@ async def start(api_kind: ApiKind) -> AsyncIterator[Start]:
     commands: list[Command] = []
     outer = open_folder()
 
-    async def begin(*arguments: str) -> Command:
+    async def begin(*arguments: str, terminal: bool = False) -> Command:
         folder, log = outer / "tmp", outer / f"output-{len(commands)}"
         folder.mkdir(mode=0o711, exist_ok=True)
         env = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "KUBEBUILDER_ASSETS", "XDG_CACHE_HOME")}
-        with log.open("wb") as output:
+        with _terminal(log) if terminal else log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
@@ -111,7 +143,7 @@ async def start(api_kind: ApiKind) -> AsyncIterator[Start]:
                 *arguments,
                 "--api",
                 api_kind,
-                env={**env, "TMPDIR": str(folder), "COLUMNS": "200"},
+                env={**env, "TMPDIR": str(folder), "COLUMNS": "80"},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
@@ -155,9 +187,22 @@ async def test_demo_ends_well_and_shows_what_it_did(start: Start) -> None:
         "restore the key PAYMENT_API_URL",
         "Succeeded",
         "Events:",
+        f"(by {getpass.getuser()}, ",
+        f"{getpass.getuser()} runs Chain tarsy-library/kubernetes.",
     ):
         assert part in text, text
+    assert "Somebody" not in text, "admission stamps authors here as in a cluster"
+    assert not [line for line in text.splitlines() if line.startswith(("09:", " ")) and line != line.rstrip()]
+    assert ("The demo has ended, and its page with it" in text) == is_built()
     assert demo.left() == []
+
+
+async def test_spinner_of_the_demo_ends_when_everything_has_started(start: Start) -> None:
+    demo = await start("demo", terminal=True)
+    assert await demo.ended(600) == 0, demo.output()
+    text = demo.output()
+    assert "Starting a Kubernetes API" in text
+    assert text.rindex("Starting a Kubernetes API") < text.index("alert.tarsy.dev/kubepodcrashlooping created")
 
 
 async def test_dev_ends_with_ctrl_c_and_leaves_nothing(start: Start, api_kind: ApiKind) -> None:
@@ -173,6 +218,46 @@ async def test_dev_ends_with_ctrl_c_and_leaves_nothing(start: Start, api_kind: A
     await until("all processes are gone", lambda: gone(family))
     assert dev.left() == []
     assert "Traceback" not in dev.output()
+
+
+async def test_dev_stamps_whoever_is_at_the_machine_and_refuses_a_forged_author(start: Start) -> None:
+    dev = await start("dev")
+    await dev.said("Ctrl-C stops everything.")
+    (alert,) = manifest("samples/demo/alert-kubepodcrashlooping.yaml")
+    alert["metadata"]["namespace"] = "shop"
+    async with await KubeClient.load(dev.kubeconfig) as client:
+        made = await client.create(alert)  # dev says how when it can be done
+        assert made["spec"]["author"]["username"] == getpass.getuser()
+        forged = {**alert, "metadata": {**alert["metadata"], "name": "forged"}}
+        forged["spec"] = {**alert["spec"], "author": {"username": "bob"}}
+        with pytest.raises(ApiError, match=r"spec\.author: bob .*is not who creates this"):
+            await client.create(forged)
+        own = {**forged, "spec": {**alert["spec"], "author": {"username": getpass.getuser(), "groups": ["admins"]}}}
+        assert "admins" not in (await client.create(own))["spec"]["author"]["groups"]
+    dev.process.send_signal(signal.SIGINT)
+    assert await dev.ended(120) == 0, dev.output()
+
+
+async def test_commands_that_dev_prints_work_as_they_are_copied(start: Start) -> None:
+    dev = await start("dev")
+    await dev.said("Ctrl-C stops everything.")
+    (apply, watch) = dev.commands("kubectl ")
+    environment = {"PATH": os.environ["PATH"], "KUBECONFIG": dev.kubeconfig, "HOME": str(dev.folder)}
+
+    async def run(command: str, seconds: float) -> str:
+        limited = ["timeout", f"{seconds:g}", *shlex.split(command)]
+        process = await asyncio.create_subprocess_exec(
+            *limited, env=environment, cwd="/", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        out, _ = await process.communicate()
+        return out.decode()
+
+    assert "alert.tarsy.dev/kubepodcrashlooping created" in await run(apply, 60)
+    shown = await run(watch, 10)
+    assert "kubepodcrashlooping-" in shown and "error" not in shown
+    assert "checkout" in await run("kubectl get deployments,pods -n shop", 60)
+    dev.process.send_signal(signal.SIGINT)
+    assert await dev.ended(120) == 0, dev.output()
 
 
 async def test_dev_that_is_killed_leaves_no_process(start: Start) -> None:

@@ -26,7 +26,7 @@ def kubectl_is_there(machine: Machine) -> None:
 
 
 def alert(tenant: Tenant, name: str = "disk") -> str:
-    spec = {"alertType": tenant.namespace, "data": "the disk is full"}
+    spec = {"alertType": tenant.namespace, "data": "the disk is full", "severity": "Critical"}
     return yaml.safe_dump(
         {"apiVersion": "tarsy.dev/v1alpha1", "kind": "Alert", "metadata": {"name": name}, "spec": spec}
     )
@@ -76,18 +76,20 @@ async def test_applied_alert_is_waited_for_listed_and_described(tenant: Tenant) 
 
     lines = (await run(tenant, "get", "inv", name)).splitlines()
     assert re.split(r"\s{2,}", lines[0].strip()) == [
-        "NAME", "ALERT TYPE", "CHAIN", "PHASE", "PROGRESS", "TOKENS", "COST", "AGE",
+        "NAME", "ALERT TYPE", "SEVERITY", "CHAIN", "PHASE", "PROGRESS", "CONFIDENCE", "TOKENS", "COST", "AGE",
     ]  # fmt: skip
     cells = re.split(r"\s{2,}", lines[1].strip())
-    assert cells[:5] == [name, tenant.namespace, "chain", "Succeeded", "1/1"]
-    assert int(cells[5]) > 0
+    assert cells[:7] == [name, tenant.namespace, "Critical", "chain", "Succeeded", "1/1", "Low"]
+    assert int(cells[7]) > 0
+    chains = (await run(tenant, "get", "tchain")).splitlines()
+    assert chains[1].split()[3] == tenant.namespace, "the alert type, without brackets and quotes"
     wide = await run(tenant, "get", "inv", name, "-o", "wide")
     assert SUMMARY in wide
     await run(tenant, "wait", "--for=condition=Finished", "talert/disk", "--timeout=90s")
     both = await run(tenant, "get", "talert,inv")
     assert "alert.tarsy.dev/disk" in both
     assert f"investigation.tarsy.dev/{name}" in both
-    assert re.search(rf"disk\s+{tenant.namespace}\s+Finished\s+Succeeded\s+{name}", both), both
+    assert re.search(rf"disk\s+{tenant.namespace}\s+Critical\s+Finished\s+Succeeded\s+{name}", both), both
 
     described = await run(tenant, "describe", "inv", name)
     for part in ("Conditions:", "Succeeded", "Events:", "Accepted", SUMMARY):

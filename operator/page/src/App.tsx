@@ -1,5 +1,5 @@
 /** Signing in, the frame around the views, and which of them is shown. */
-import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { get, onSignedOut, Refused, signInByCode, signOut } from "./api/client";
 import { openLive } from "./api/live";
 import type { Namespaces, Session } from "./api/types";
@@ -45,27 +45,28 @@ export function App() {
         return { kind: "nobody", why: "Your session has ended." };
       }),
     );
-    if (code === null) {
-      void ask();
-      return;
-    }
-    let mine = true;
-    signInByCode(code)
+    if (code === null) void ask();
+    // Only once: a code that comes into the address is redeemed below.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, []);
+
+  // Also a link that is pasted into an open tab, which changes what stands behind `#` and loads nothing.
+  const redeemed = useRef<string | null>(null);
+  useEffect(() => {
+    if (code === null || redeemed.current === code) return;
+    redeemed.current = code;
+    setWho({ kind: "asking" });
+    void signInByCode(code)
       .then(
         () => "",
         (error: Error) => error.message,
       )
       .then((why) => {
-        if (!mine) return;
+        redeemed.current = null; // pasted again it is asked again, and the answer says that it has been used
         go(`#${next ?? "/"}`, true); // the code is used up: it leaves the address
         void ask(why);
       });
-    return () => {
-      mine = false;
-    };
-    // Only once: what stands in the address afterwards is a view.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, []);
+  }, [code, next, ask]);
 
   switch (who.kind) {
     case "asking":

@@ -8,6 +8,7 @@ answer that repeats itself is cut as in a run, and the limits of the provider's 
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -17,6 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tarsy.cli import plan_files
+from tarsy.cli.console import new_console
 from tarsy.cli.errors import AskError
 from tarsy.controllers.probing import as_plan
 from tarsy.engine.budget import cost
@@ -124,7 +126,7 @@ async def ask(
     Raises:
         AskError: the model gave no answer.
     """
-    out, beside = out or Console(highlight=False), beside or Console(stderr=True, highlight=False)
+    out, beside = out or new_console(), beside or new_console(sys.stderr)
     models = ModelRegistry(secrets)
     request = GenerateRequest(messages=[Message(Role.USER, question)], execution="tarsy-ask", agent="ask")
     waits = timeouts(provider, Limits())

@@ -1,9 +1,11 @@
 """`tarsy demo`: one alert through every room of the house, watched live."""
 
 import asyncio
+import contextlib
 import signal
 import sys
 import time
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,70 +13,86 @@ from uuid import UUID
 
 from rich.console import Console
 
-from tarsy.cli.dev import configured_model, prepare
+from tarsy.cli.console import new_console
+from tarsy.cli.dev import ALERT, SHOP, STARTING, configured_model, prepare
 from tarsy.cli.kubectl import run_kubectl
-from tarsy.cli.page import Link, is_open, make_link
+from tarsy.cli.page import Link, make_link
 from tarsy.cli.timeline import follow_timeline
 from tarsy.http.page_files import is_built
-from tarsy.kube.client import ApiError
-from tarsy.local.objects import manifest, put, put_all
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.local.objects import manifest, put
+from tarsy.local.serving import until_serving
 from tarsy.local.stack import ApiChoice, Stack, running_stack
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.store.database import open_pool
 from tarsy.store.reads import Reads
 
-NAMESPACE = "shop"
 ACCEPT_SECONDS = 60.0
 PROJECTED_SECONDS = 30.0
 
 
 async def demonstrate(keep: Path | None, model: str | None, base_url: str | None, api: ApiChoice) -> int:
     """Runs the demo; exit status 0 only when the investigation succeeded."""
-    console = Console()
+    console = new_console(markup=False)
     began = time.monotonic()
-    with console.status("Starting a Kubernetes API, Postgres and the operator …"):
-        async with running_stack(keep, api=api) as stack:
+    async with contextlib.AsyncExitStack() as house:
+        if not console.is_terminal:
+            console.print(STARTING)
+        with console.status(STARTING):
+            stack = await house.enter_async_context(running_stack(keep, api=api))
             which = await prepare(stack, configured_model(model, base_url))
             link = await make_link(stack)
-            operator = stack.operator(**link.environment)
-            keeper = asyncio.create_task(operator.keep_running())
-            try:
-                record = await _investigate(console, stack, which, began, link)
-                await _show(console, stack, record)
-                if is_built() and sys.stdin.isatty() and sys.stdout.isatty():
-                    await _until_interrupted(console)
-            finally:
-                keeper.cancel()
-                await asyncio.wait([keeper])
-                await operator.stop()
+            await house.enter_async_context(_operated(stack, link))
+            await until_serving(stack)
+        person = await house.enter_async_context(await KubeClient.load(stack.person_kubeconfig))
+        record = await _investigate(console, stack, person, which, began, link)
+        await _show(console, stack, record)
+        if is_built() and sys.stdin.isatty() and console.is_terminal:
+            await _until_interrupted(console)
+        elif is_built():
+            console.print("\nThe demo has ended, and its page with it; `tarsy dev` (`make dev`) keeps one open.")
     return 0 if record.state is State.COMPLETED else 1
+
+
+@contextlib.asynccontextmanager
+async def _operated(stack: Stack, link: Link) -> AsyncIterator[None]:
+    """An operator that is started again when it dies, and ends with this."""
+    operator = stack.operator(**link.environment)
+    keeper = asyncio.create_task(operator.keep_running())
+    try:
+        yield
+    finally:
+        keeper.cancel()
+        await asyncio.wait([keeper])
+        await operator.stop()
 
 
 async def _until_interrupted(console: Console) -> None:
     """Leaves the page open for who sits before it."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
-    console.print("\nThe page stays open until Ctrl-C.", highlight=False)
+    console.print("\nThe page stays open until Ctrl-C.")
     await stop.wait()
 
 
-async def _investigate(console: Console, stack: Stack, which: str, began: float, link: Link) -> InvestigationRecord:
-    await put_all(stack.client, manifest("samples/crashloop.yaml"))
-    (alert,) = manifest("samples/alert-kubepodcrashlooping.yaml")
+async def _investigate(
+    console: Console, stack: Stack, person: KubeClient, which: str, began: float, link: Link
+) -> InvestigationRecord:
+    (alert,) = manifest(ALERT)
     name = alert["metadata"]["name"]
-    alert = {**alert, "metadata": {**alert["metadata"], "namespace": NAMESPACE}}
-    await put(stack.client, alert)
-    console.print(f"{stack.api_sentence}; {which}.", highlight=False)
-    console.print(f"HTTP API: {stack.http_url}/api/v1 (bearer tokens)", highlight=False, soft_wrap=True)
-    console.print(f"$ kubectl apply -n {NAMESPACE} -f manifests/samples/alert-kubepodcrashlooping.yaml")
-    console.print(f"alert.tarsy.dev/{name} created  ({time.monotonic() - began:.1f} s after the start)\n")
+    await put(person, {**alert, "metadata": {**alert["metadata"], "namespace": SHOP}})
+    console.print(f"{stack.api_sentence}; {which}.")
+    console.print(f"HTTP API: {stack.http_url}/api/v1 (bearer tokens)", soft_wrap=True)
+    console.print(f"\n$ kubectl apply -n {SHOP} -f manifests/{ALERT}", style="bold", soft_wrap=True)
+    console.print(
+        f"alert.tarsy.dev/{name} created  (by {stack.person}, {time.monotonic() - began:.1f} s after the start)\n"
+    )
     pool = await open_pool(stack.database_url, max_size=2, application="tarsy demo")
     try:
         run = await _accepted(stack, name)
         reads = Reads(pool)
-        if (record := await reads.record(run)) is not None and await is_open(stack.http_url):
-            path = f"/investigations/{NAMESPACE}/{record.name}"
-            console.print(f"{link.sentence(path)}\n", highlight=False, soft_wrap=True)
+        if (record := await reads.record(run)) is not None:
+            console.print(f"{link.sentence(f'/investigations/{SHOP}/{record.name}')}\n", soft_wrap=True)
         return await follow_timeline(console, reads, stack.database_url, run)
     finally:
         await pool.close()
@@ -86,7 +104,7 @@ async def _accepted(stack: Stack, alert: str) -> UUID:
     try:
         async with asyncio.timeout(ACCEPT_SECONDS):
             while True:
-                for inv in await stack.client.list("Investigation", NAMESPACE):
+                for inv in await stack.client.list("Investigation", SHOP):
                     if inv["spec"].get("alertRef", {}).get("name") == alert:
                         last = inv
                 if (last.get("status") or {}).get("record"):
@@ -102,13 +120,12 @@ async def _show(console: Console, stack: Stack, record: InvestigationRecord) -> 
     """What kubectl shows of it, once the status has caught up with the record."""
     until = datetime.now(UTC).timestamp() + PROJECTED_SECONDS
     while datetime.now(UTC).timestamp() < until:
-        inv = await stack.client.get("Investigation", NAMESPACE, record.name)
-        alerts = await stack.client.list("Alert", NAMESPACE)
+        inv = await stack.client.get("Investigation", SHOP, record.name)
+        alerts = await stack.client.list("Alert", SHOP)
         settled = all((a.get("status") or {}).get("phase") == "Finished" for a in alerts)
         if (inv.get("status") or {}).get("recordRevision", 0) >= record.revision and settled:
             break
         await asyncio.sleep(0.1)
-    for arguments in (["get", "talert,inv", "-n", NAMESPACE], ["describe", "inv", "-n", NAMESPACE, record.name]):
-        console.print(f"\n$ kubectl {' '.join(arguments)}", style="bold", highlight=False)
-        output = await run_kubectl(stack, arguments)
-        console.print(output, markup=False, highlight=False, soft_wrap=True)
+    for arguments in (["get", "talert,inv", "-n", SHOP], ["describe", "inv", "-n", SHOP, record.name]):
+        console.print(f"\n$ kubectl {' '.join(arguments)}", style="bold", soft_wrap=True)
+        console.print(await run_kubectl(stack, arguments), soft_wrap=True)

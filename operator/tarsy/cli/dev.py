@@ -2,15 +2,26 @@
 
 import asyncio
 import os
+import shutil
 import signal
+import sys
+from importlib.resources import files
 from pathlib import Path
 
 from rich.console import Console
 
+from tarsy.cli.console import new_console
 from tarsy.cli.errors import CommandError
-from tarsy.cli.page import is_open, make_link
+from tarsy.cli.page import Link, make_link
 from tarsy.local.model import Script
+from tarsy.local.objects import manifest, put_all
+from tarsy.local.operator_process import OperatorProcess
+from tarsy.local.serving import until_serving
 from tarsy.local.stack import ApiChoice, RealModel, Stack, running_stack
+
+STARTING = "Starting a Kubernetes API, Postgres and the operator …"
+SHOP = "shop"
+ALERT = "samples/demo/alert-kubepodcrashlooping.yaml"
 
 
 def configured_model(model: str | None, base_url: str | None) -> RealModel | None:
@@ -36,8 +47,13 @@ def _timeout() -> int | None:
 
 
 async def prepare(stack: Stack, model: RealModel | Script | None) -> str:
-    """Installs everything into a started stack; a sentence that says which model answers."""
+    """Installs everything and the sample's namespace into a started stack; a sentence that says which model answers.
+
+    A namespace that a kept folder has already stays as it is.
+    """
     await stack.install()
+    if await stack.client.find("Namespace", None, SHOP) is None:
+        await put_all(stack.client, manifest("samples/demo/crashloop.yaml"))
     return await stack.use_model(model)
 
 
@@ -46,35 +62,50 @@ async def develop(keep: Path | None, model: str | None, base_url: str | None, ap
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    console = Console()
-    console.print("Starting a Kubernetes API, Postgres and the operator …")
+    console = new_console(markup=False)
+    console.print(STARTING)
     async with running_stack(keep, api=api) as stack:
         which = await prepare(stack, configured_model(model, base_url))
         link = await make_link(stack)
         operator = stack.operator(**link.environment)
-
-        def restarted(status: int) -> None:
-            console.print(f"The operator ended with status {status}; it is started again.")
-
-        operator.on_restart = restarted
-        console.print(f"{stack.api_sentence} at {stack.api.url}; {which}.", highlight=False)
-        console.print(f"Operator: pid {operator.pid}, log {stack.operator_log}", highlight=False)
-        console.print(f"HTTP API: {stack.http_url}/api/v1 (bearer tokens)", highlight=False, soft_wrap=True)
-        console.print(f"\n    export KUBECONFIG={stack.kubeconfig}", highlight=False, soft_wrap=True)
-        console.print(f"    export TARSY_DATABASE_URL='{stack.database_url}'\n", highlight=False, soft_wrap=True)
-        console.print("    kubectl apply -f manifests/samples/alert-kubepodcrashlooping.yaml")
-        console.print("    kubectl get talert,inv -A -w\n\nCtrl-C stops everything.", highlight=False)
-
-        async def announce() -> None:
-            if await is_open(stack.http_url):
-                console.print(f"\n{link.sentence()}", highlight=False, soft_wrap=True)
-
-        beside = [asyncio.create_task(operator.keep_running()), asyncio.create_task(announce())]
+        operator.on_restart = lambda status: console.print(
+            f"The operator ended with status {status}; it is started again."
+        )
+        keeper, serving = asyncio.create_task(operator.keep_running()), asyncio.create_task(until_serving(stack))
+        stopping = asyncio.create_task(stop.wait())
         try:
-            await stop.wait()
+            await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                await serving
+                _announce(console, stack, operator, link, which)
+                await stopping
         finally:
-            for task in beside:
+            tasks = [keeper, serving, stopping]
+            for task in tasks:
                 task.cancel()
-            await asyncio.wait(beside)
+            await asyncio.wait(tasks)
             await operator.stop()
     return 0
+
+
+def _announce(console: Console, stack: Stack, operator: OperatorProcess, link: Link, which: str) -> None:
+    """Says what runs, and which commands to begin with; they work as they are copied."""
+
+    def line(text: str = "") -> None:
+        console.print(text, soft_wrap=True)
+
+    console.print(f"{stack.api_sentence}; {which}.")
+    line(f"Kubernetes API: {stack.api.url}, where you are {stack.person}")
+    line(f"HTTP API: {stack.http_url}/api/v1 (bearer tokens)")
+    line(f"Operator: pid {operator.pid}, log {stack.operator_log}")
+    line(f"\n    export KUBECONFIG={stack.person_kubeconfig}")
+    line(f"    export TARSY_DATABASE_URL='{stack.database_url}'\n")
+    console.print(f"The Deployment checkout in namespace {SHOP} crash loops. Hand in its alert, and watch:\n")
+    alert = Path(str(files("tarsy").joinpath("manifests", ALERT))).resolve()
+    if stack.kubectl is None:
+        program = shutil.which("tarsy") or Path(sys.executable).with_name("tarsy")
+        line(f"    {program} alerts submit -f {alert} -n {SHOP} --wait\n")
+        console.print("(kubectl is not on the PATH; with it, `kubectl get inv -n shop -w` shows the same objects.)\n")
+    else:
+        line(f"    kubectl apply -n {SHOP} -f {alert}\n    kubectl get inv -n {SHOP} -w\n")
+    line(f"{link.sentence()}\n\nCtrl-C stops everything.")

@@ -18,7 +18,7 @@ async def run_kubectl(stack: Stack, arguments: list[str]) -> str:
     process = await asyncio.create_subprocess_exec(
         str(kubectl),
         *arguments,
-        env={"PATH": os.environ.get("PATH", ""), "KUBECONFIG": str(stack.kubeconfig), "HOME": str(stack.folder)},
+        env={"PATH": os.environ.get("PATH", ""), "KUBECONFIG": str(stack.person_kubeconfig), "HOME": str(stack.folder)},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

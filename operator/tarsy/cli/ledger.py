@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from rich.console import Console
 from rich.table import Table
 
+from tarsy.cli.console import new_console
 from tarsy.store.database import open_pool
 from tarsy.store.intake import Intake, LedgerLine
 
@@ -55,7 +55,7 @@ def account_of(lines: Sequence[LedgerLine], twice: int) -> dict[str, Any]:
 
 
 def _print(lines: Sequence[LedgerLine], account: dict[str, Any]) -> None:
-    console = Console(highlight=False)
+    console = new_console()
     made = Table(box=None, pad_edge=False, header_style="bold")
     for title, side in (("Fate", "left"), ("Reason", "left"), ("Notifications", "right"), ("Sent again", "right")):
         made.add_column(title, justify="right" if side == "right" else "left")

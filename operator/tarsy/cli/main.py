@@ -9,6 +9,7 @@ import typer
 from tarsy.cli.commands import configuration, intake, local, record, services, tools
 from tarsy.cli.plugin import add_people
 from tarsy.cli.plugin import run as run_app
+from tarsy.cli.version import add_version
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -16,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="TARSy operator: alerts investigated by chains of agents.",
 )
+add_version(app, "tarsy")
 app.command()(services.run)
 app.command()(services.worker)
 app.command()(tools.mcp_gateway)

@@ -1,24 +1,21 @@
 """The link by which a newcomer opens the page of `tarsy dev` and `tarsy demo`, signed in.
 
 Decision: the link holds a code that is good once and on this machine only, never a token, and it stands behind `#`, so
-that no server and no log sees it. Whoever opens it is the administrator of this stack, as whoever has its kubeconfig.
+that no server and no log sees it. Whoever opens it acts as the ServiceAccount `you`, with the rights of the
+person at this machine.
 """
 
-import asyncio
 import secrets
 from dataclasses import dataclass
-
-import aiohttp
 
 from tarsy.http.page_files import is_built
 from tarsy.http.page_session import write_code
 from tarsy.local.objects import put
+from tarsy.local.person import let_work
 from tarsy.local.stack import SYSTEM, Stack
 
 ACCOUNT = "you"
 TOKEN_SECONDS = 86_400
-OPEN_SECONDS = 120.0
-_RBAC = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,39 +31,20 @@ class Link:
         return f"{self.url}/#/sign-in/{self.code}{path}"
 
     def sentence(self, path: str = "/") -> str:
-        """What people are told."""
+        """How people open the page, and how they sign in without the link."""
         if not is_built():
             return "The page is not built: `make page` does it, where node is."
-        return f"Watch it in a browser (the link signs you in, once): {self.to(path)}"
+        again = f"kubectl create token {ACCOUNT} -n {SYSTEM}"
+        return f"Watch it in a browser (the link signs you in, once; later: {again}):\n\n    {self.to(path)}"
 
 
 async def make_link(stack: Stack) -> Link:
     """A link to the page of an operator that is started next."""
     account = {"name": ACCOUNT, "namespace": SYSTEM}
     await put(stack.client, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
-    binding = {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": f"{SYSTEM}-{ACCOUNT}"},
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", **account}],
-    }
-    await put(stack.client, binding)
+    # Earlier versions bound the account to cluster-admin, which a kept folder still has.
+    await stack.client.delete("ClusterRoleBinding", None, f"{SYSTEM}-{ACCOUNT}")
+    await let_work(stack.client, "tarsy-page-of-this-machine", {"kind": "ServiceAccount", **account})
     code, file = secrets.token_urlsafe(24), stack.folder / "sign-in.json"
     write_code(file, code, await stack.client.create_token(SYSTEM, ACCOUNT, seconds=TOKEN_SECONDS))
     return Link(stack.http_url, code, {"TARSY_SIGN_IN_FILE": str(file)})
-
-
-async def is_open(url: str) -> bool:
-    """Whether the HTTP API answers; waited for until it does, for two minutes at most."""
-    async with aiohttp.ClientSession() as http:
-        try:
-            async with asyncio.timeout(OPEN_SECONDS):
-                while True:
-                    try:
-                        async with http.get(f"{url}/health") as answer:
-                            return answer.status == 200
-                    except aiohttp.ClientError:
-                        await asyncio.sleep(0.1)
-        except TimeoutError:
-            return False

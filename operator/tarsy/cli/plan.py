@@ -13,8 +13,11 @@ from typing import Any, Literal
 
 import orjson
 import yaml
-from rich.console import Console
+from rich.console import RenderableType
 
+from tarsy.cli.console import new_console
+from tarsy.cli.plan_check import document_of as all_of
+from tarsy.cli.plan_check import is_whole, plan_all, table
 from tarsy.cli.plan_files import Manifests, Problem, read
 from tarsy.cli.plan_tree import tree
 from tarsy.controllers.masking import masking_errors
@@ -23,32 +26,35 @@ from tarsy.plan.check import check
 from tarsy.plan.errors import At, PlanError, PlanInvalid
 from tarsy.plan.resolve import Explained, explain
 from tarsy.plan.select import NoChain, select
-from tarsy.resources.meta import AnyResource
+from tarsy.resources.meta import GROUP, AnyResource
 from tarsy.resources.v1alpha1 import Alert, Investigation
 from tarsy.resources.v1alpha1.alert import AlertContent
 
 Format = Literal["text", "yaml", "json"]
-_WIDTH = 160
 
 
 def show_plan(
-    paths: Sequence[Path], alert: Path, *, namespace: str, library_namespace: str, output: Format = "text"
+    paths: Sequence[Path], alert: Path | None, *, namespace: str, library_namespace: str, output: Format = "text"
 ) -> int:
     """Prints the plan to standard output and every error to standard error; the exit status.
 
     Args:
         paths: files and folders with the configuration.
-        alert: the file with the Alert, or the Investigation, to plan for.
+        alert: the file with the Alert, or the Investigation, to plan for; None: every chain is planned for each of its
+            alert types.
         namespace: that of objects that name none.
         library_namespace: where shared objects are.
         output: text for people, yaml and json for programs.
     """
-    manifests = read([*paths, alert], namespace)
+    manifests = read([*paths, *([alert] if alert else [])], namespace)
     catalog = ResourceCatalog(manifests.objects.values(), manifests.namespaces)
-    run = _run_in(alert, manifests)
-    explained = None
-    errors: list[PlanError] = []
-    if run is not None:
+    explained, planned, errors = None, None, list[PlanError]()
+    if not (manifests.objects or manifests.problems):
+        named = ", ".join(str(path) for path in paths)
+        manifests.problems.append(Problem(named, "", f"hold no object of {GROUP}; name files with configuration"))
+    elif alert is None:
+        planned, errors = plan_all(manifests, catalog, library_namespace)
+    elif (run := _run_in(alert, manifests)) is not None:
         try:
             explained = _explain(run, catalog, manifests, library_namespace)
         except PlanInvalid as invalid:
@@ -59,7 +65,9 @@ def show_plan(
     found = (manifests.problem(error) for error in dict.fromkeys(errors))
     problems = [*manifests.problems, *(problem for problem in found if problem is not None)]
     if explained is not None:
-        _print(explained, output)
+        _print(tree(explained), document_of(explained), output)
+    elif planned:
+        _print(table(planned), all_of(planned), output)
     for problem in dict.fromkeys(problems):
         sys.stderr.write(f"{problem}\n")
     return 1 if problems else 0
@@ -81,6 +89,11 @@ def _run_in(file: Path, manifests: Manifests) -> AnyResource | None:
     return None
 
 
+def _is_refused(run: AnyResource, manifests: Manifests) -> bool:
+    """Whether its schema refuses the Alert or Investigation, so that no plan of it is shown."""
+    return (run.KIND, run.metadata.namespace, run.metadata.name) in manifests.broken
+
+
 def _explain(
     run: AnyResource, catalog: ResourceCatalog, manifests: Manifests, library_namespace: str
 ) -> Explained | None:
@@ -99,7 +112,8 @@ def _explain(
                 at = source / "alertRef" / "name"
                 raise PlanInvalid([at.error(f"there is no Alert {spec.alert_ref.name} in the files; add it")])
             content, source = alert.spec, At.of(alert)
-    assert content is not None  # the kind's rules ask for one of them
+    if content is None:  # its schema refuses it, as is reported
+        return None
     chain = select(
         namespace=namespace,
         alert=content,
@@ -111,6 +125,8 @@ def _explain(
     if isinstance(chain, NoChain):
         field, _, message = chain.message.partition(": ")
         raise PlanInvalid([PlanError(source.kind, source.namespace, source.name, field, message)])
+    if _is_refused(run, manifests) or not is_whole(chain, namespace, manifests, catalog, library_namespace):
+        return None
     return explain(
         namespace=namespace,
         alert=content,
@@ -122,16 +138,14 @@ def _explain(
     )
 
 
-def _print(explained: Explained, output: Format) -> None:
-    if output == "text":
-        console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
-        console.print(tree(explained))
-        return
-    document = document_of(explained)
-    if output == "json":
-        sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
-    else:
-        sys.stdout.write(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110))
+def _print(shown: RenderableType, document: dict[str, Any], output: Format) -> None:
+    match output:
+        case "text":
+            new_console().print(shown)
+        case "json":
+            sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+        case "yaml":
+            sys.stdout.write(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110))
 
 
 def document_of(explained: Explained) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from tarsy.cli.plan_mended import mended, under
 from tarsy.plan.errors import PlanError
 from tarsy.resources.meta import GROUP, AnyResource
 from tarsy.resources.parse import InvalidResource, parse
@@ -42,13 +43,16 @@ class Manifests:
     files: dict[Identity, str] = field(default_factory=dict)
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    broken: set[Identity] = field(default_factory=set)
+    broken: dict[Identity, frozenset[str]] = field(default_factory=dict)
+    """What its schema refuses, with the refused fields where the rest could be read (`plan_mended.py`)."""
 
     def problem(self, error: PlanError) -> Problem | None:
         """An error of a plan as a problem of a file; None when it follows from an object that is reported itself."""
         for kind, _, name in self.broken:
             if error.message.startswith(f"there is no {kind} {name} in namespace "):
                 return None
+        if under(error.field, self.broken.get((error.kind, error.namespace, error.name), ())):
+            return None
         named = f"{error.kind} {error.namespace}/{error.name}"
         file = self.files.get((error.kind, error.namespace, error.name), "")
         return Problem(file, f"{named}: {error.field}", error.message)
@@ -145,7 +149,10 @@ def _take(document: Mapping[str, Any], file: Path, namespace: str, manifests: Ma
     try:
         manifests.objects[identity] = parse({**document, "metadata": meta})
     except InvalidResource as invalid:
-        manifests.broken.add(identity)
+        rest = mended({**document, "metadata": meta}, invalid.errors)
+        manifests.broken[identity] = rest[1] if rest else frozenset()
+        if rest:
+            manifests.objects[identity] = rest[0]
         manifests.problems += [
             Problem(str(file), f"{where}: {error.path}" if error.path else where, error.message)
             for error in invalid.errors

@@ -5,6 +5,7 @@ import sys
 import typer
 
 from tarsy.cli.commands import people
+from tarsy.cli.version import add_version
 
 
 def new_app() -> typer.Typer:
@@ -15,6 +16,7 @@ def new_app() -> typer.Typer:
         pretty_exceptions_enable=False,
         help="Investigations of TARSy: hand alerts in, follow, ask, and see why.",
     )
+    add_version(app, "kubectl-tarsy")
     add_people(app)
     return app
 

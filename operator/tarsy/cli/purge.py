@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from tarsy.cli.console import new_console
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import require_current
 from tarsy.store.retention import OldRecords, Retention
@@ -38,7 +38,7 @@ async def purge_records(
     if output == "json":
         sys.stdout.write(json.dumps(_plain(old, counts, older_than, dry_run), indent=2) + "\n")
         return 0
-    console = Console()
+    console = new_console()
     if not counts:
         console.print(f"No record is of a run that ended more than {older_than} ago.")
         return 0

@@ -7,13 +7,15 @@ characters stripped when it was written.
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
+from tarsy.cli.console import Hanging, Indented
 from tarsy.engine.conclusion import read_finding, shorten
+from tarsy.record.conditions import phase
 from tarsy.record.finding import Finding
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
+from tarsy.record.words import word
 
 _MARKS = {
     EventType.LLM_THINKING: ("thinking", "magenta"),
@@ -31,6 +33,7 @@ _MARKS = {
     EventType.USER_QUESTION: ("question", "blue"),
 }
 _BODY_LINES = 14
+_INDENT = 9
 _QUOTE = 120
 
 
@@ -51,19 +54,19 @@ def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
             head.append("  failed", style="bold red")
         head.append(f"  {event.metadata.get('call_id', '')}", style="dim")
     if event.status not in (EventStatus.COMPLETED, EventStatus.STREAMING):
-        head.append(f"  {event.status.value}", style="bold red")
+        head.append(f"  {word(event.status)}", style="bold red")
     text = event.content.strip()
     if event.type is EventType.FINAL_ANALYSIS:
         _, text = read_finding(text)  # the structured block is for programs; its summary ends the timeline
-    return Group(head, Padding(Text(_cut(text, full)), (0, 0, 0, 9)))
+    return Group(Hanging(head, _INDENT), Indented(Text(_cut(text, full)), _INDENT))
 
 
 def outcome_block(record: InvestigationRecord) -> RenderableType:
     """How an investigation ended."""
     outcome = record.outcome
     good = record.state is State.COMPLETED
-    lines = [
-        Text(f"{record.namespace}/{record.name}: {record.state.value}", style="bold green" if good else "bold red")
+    lines: list[RenderableType] = [
+        Text(f"{record.namespace}/{record.name}: {phase(record)}", style="bold green" if good else "bold red")
     ]
     if outcome and outcome.finding:
         lines += finding_lines(outcome.finding)
@@ -79,19 +82,19 @@ def outcome_block(record: InvestigationRecord) -> RenderableType:
     return Group(*lines)
 
 
-def finding_lines(finding: Finding) -> Iterator[Text]:
+def finding_lines(finding: Finding) -> Iterator[RenderableType]:
     """A finding: its summary, each claim with what it rests on, and what was changed about it."""
     yield Text(f"Finding ({finding.confidence.value}): {finding.summary}")
     for claim in finding.claims:
         mark, style = ("supported", "green") if claim.supported else ("unsupported", "yellow")
-        yield Text.assemble("  - ", (mark, style), f": {claim.text}")
+        yield Hanging(Text.assemble("  - ", (mark, style), f": {claim.text}"), 4)
         for citation in claim.citations:
             where = "/".join(part for part in (citation.stage, citation.agent, citation.tool) if part)
             text = Text(f"      {citation.call_id} {where}: ", style="dim")
             text.append(f"“{shorten(citation.quote, _QUOTE)}”")
             if citation.reason:
                 text.append(f" ({citation.reason})", style="yellow")
-            yield text
+            yield Hanging(text, 8)
     for note in finding.notes:
         yield Text(f"  {note}", style="yellow")
 
@@ -99,7 +102,7 @@ def finding_lines(finding: Finding) -> Iterator[Text]:
 def status_line(record: InvestigationRecord) -> Text:
     """Where an investigation is, in one line."""
     running = [s.name for s in record.stages if s.state is State.RUNNING]
-    return Text(f"{record.state.value}  {', '.join(running)}  {_figures(record)}", style="dim")
+    return Text(f"{phase(record)}  {', '.join(running)}  {_figures(record)}", style="dim")
 
 
 def _figures(record: InvestigationRecord) -> str:

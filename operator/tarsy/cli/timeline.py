@@ -5,6 +5,7 @@ from uuid import UUID
 
 from rich.console import Console
 
+from tarsy.cli.console import new_console
 from tarsy.cli.render import event_block, outcome_block, status_line
 from tarsy.record.run import InvestigationRecord
 from tarsy.record.timeline import EventStatus, TimelineEvent
@@ -32,7 +33,7 @@ async def show_timeline(database_url: str, namespace: str, name: str, *, follow:
                 f"there is no investigation {namespace}/{name} in the record; "
                 "see `kubectl get inv -A`, and give its namespace with -n"
             )
-        console = Console()
+        console = new_console()
         if not follow:
             for one in (record, *await reads.answers(record.id)):
                 for event in await _all_events(reads, one.id):

@@ -10,9 +10,9 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import Any, Literal
 
-from rich.console import Console
 from rich.table import Table
 
+from tarsy.cli.console import new_console
 from tarsy.store.database import open_pool
 from tarsy.store.reads import Reads, UsageBy, UsageSum
 
@@ -36,7 +36,7 @@ async def show_usage(
         items = [_plain(item) for item in sums]
         sys.stdout.write(json.dumps({"since": since, "by": by, "items": items}, indent=2) + "\n")
         return 0
-    console = Console()
+    console = new_console()
     console.print(table(sums, by) if sums else f"No model was called in the last {since}.")
     return 0
 

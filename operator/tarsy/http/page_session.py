@@ -25,6 +25,10 @@ from tarsy.http.routes.parameters import MAX_LIMIT
 COOKIE_SECONDS: Final = 43_200
 COOKIE_CHARACTERS: Final = 3_800
 """Browsers keep 4,096 bytes of name, value and attributes."""
+USED: Final = (
+    "This link has been used, or is of another start. Sign in with a token: kubectl create token you -n tarsy-system"
+)
+"""What a link says that signs nobody in; the account is that of `tarsy dev`, the only one with such links."""
 _LIST = Permission("list", "investigations", group=PRODUCT_GROUP)
 _ASKED_AT_ONCE = 16
 
@@ -100,7 +104,7 @@ async def sign_in_by_code(ask: Ask) -> web.StreamResponse:
     file = ask.services.sign_in_file
     token = await asyncio.to_thread(_redeem, file, ask.body(SignInCode).code) if file else None
     if token is None:
-        raise NotFound("this link has been used, or is of another start; sign in with a token")
+        raise NotFound(USED)
     return _with_cookie(ask, token, SignedOut(signed_in=True))
 
 

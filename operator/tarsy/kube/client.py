@@ -193,9 +193,10 @@ class KubeClient:
             if not token:
                 return items
 
-    async def create(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Creates an object; its namespace is that of its metadata."""
-        return await self._request("POST", path(obj["kind"], obj["metadata"].get("namespace")), body=obj)
+    async def create(self, obj: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        """Creates an object; its namespace is that of its metadata. A `dry_run` admits it and keeps nothing."""
+        query = {"dryRun": "All"} if dry_run else None
+        return await self._request("POST", path(obj["kind"], obj["metadata"].get("namespace")), query=query, body=obj)
 
     async def patch(
         self,

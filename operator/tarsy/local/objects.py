@@ -21,7 +21,7 @@ ESTABLISH_SECONDS = 30.0
 
 
 def manifest(name: str) -> list[dict[str, Any]]:
-    """The documents of a shipped manifest, such as `samples/crashloop.yaml`."""
+    """The documents of a shipped manifest, such as `samples/demo/crashloop.yaml`."""
     return documents(files("tarsy").joinpath("manifests", name).read_text("utf-8"))
 
 

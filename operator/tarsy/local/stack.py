@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ import yaml
 
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import LABEL
+from tarsy.local.admission import install_admission
 from tarsy.local.apiserver.binaries import find_binaries
 from tarsy.local.apiserver.errors import LocalKubernetesError
 from tarsy.local.apiserver.process import Spawner, end, free_port
@@ -30,6 +32,7 @@ from tarsy.local.kubeapi.server import EmbeddedApi
 from tarsy.local.model import Script, ScriptedModel, demo_script
 from tarsy.local.objects import install_crds, manifest, put, put_all
 from tarsy.local.operator_process import ON_THIS_MACHINE, OperatorProcess
+from tarsy.local.person import let_work, name_of_person, user
 from tarsy.local.postgres import LocalPostgres
 from tarsy.local.record_api import HOST, http_arguments, install_record_api
 from tarsy.plan.library import LIBRARY_NAMESPACE
@@ -82,7 +85,9 @@ class Stack:
         self.database_url = database_url
         self.client = client
         self.model: ScriptedModel | None = None
-        self.http_port, self.record_port = free_port(), free_port()
+        self.http_port, self.record_port, self.admission_port = free_port(), free_port(), free_port()
+        self.person = name_of_person()
+        self.admits = False
         self._operator: OperatorProcess | None = None
         self._spawner = Spawner()
         self._tools: subprocess.Popen[bytes] | None = None
@@ -104,8 +109,13 @@ class Stack:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
+        """The administrator's kubeconfig, by which the stack installs itself."""
         return self.api.kubeconfig
+
+    @cached_property
+    def person_kubeconfig(self) -> Path:
+        """The kubeconfig of the person at this machine (`local/person.py`), for their kubectl."""
+        return self.api.kubeconfig_for(self.person)
 
     @property
     def http_url(self) -> str:
@@ -132,21 +142,32 @@ class Stack:
             *ON_THIS_MACHINE,
             "--drain-seconds",
             "0",
+            *(("--require-author",) if self.admits else ()),
         ]
         if self._operator is not None and self._operator.alive:
             return OperatorProcess([*defaults, *http_arguments(0, 0), *arguments], settings, self.operator_log)
         doors = http_arguments(self.http_port, self.record_port)
+        if self.admits:
+            doors += ["--admission-port", str(self.admission_port)]
         self._operator = OperatorProcess([*defaults, *doors, *arguments], settings, self.operator_log)
         return self._operator
 
-    async def install(self) -> None:
-        """Installs CRDs, namespaces, the rights of operator and tools, and the shipped library."""
+    async def install(self, *, admission: bool = True) -> None:
+        """Installs CRDs, namespaces, the rights of operator, tools and the person here, library and admission.
+
+        Args:
+            admission: False where objects are created before an operator serves the webhook, such as in benchmarks.
+        """
         await install_crds(self.client)
         for name in (SYSTEM, LIBRARY):
             await put(self.client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for name in RIGHTS:
             await put_all(self.client, manifest(name))
+        await let_work(self.client, "tarsy-person-of-this-machine", user(self.person))
         await install_record_api(self.client, self.record_port)
+        if admission:
+            await install_admission(self.client, self.admission_port, self.api.version)
+            self.admits = True
         url = await self._start_tools(await self._tools_kubeconfig())
         for obj in _library():
             await put(self.client, _local_server(obj, url) if obj["kind"] == "MCPServer" else obj)

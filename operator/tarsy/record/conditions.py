@@ -7,7 +7,8 @@ keeps an object's status.
 import re
 from collections.abc import Iterator
 
-from tarsy.record.run import DesiredState, InvestigationRecord, State
+from tarsy.record.run import InvestigationRecord, State
+from tarsy.record.words import phase_of
 from tarsy.resources.meta import Condition, ConditionStatus
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import Phase
@@ -18,19 +19,7 @@ _GOES_ON = "The investigation has not ended."
 
 def phase(record: InvestigationRecord) -> Phase:
     """The phase for people's eyes."""
-    match record.state:
-        case State.PENDING:
-            return "Queued"
-        case State.RUNNING:
-            return "Concluding" if record.desired_state is DesiredState.CONCLUDED else "Running"
-        case State.COMPLETED:
-            return "Succeeded"
-        case State.FAILED:
-            return "Failed"
-        case State.CANCELLED:
-            return "Cancelled"
-        case State.TIMED_OUT:
-            return "TimedOut"
+    return phase_of(record.state, record.desired_state)
 
 
 def conditions(record: InvestigationRecord) -> Iterator[Condition]:

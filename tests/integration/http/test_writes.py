@@ -303,7 +303,7 @@ async def test_what_has_ended_or_is_being_cancelled_is_a_conflict(
     path = f"/namespaces/{namespace}/investigations"
     for verb in ("cancel", "conclude"):
         answer = await administrator.post(f"{path}/ended/{verb}")
-        assert answer.status == 409 and "has ended: completed" in answer.message
+        assert answer.status == 409 and "has ended: Succeeded" in answer.message
     assert (await administrator.post(f"{path}/waiting/cancel")).status == 202
     answer = await administrator.post(f"{path}/waiting/conclude")
     assert answer.status == 409 and "is being cancelled" in answer.message

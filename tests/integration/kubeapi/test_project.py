@@ -64,7 +64,15 @@ def test_investigation_goes_only_forward(kubectl: Kubectl, namespace: str) -> No
 
 @pytest.mark.usefixtures("kinds")
 def test_shipped_library_and_samples_are_accepted(kubectl: Kubectl) -> None:
-    for source in (("-k", "manifests/library"), ("-f", "manifests/samples")):
+    for source in (("-k", "manifests/library"), ("-Rf", "manifests/samples")):
         applied = kubectl("apply", source[0], str(ROOT / source[1]), "--dry-run=server")
         refused = [line for line in applied.stderr.splitlines() if "namespaces" not in line and "Warning" not in line]
         assert not refused, applied.stderr
+
+
+@pytest.mark.usefixtures("kinds")
+def test_samples_are_not_applied_as_a_whole_by_mistake(kubectl: Kubectl) -> None:
+    """An alert would be investigated, and files to fill in would replace the address of the database, and the model."""
+    applied = kubectl("apply", "-f", str(ROOT / "manifests/samples"))
+    assert applied.returncode != 0 and "recognized file extensions" in applied.stderr
+    assert applied.stdout == ""

@@ -18,7 +18,7 @@ from mcp.client.stdio import StdioServerParameters
 from tarsy.local.sample_server.cluster import Cluster
 from tarsy.local.sample_server.tools import sample_server
 
-SAMPLES = Path(__file__).parents[3] / "manifests" / "samples"
+SAMPLES = Path(__file__).parents[3] / "manifests" / "samples" / "demo"
 POD = "checkout-6f7d9c8b54-k8x2p"
 PLURALS = {"Namespace": "namespaces", "ConfigMap": "configmaps", "Deployment": "deployments", "Pod": "pods"}
 PLURALS |= {"ReplicaSet": "replicasets", "Event": "events", "Secret": "secrets"}

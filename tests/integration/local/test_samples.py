@@ -18,7 +18,7 @@ from tarsy.local.sample_server.tools import sample_server
 
 pytestmark = pytest.mark.kubernetes
 
-SAMPLES = Path(__file__).parents[3] / "manifests" / "samples"
+SAMPLES = Path(__file__).parents[3] / "manifests" / "samples" / "demo"
 Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

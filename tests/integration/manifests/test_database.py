@@ -1,4 +1,4 @@
-"""A Postgres outside, by the Secret that `samples/database.yaml` shows: its certificate is verified.
+"""A Postgres outside, by the Secret that `samples/fill-in/database.yaml` shows: its certificate is verified.
 
 The file that pods have at a fixed place is, here, one of the test's own.
 """
@@ -29,7 +29,7 @@ class Server:
 
     def url(self, ca: Path, host: str = "localhost") -> str:
         """The sample's url, for this server."""
-        (secret,) = documents((MANIFESTS / "samples" / "database.yaml").read_text())
+        (secret,) = documents((MANIFESTS / "samples" / "fill-in" / "database.yaml").read_text())
         query = secret["stringData"]["url"].partition("?")[2].replace("/etc/tarsy/database/ca.crt", str(ca))
         return f"{self.dsn.replace('127.0.0.1', host)}?{query}"
 

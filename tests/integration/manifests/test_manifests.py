@@ -115,7 +115,9 @@ def test_a_worker_reads_what_runs_name_and_writes_nothing(installed: LocalApi, k
 
 @pytest.mark.parametrize("sample", ["llmprovider-openai", "llmprovider-local", "database"])
 def test_a_sample_is_accepted(installed: LocalApi, kubectl: Kubectl, sample: str) -> None:
-    kubectl("apply", "-f", str(MANIFESTS / "samples" / f"{sample}.yaml"), "--validate=false", "--dry-run=server")
+    kubectl(
+        "apply", "-f", str(MANIFESTS / "samples" / "fill-in" / f"{sample}.yaml"), "--validate=false", "--dry-run=server"
+    )
 
 
 def test_the_operator_may_do_exactly_what_it_needs_in_a_namespace(kubectl: Kubectl, operator: Path) -> None:

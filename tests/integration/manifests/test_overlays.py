@@ -111,7 +111,7 @@ def test_a_namespace_takes_the_librarys_configuration_with_changes_of_its_own(cl
 
 
 def test_the_kustomization_of_the_readme_puts_an_image_of_ones_own_everywhere(cluster: Cluster, tmp_path: Path) -> None:
-    text = next(part for part in (MANIFESTS / "README.md").read_text().split("```") if "registry.example.com" in part)
+    text = next(part for part in (MANIFESTS / "README.md").read_text().split("```") if "newName: registry" in part)
     kustomization = yaml.safe_load(text.removeprefix("yaml"))
     resources = [MANIFESTS.parent / path for path in kustomization["resources"]]
     built = build(cluster.kubectl, tmp_path.resolve(), **{**kustomization, "resources": resources})

@@ -9,6 +9,7 @@ from e2e.waiting import until
 from integration.manifests.conftest import account
 from tarsy.local.model import ScriptedModel, demo_script
 from tarsy.local.objects import manifest, put, put_all
+from tarsy.local.serving import until_serving
 from tarsy.local.stack import RealModel, Stack, running_stack
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
@@ -34,7 +35,7 @@ async def _finished(stack: Stack) -> str:
 
 async def test_the_rights_of_the_deployment_are_enough_for_an_investigation(api_kind: ApiKind) -> None:
     """With all that needs a right: a key in a Secret, alert data in a ConfigMap, Events, status, Lease."""
-    (alert,) = manifest("samples/alert-kubepodcrashlooping.yaml")
+    (alert,) = manifest("samples/demo/alert-kubepodcrashlooping.yaml")
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "body", "namespace": SHOP}}
     body["data"] = {"alert.json": alert["spec"].pop("data")}
     alert["spec"]["dataFrom"] = {"configMapKeyRef": {"name": "body", "key": "alert.json"}}
@@ -45,11 +46,12 @@ async def test_the_rights_of_the_deployment_are_enough_for_an_investigation(api_
     async with running_stack(durable=False, api=api_kind) as stack:
         await stack.install()
         await put_all(stack.client, [*rights, *manifest("library/secrets.yaml")])
-        await put_all(stack.client, [*manifest("samples/crashloop.yaml"), body])
+        await put_all(stack.client, [*manifest("samples/demo/crashloop.yaml"), body])
         await stack.use_model(RealModel("scripted-demo", await model.start(), api_key="any"))
         identity = account(stack.api, "tarsy-system", "tarsy-operator")
         operator = stack.operator("--kubeconfig", str(identity))
         try:
+            await until_serving(stack)
             await put(stack.client, alert)
             phase = await _finished(stack)
             events: set[str] = set()

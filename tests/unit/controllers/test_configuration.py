@@ -59,6 +59,12 @@ def test_object_without_errors_is_ready() -> None:
     assert (ready.status, ready.reason, ready.observed_generation) == ("True", "Usable", 4)
 
 
+def test_status_of_a_chain_says_its_alert_types_in_words() -> None:
+    stages = [{"name": "s", "agents": [{"name": "a"}]}]
+    chain = parse(raw("Chain", "one", {"alertTypes": ["PodCrash", "PodPending"], "stages": stages}))
+    assert judge(chain, [], NOW).to_dict()["alertTypes"] == "PodCrash, PodPending"
+
+
 def test_all_errors_are_said_at_once_each_with_its_field() -> None:
     at = At.of(chain())
     errors = [

@@ -28,6 +28,13 @@ def conditions(of: InvestigationRecord) -> dict[str, str]:
     return {item.type: item.status for item in project(of, investigation(), NOW).conditions}
 
 
+def test_severity_of_the_alert_is_shown_and_stays_when_the_alert_is_gone() -> None:
+    assert project(record(), investigation(), NOW).severity is None
+    told = project(record(), investigation(), NOW, "Critical")
+    assert told.severity == "Critical"
+    assert project(record(State.COMPLETED), investigation(told.to_dict()), NOW).severity == "Critical"
+
+
 @pytest.mark.parametrize(
     ("state", "phase", "finished", "succeeded"),
     [

@@ -128,6 +128,13 @@ async def test_what_is_published_is_not_written_again(world: Any) -> None:
     assert [await w.round(), await w.round(5), await w.round(50)] == [1, 0, 0]
 
 
+async def test_severity_of_the_alert_that_is_there_is_written(world: Any) -> None:
+    w = world(record())
+    w.cache.put(raw("Alert", "a", {"alertType": "PodCrash", "data": "x", "severity": "Critical"}, uid=OTHER_UID))
+    await w.round()
+    assert w.writes[-1][1]["severity"] == "Critical"
+
+
 async def test_stage_change_is_written_at_most_once_a_second(world: Any) -> None:
     w = world(record())
     await w.round()

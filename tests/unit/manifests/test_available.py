@@ -89,7 +89,7 @@ def test_nothing_of_the_database_secret_is_a_file_but_the_authority_of_its_certi
 
 
 def test_the_sample_of_the_database_verifies_whom_it_talks_to_by_the_file_that_pods_have() -> None:
-    (secret,) = documents(MANIFESTS / "samples" / "database.yaml")
+    (secret,) = documents(MANIFESTS / "samples" / "fill-in" / "database.yaml")
     _, _, query = secret["stringData"]["url"].partition("?")
     assert query == "sslmode=verify-full&sslrootcert=/etc/tarsy/database/ca.crt"
     assert set(secret["stringData"]) == {"url", "ca.crt"}

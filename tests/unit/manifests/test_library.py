@@ -30,7 +30,7 @@ def _read(found: Sequence[dict[str, Any]]) -> list[AnyResource]:
 
 
 def _sample(name: str) -> list[dict[str, Any]]:
-    return documents(MANIFESTS / "samples" / f"{name}.yaml")
+    return documents(MANIFESTS / "samples" / "fill-in" / f"{name}.yaml")
 
 
 @pytest.mark.parametrize("obj", LIBRARY, ids=named)

@@ -16,8 +16,8 @@ from tarsy.plan.model import Plan
 
 ROOT = Path(__file__).parents[3]
 LIBRARY = ROOT / "manifests" / "library"
-MODEL = ROOT / "manifests" / "samples" / "llmprovider-local.yaml"
-ALERT = ROOT / "manifests" / "samples" / "alert-kubepodcrashlooping.yaml"
+MODEL = ROOT / "manifests" / "samples" / "fill-in" / "llmprovider-local.yaml"
+ALERT = ROOT / "manifests" / "samples" / "demo" / "alert-kubepodcrashlooping.yaml"
 GOLDEN = Path(__file__).parent / "goldens" / "library.txt"
 
 API = "tarsy.dev/v1alpha1"
@@ -53,9 +53,10 @@ def write(path: Path, *objects: Any) -> Path:
     return path
 
 
-def plan(*files: Path, alert: Path, rest: tuple[str, ...] = ()) -> Result:
+def plan(*files: Path, alert: Path | None = None, rest: tuple[str, ...] = ()) -> Result:
     named = [part for file in files for part in ("-f", str(file))]
-    return CliRunner().invoke(app, ["plan", *named, "--alert", str(alert), *rest], catch_exceptions=False)
+    asked = ["--alert", str(alert)] if alert else []
+    return CliRunner().invoke(app, ["plan", *named, *asked, *rest], catch_exceptions=False)
 
 
 def lines(text: str) -> str:
@@ -115,8 +116,78 @@ def test_every_error_of_every_file_comes_at_once(tmp_path: Path) -> None:
         ["world/rest.yaml", "Chain default/pods", "spec.stagez"],
         ["world/twice.yaml", "line 2", "is no YAML that Kubernetes takes"],
         ["a.yaml", "Alert default/a1", "spec.severity"],
+        ["world/rest.yaml", "Chain default/pods", "spec.llmProvider"],
         ["world/rest.yaml", "Chain default/other", "spec.stages[0].agents[0].name"],
     ]
+
+
+def test_references_of_an_object_are_followed_although_its_schema_is_broken(tmp_path: Path) -> None:
+    provider, agent, chain = world()
+    chain["spec"]["stages"] = [
+        {"name": "look", "agents": [{"name": "ghost", "strategy": "guess"}, {"llmProvider": "nowhere"}, {"name": 5}]},
+        {"agents": [{"name": "gone"}], "maxIterations": "many"},
+    ]
+    result = plan(write(tmp_path / "w.yaml", provider, agent, chain))
+    assert result.exit_code == 1
+    told = [line.split(": ")[2] for line in result.stderr.splitlines()]
+    schema = ["[0].agents[0].strategy", "[0].agents[1].name", "[0].agents[2].name", "[1].name", "[1].maxIterations"]
+    references = ["[0].agents[0].name", "[0].agents[1].llmProvider", "[1].agents[0].name"]
+    assert sorted(told) == sorted(f"spec.stages{at}" for at in (*schema, *references))
+
+
+def test_without_an_alert_every_chain_is_planned_for_every_alert_type(tmp_path: Path) -> None:
+    provider, agent, chain = world()
+    chain["spec"]["alertTypes"] = ["PodCrash", "PodPending"]
+    by_name = obj("Chain", "by-name", {"llmProvider": "model", "stages": chain["spec"]["stages"]})
+    good = write(tmp_path / "w.yaml", provider, agent, chain, by_name)
+    result = plan(good)
+    assert (result.exit_code, result.stderr) == (0, "")
+    told = [line.split() for line in result.stdout.splitlines()]
+    assert told[0] == ["CHAIN", "RUNS", "IN", "ALERT", "TYPE", "STAGES", "AGENTS"]
+    assert ["default/pods", "default", "PodCrash", "1", "1"] in told
+    assert ["default/pods", "default", "PodPending", "1", "1"] in told
+    assert any(line[:2] == ["default/by-name", "default"] and "chainRef" in line for line in told)
+
+    document = orjson.loads(plan(good, rest=("-o", "json")).stdout)
+    assert [(one["chain"], one["alertType"]) for one in document["plans"]] == [
+        ("default/by-name", None),
+        ("default/pods", "PodCrash"),
+        ("default/pods", "PodPending"),
+    ]
+
+
+def test_without_an_alert_what_only_a_whole_plan_shows_is_told_too(tmp_path: Path) -> None:
+    provider, agent, chain = world()
+    del chain["spec"]["llmProvider"]
+    lonely = obj("Agent", "lonely", {"mcpServers": [{"name": "nothing"}]})
+    waits = obj("AlertRoute", "route", {"chainRef": {"name": "absent"}, "alertType": "X"})
+    result = plan(write(tmp_path / "w.yaml", provider, agent, chain, lonely, waits))
+    assert result.exit_code == 1
+    assert "llmProvider" in result.stderr and "Agent default/lonely: spec.mcpServers[0].name" in result.stderr
+    assert "AlertRoute default/route: spec.chainRef.name: there is no Chain absent" in result.stderr
+    assert "default/pods" not in result.stdout
+
+
+def test_a_library_chain_is_planned_for_each_namespace_that_has_defaults(tmp_path: Path) -> None:
+    provider, agent, chain = world()
+    for shared in (provider, agent, chain):
+        shared["metadata"]["namespace"] = "library"
+    chain["spec"]["allowedNamespaces"] = {"from": "Selector", "selector": {"matchLabels": {"team": "a"}}}
+    defaults = [obj("InvestigationDefaults", "default", {"llmProvider": "none"}) for _ in "ab"]
+    for one, namespace in zip(defaults, ("team-a", "team-b"), strict=True):
+        one["metadata"]["namespace"] = namespace
+    label = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "labels": {"team": "a"}}}
+    files = write(tmp_path / "w.yaml", provider, agent, chain, label, *defaults)
+    result = plan(files, rest=("--library-namespace", "library"))
+    told = [line.split()[:2] for line in result.stdout.splitlines()]
+    assert ["library/pods", "library"] in told and ["library/pods", "team-b"] not in told
+    assert result.exit_code == 1, "there is no LLMProvider none in team-a"
+
+
+def test_files_without_an_object_of_ours_are_a_mistake(tmp_path: Path) -> None:
+    result = plan(write(tmp_path / "w.yaml", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "hold no object of tarsy.dev" in result.stderr
 
 
 def test_an_object_that_is_broken_is_not_also_said_to_be_missing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.v1alpha1.chain import MAX_BRIEF, in_brief
 
 REF = {"name": "x", "key": "k"}
 
@@ -312,3 +313,25 @@ def test_defaults_are_those_of_the_design():
     assert parse(chain()).spec.stages[0].replicas == 1
     timeouts = parse(server()).spec.timeouts
     assert (timeouts.init_seconds, timeouts.call_seconds) == (30, None)
+
+
+NAMES = ["a" * 20, "b" * 20, "c" * 20]
+"""Joined by commas they have 64 characters: what a column holds."""
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        ([], None),
+        (NAMES[:2], f"{NAMES[0]}, {NAMES[1]}"),
+        (NAMES, ", ".join(NAMES)),
+        ([*NAMES[:2], "c" * 21], f"{NAMES[0]}, {NAMES[1]}, +1"),
+        ([*NAMES, "d"], f"{NAMES[0]}, {NAMES[1]}, +2"),
+        (["e" * 64], "e" * 64),
+        (["e" * 65], "e" * 63 + "…"),
+        (["e" * 100, "f"], "e" * 59 + "…, +1"),
+    ],
+)
+def test_alert_types_of_a_chain_fit_into_a_column(names, shown):
+    assert in_brief(names) == shown
+    assert shown is None or len(shown) <= MAX_BRIEF

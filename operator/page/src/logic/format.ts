@@ -59,6 +59,23 @@ export function words(name: string): string {
   return name.replaceAll("_", " ");
 }
 
+const PHASES: Record<string, string> = {
+  pending: "Queued",
+  started: "Running",
+  streaming: "Running",
+  running: "Running",
+  completed: "Succeeded",
+  failed: "Failed",
+  cancelled: "Cancelled",
+  timed_out: "TimedOut",
+  interrupted: "Interrupted",
+};
+
+/** A state in the words that kubectl shows. */
+export function phase(state: string, desired?: string): string {
+  return state === "running" && desired === "Concluded" ? "Concluding" : (PHASES[state] ?? state);
+}
+
 /** JSON laid out, where it is JSON. */
 export function pretty(text: string): string {
   const trimmed = text.trim();

@@ -1,6 +1,6 @@
 /** An investigation as Markdown, to be pasted into a ticket. */
 import type { Finding, Investigation } from "../api/types";
-import { cost, duration, tokens, words } from "./format";
+import { cost, duration, phase, tokens, words } from "./format";
 import type { Ev, Timeline } from "./timeline";
 
 /** A fence that the text cannot end. */
@@ -46,7 +46,7 @@ export function investigationAsMarkdown(item: Investigation, timeline: Timeline,
   const run = timeline.run;
   const state = run?.state ?? item.state;
   const parts = [`# ${item.alertType}: ${item.namespace}/${item.name}`];
-  const facts = [`state ${words(state)}`, `chain ${item.chain}`, `${tokens(item.spent)} tokens`, `cost ${cost(item.spent)}`];
+  const facts = [`phase ${phase(state)}`, `chain ${item.chain}`, `${tokens(item.spent)} tokens`, `cost ${cost(item.spent)}`];
   const finishedAt = run?.finishedAt ?? item.finishedAt;
   if (item.startedAt && finishedAt) facts.push(duration(Date.parse(finishedAt) - Date.parse(item.startedAt)));
   parts.push(facts.join(" · "));

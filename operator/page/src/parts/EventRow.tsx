@@ -1,6 +1,6 @@
 /** One event of a timeline. What is long is folded, and opens. */
 import { memo, useState } from "react";
-import { clock, pretty, words } from "../logic/format";
+import { clock, phase, pretty, words } from "../logic/format";
 import { eventAsMarkdown, withoutBlock } from "../logic/markdown";
 import type { Ev } from "../logic/timeline";
 import { Markdown } from "./Markdown";
@@ -38,7 +38,7 @@ export const EventRow = memo(function EventRow({ ev, chosen = false, link, showA
         {ev.metadata["written_as"] === "text" && (
           <span className="hint" title="The model wrote this call into its text instead of making it">written as text</span>
         )}
-        {odd && <span className="bad">{words(ev.status)}</span>}
+        {odd && <span className="bad">{phase(ev.status)}</span>}
         {streaming && <span className="live">live</span>}
         <span className="spring" />
         {!streaming && ev.content && <Copy label="Copy" text={() => eventAsMarkdown(ev)} />}

@@ -2,13 +2,13 @@
 import { useState, type ReactNode } from "react";
 import type { Refused } from "../api/client";
 import type { Spent } from "../api/types";
-import { cost, tokens, words } from "../logic/format";
+import { cost, phase, tokens } from "../logic/format";
 
-export function Badge({ state }: { state: string }) {
+export function Badge({ state, desired }: { state: string; desired?: string | undefined }) {
   return (
     <span className={`badge state-${state}`}>
       <span className="dot" aria-hidden="true" />
-      {words(state)}
+      {phase(state, desired)}
     </span>
   );
 }

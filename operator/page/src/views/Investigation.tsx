@@ -62,7 +62,7 @@ export function InvestigationPage({ namespace, name, event }: Props) {
     <div className="view wide">
       <div className="title-row">
         <h1>{item.alertType}</h1>
-        {state && <Badge state={state} />}
+        {state && <Badge state={state} desired={run?.desiredState ?? item?.desiredState} />}
         <span className="where">{namespace}/{name}</span>
         <span className="spring" />
         <div className="actions">

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { ItemList, Item, ServerMessage } from "../api/types";
 import { isFinished } from "../logic/timeline";
-import { ago, between, cost, moment, tokens, words } from "../logic/format";
+import { ago, between, cost, moment, phase, tokens } from "../logic/format";
 import { merged } from "../logic/items";
 import { FIRST, fromField, LAST, toField } from "../logic/moments";
 import { FILTERS, investigationLink, listLink, SORTS, type ListQuery } from "../logic/route";
@@ -82,7 +82,7 @@ export function List({ query }: { query: ListQuery }) {
         <select aria-label="Phase" value={query.state ?? ""} onChange={(event) => set({ state: event.target.value })}>
           <option value="">any phase</option>
           {STATES.map((state) => (
-            <option key={state} value={state}>{words(state)}</option>
+            <option key={state} value={state}>{phase(state)}</option>
           ))}
         </select>
         <Filter label="Alert type" value={query.alertType} onChange={(alertType) => set({ alertType })} />
@@ -141,7 +141,7 @@ function Table({ items, now, chosen }: { items: readonly Item[]; now: number; ch
       <tbody>
         {items.map((item, place) => (
           <tr key={item.uid} className={place === chosen ? "chosen" : ""}>
-            <td data-label="Phase"><Badge state={item.state} /></td>
+            <td data-label="Phase"><Badge state={item.state} desired={item.desiredState} /></td>
             <td data-label="Investigation" className="what">
               <a className="row-link" href={investigationLink(item.namespace, item.name)}>{item.alertType}</a>
               <span className="where">{item.namespace}/{item.name}</span>

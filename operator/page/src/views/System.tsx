@@ -114,7 +114,7 @@ function Ready({ ready }: { ready: boolean | null }) {
   return (
     <span className={`badge state-${state}`}>
       <span className="dot" aria-hidden="true" />
-      {ready === null ? "unknown" : ready ? "ready" : "not ready"}
+      {ready === null ? "Unknown" : ready ? "Ready" : "Not ready"}
     </span>
   );
 }

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "react";
 import { get, pathOf, Refused } from "../api/client";
 import type { Message, ModelCall, ModelCallDetails, ToolCall, ToolCallDetails, Trace } from "../api/types";
-import { cost, count, duration, pretty, words } from "../logic/format";
+import { cost, count, duration, phase, pretty, words } from "../logic/format";
 import { investigationLink, traceLink } from "../logic/route";
 import { bars, type Bar } from "../logic/waterfall";
 import { go, useGet, useTitle } from "../parts/context";
@@ -101,7 +101,7 @@ function BarRow({ bar, chosen, onChoose }: { bar: Bar; chosen: boolean; onChoose
           <rect x={`${bar.left}%`} width={`${Math.max(bar.width, 0.4)}%`} height="10" rx="2" />
         </svg>
       </span>
-      <span className="bar-time">{bar.milliseconds === null ? words(bar.state) : duration(bar.milliseconds)}</span>
+      <span className="bar-time">{bar.milliseconds === null ? phase(bar.state) : duration(bar.milliseconds)}</span>
     </button>
   );
 }

@@ -45,7 +45,10 @@ def plan(
     files: Annotated[
         list[Path], typer.Option("--file", "-f", help="File or folder with the configuration; may be repeated.")
     ],
-    alert: Annotated[Path, typer.Option(help="File with the Alert, or Investigation, to plan for.")],
+    alert: Annotated[
+        Path | None,
+        typer.Option(help="File with the Alert, or Investigation, to plan for; without, every chain is planned."),
+    ] = None,
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Namespace of objects that name none.")
     ] = "default",
@@ -54,7 +57,10 @@ def plan(
         Literal["text", "yaml", "json"], typer.Option("--output", "-o", help="For people, or for programs.")
     ] = "text",
 ) -> None:
-    """Print what an investigation would do, and everything that is wrong, out of files and without a cluster."""
+    """Print what an investigation would do, and everything that is wrong, out of files and without a cluster.
+
+    Without --alert all configuration is checked: every chain is planned for each of its alert types.
+    """
     from tarsy.cli.plan import show_plan
 
     status = show_plan(files, alert, namespace=namespace, library_namespace=library_namespace, output=output)

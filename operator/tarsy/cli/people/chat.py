@@ -26,6 +26,7 @@ from tarsy.http.views.common import FailureView
 from tarsy.http.views.timeline import EventView, RunHead
 from tarsy.record.run import State
 from tarsy.record.timeline import EventType
+from tarsy.record.words import phase_of
 
 _ANSWERS = (EventType.LLM_RESPONSE, EventType.FINAL_ANALYSIS)
 
@@ -151,7 +152,7 @@ class AnswerTeller:
         self._break()
 
     def run(self, head: RunHead) -> None:
-        self._line.update(head.state.value)
+        self._line.update(phase_of(head.state, head.desired_state))
 
     def stage(self, stage: StageChange) -> None:
         pass
@@ -168,7 +169,7 @@ class AnswerTeller:
             text = f"{plain(head.failure.reason)}: {plain(head.failure.message)}"
             self._aside.print(Text(text, style="red"))
         elif head.state is not State.COMPLETED:
-            self._aside.print(Text(f"the question was {head.state.value}", style="red"))
+            self._aside.print(Text(f"the question ended: {phase_of(head.state)}", style="red"))
 
     def _write(self, text: str) -> None:
         self._line.stop()

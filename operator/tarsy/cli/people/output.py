@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.segment import Segment
+from rich.console import Console
 
+from tarsy.cli.console import new_console
 from tarsy.cli.people.plain import TURNING
 
 Output = Literal["text", "wide", "json", "yaml"]
@@ -34,25 +34,11 @@ def write(value: BaseModel | dict[str, Any] | list[Any], output: Output, *, one_
         sys.stdout.write(TURNING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
-class Indented:
-    """Something to be printed some columns to the right, without blanks behind its lines."""
-
-    def __init__(self, inner: RenderableType, columns: int) -> None:
-        self._inner, self._columns = inner, columns
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width = max(1, options.max_width - self._columns)
-        for line in console.render_lines(self._inner, options.update(width=width), pad=False):
-            yield Segment(" " * self._columns)
-            yield from line
-            yield Segment.line()
-
-
 def printer() -> Console:
     """Where a command prints for people: nothing in a text is read as markup."""
-    return Console(markup=False, highlight=False, emoji=False)
+    return new_console(markup=False, emoji=False)
 
 
 def beside() -> Console:
     """Where progress and remarks go, so that standard output holds the answer alone."""
-    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+    return new_console(sys.stderr, markup=False, emoji=False)

@@ -21,6 +21,7 @@ from tarsy.http.views.timeline import EventView, FindingView, RunHead, TimelineV
 from tarsy.record.finding import Finding
 from tarsy.record.run import State
 from tarsy.record.timeline import TimelineEvent
+from tarsy.record.words import phase_of
 
 _CUT = "         … the text is longer: `timeline` without -f shows all of it"
 
@@ -91,7 +92,7 @@ class ScreenTeller:
 
     def stage(self, stage: StageChange) -> None:
         self._stages[stage.index] = stage
-        self._line.update(Text(f"running  {self._running()}", style="dim"))
+        self._line.update(Text(f"Running  {self._running()}", style="dim"))
 
     def away(self, why: str) -> None:
         self._line.update(Text(f"{plain(why)}; trying again", style="yellow"))
@@ -157,7 +158,9 @@ def as_event(event: EventView) -> TimelineEvent:
 def outcome(head: RunHead) -> RenderableType:
     """How a run ended."""
     style = "bold green" if head.state is State.COMPLETED else "bold red"
-    lines = [Text(f"{head.namespace}/{head.name}: {head.state.value}", style=style)]
+    lines: list[RenderableType] = [
+        Text(f"{head.namespace}/{head.name}: {phase_of(head.state, head.desired_state)}", style=style)
+    ]
     if head.finding is not None:
         lines += finding_lines(as_finding(head.finding))
     if head.executive_summary:
@@ -174,7 +177,7 @@ def as_finding(view: FindingView) -> Finding:
 
 def where(head: RunHead, stages: str = "") -> Text:
     """Where a run is, in one line."""
-    return Text(f"{head.state.value}  {stages}".rstrip(), style="dim")
+    return Text(f"{phase_of(head.state, head.desired_state)}  {stages}".rstrip(), style="dim")
 
 
 def _plain(value: Any) -> Any:

@@ -14,9 +14,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tarsy.cli.console import Indented
 from tarsy.cli.errors import ApiUseError
 from tarsy.cli.people.door import Door, read_as, run_path
-from tarsy.cli.people.output import Indented, Output, for_programs, printer, write
+from tarsy.cli.people.output import Output, for_programs, printer, write
 from tarsy.cli.people.plain import one_line, plain
 from tarsy.cli.people.refusals import READ_TRACE
 from tarsy.http.views.common import Spent
@@ -31,7 +32,8 @@ from tarsy.http.views.trace import (
     ToolCallView,
     TraceView,
 )
-from tarsy.record.run import InteractionState
+from tarsy.record.run import InteractionState, State
+from tarsy.record.words import word
 
 Kind = Literal["llm", "mcp"]
 SHORTEST_ID = 8
@@ -218,7 +220,7 @@ def _id_length(trace: TraceView) -> int:
 def _head(stage: StageTrace, agent: AgentTrace) -> Text:
     head = Text(f"{plain(stage.name)}/{plain(agent.name)}", style="bold")
     head.append(f"  {plain(agent.model)} of {agent.provider}, {agent.strategy}  {_spent(agent.spent)}  ", style="dim")
-    head.append(agent.state.value, style="green" if agent.state == "completed" else "yellow")
+    head.append(word(agent.state), style="green" if agent.state is State.COMPLETED else "yellow")
     return head
 
 
@@ -248,14 +250,14 @@ def _row(call: CallView, began: datetime | None, length: int) -> tuple[Text, ...
 
 def _took(call: CallView) -> str:
     if call.state is not InteractionState.COMPLETED:
-        return call.state.value
+        return word(call.state)
     return "" if call.duration_ms is None else f"{call.duration_ms / 1000:.1f}s"
 
 
 def _state(call: CallView) -> str:
     begun = f"{call.started_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
     took = f", {call.duration_ms / 1000:.1f} s" if call.duration_ms is not None else ""
-    return f"{call.state.value}{took}, {begun}"
+    return f"{word(call.state)}{took}, {begun}"
 
 
 def _notes(call: ToolCallView) -> Iterator[str]:

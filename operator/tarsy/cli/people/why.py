@@ -12,9 +12,10 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from tarsy.cli.console import Indented
 from tarsy.cli.errors import ApiUseError
 from tarsy.cli.people.door import Door, read_as, run_path
-from tarsy.cli.people.output import Indented, Output, for_programs, printer, write
+from tarsy.cli.people.output import Output, for_programs, printer, write
 from tarsy.cli.people.passages import passage
 from tarsy.cli.people.plain import one_line, plain
 from tarsy.cli.people.refusals import READ_TIMELINE, READ_TRACE
@@ -23,6 +24,7 @@ from tarsy.http.views.timeline import CitationView, FindingView, RunHead, Timeli
 from tarsy.http.views.trace import ToolCallDetails
 from tarsy.record.finding import Confidence
 from tarsy.record.run import State
+from tarsy.record.words import phase_of
 
 AT_ONCE = 4
 _ARGUMENTS = 160
@@ -124,7 +126,7 @@ def shown(why: Why) -> RenderableType:
     good = why.state is State.COMPLETED
     head = Text(f"{why.namespace}/{why.name}", style="bold")
     head.append(f"  {plain(why.alert_type)}, chain {plain(why.chain)}  ", style="dim")
-    head.append(why.state.value, style="green" if good else "red")
+    head.append(phase_of(why.state), style="green" if good else "red")
     confidence = Text("Confidence: ")
     confidence.append(why.confidence.value, style=_CONFIDENCE.get(why.confidence, "red"))
     blocks: list[RenderableType] = [head, Text(plain(why.summary)), confidence]
@@ -208,8 +210,8 @@ def _grounds(citation: CitationView, call: ToolCallDetails | None) -> Grounds:
 
 
 def _without_finding(run: RunHead) -> str:
-    which = f"investigation {run.namespace}/{run.name}"
+    which, phase = f"investigation {run.namespace}/{run.name}", phase_of(run.state, run.desired_state)
     if not run.state.finished:
-        return f"{which} is {run.state.value} and has found nothing yet; `timeline {run.name} -f` follows it to its end"
+        return f"{which} is {phase} and has found nothing yet; `timeline {run.name} -f` follows it to its end"
     why = f" ({run.failure.reason}: {one_line(run.failure.message, 300)})" if run.failure else ""
-    return f"{which} ended as {run.state.value} and left no finding{why}; `timeline {run.name}` shows how far it came"
+    return f"{which} ended as {phase} and left no finding{why}; `timeline {run.name}` shows how far it came"

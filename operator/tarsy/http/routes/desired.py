@@ -15,6 +15,7 @@ from tarsy.http.route import PRODUCT_GROUP, Ask, Handler, Permission, Route
 from tarsy.http.routes.chat import unanswered
 from tarsy.http.views.chat import DesiredStateView
 from tarsy.kube.client import ApiError
+from tarsy.record.conditions import phase
 
 _Kind = Literal["Investigation", "ChatMessage"]
 _Wanted = Literal["Cancelled", "Concluded"]
@@ -49,7 +50,7 @@ async def _set(ask: Ask, kind: _Kind, wanted: _Wanted) -> DesiredStateView:
             return DesiredStateView(
                 namespace=ask.namespace, name=ask.name, uid=uid, desired_state=wanted, questions=names
             )
-        raise Conflict(f"{which} has ended: {record.state.value}")
+        raise Conflict(f"{which} has ended: {phase(record)}")
     if wanted == "Concluded" and found.get("spec", {}).get("desiredState") == "Cancelled":
         raise Conflict(f"{which} is being cancelled")
     await _patch(ask, kind, ask.name, uid, wanted)

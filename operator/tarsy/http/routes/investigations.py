@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from tarsy.http.errors import BadRequest, NotFound
 from tarsy.http.route import PRODUCT_GROUP, Ask, Permission, Query, Route
@@ -18,6 +18,7 @@ from tarsy.http.routes.lookup import located
 from tarsy.http.routes.parameters import Limit, Moment, Namespaces, Token
 from tarsy.http.views.investigations import InvestigationItem, InvestigationList, InvestigationView
 from tarsy.record.run import State
+from tarsy.record.words import state_of
 from tarsy.store.search import LOOKED_AT, Filters, Position, Search, Sort, tsquery
 from tarsy.store.trace import Trace
 
@@ -27,12 +28,21 @@ _MOST = 17
 _LEAST_EXPONENT = -60
 
 
+def _state(told: object) -> object:
+    """A phase, as kubectl shows it, is as good as the state that it stands for."""
+    return state_of(told) if isinstance(told, str) else told
+
+
 class InvestigationsQuery(Query):
     """Which investigations, in which order."""
 
     namespace: Namespaces = ()
     state: Annotated[
-        tuple[State, ...], Field(max_length=len(State), description="Only in this state; may be given several times.")
+        tuple[Annotated[State, BeforeValidator(_state)], ...],
+        Field(
+            max_length=len(State),
+            description="Only in this state, or phase such as Succeeded; may be given several times.",
+        ),
     ] = ()
     alert_type: Annotated[str, StringConstraints(min_length=1, max_length=253)] | None = Field(
         default=None, description="Only of this alert type."

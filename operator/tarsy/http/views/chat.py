@@ -10,7 +10,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints
 
 from tarsy.http.route import Body, View
-from tarsy.http.views.common import FailureView, RunRef, Spent
+from tarsy.http.views.common import STATE, FailureView, RunRef, Spent
 from tarsy.record.run import State
 from tarsy.resources.meta import condition
 from tarsy.resources.schema import ObjectName
@@ -47,7 +47,7 @@ class ChatMessageView(RunRef):
     )
     question: str | None = Field(description="With secrets masked; null: it is not on record.")
     author: str | None
-    state: State
+    state: State = Field(description=STATE)
     desired_state: DesiredState
     answer: str | None
     failure: FailureView | None = Field(description="Why there is no answer.")

@@ -4,7 +4,7 @@ Decision: an amount that is not known is null, never zero, and a sum that lacks 
 """
 
 from decimal import Decimal
-from typing import Self
+from typing import Final, Self
 from uuid import UUID
 
 from pydantic import Field
@@ -13,6 +13,9 @@ from tarsy.http.route import View
 from tarsy.record.run import Failure
 from tarsy.record.usage import Usage
 from tarsy.resources.meta import Condition, ConditionStatus
+
+STATE: Final = "Where it is; kubectl shows pending as Queued, completed as Succeeded, timed_out as TimedOut."
+"""Description of the field `state`."""
 
 
 class Spent(View):

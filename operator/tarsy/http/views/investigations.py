@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import Field
 
 from tarsy.http.route import View
-from tarsy.http.views.common import ConditionView, FailureView, RunRef, Spent
+from tarsy.http.views.common import STATE, ConditionView, FailureView, RunRef, Spent
 from tarsy.record.conditions import conditions
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import DesiredState, InvestigationRecord, StageKind, State
@@ -56,7 +56,7 @@ class InvestigationItem(RunRef):
     chain: str
     chain_namespace: str
     author: str | None = Field(description="Who asked for it; null where nobody noted it.")
-    state: State
+    state: State = Field(description=STATE)
     desired_state: DesiredState
     attempt: int = Field(description="How many times a worker took it up; more than 1 after a crash.")
     revision: int = Field(description="Grows with every change of the record.")
@@ -135,7 +135,7 @@ class AgentView(View):
     strategy: str
     provider: str
     model: str
-    state: State
+    state: State = Field(description=STATE)
     started_at: datetime
     finished_at: datetime | None
     failure: FailureView | None
@@ -170,7 +170,7 @@ class StageHead(View):
     index: int
     name: str
     kind: StageKind
-    state: State
+    state: State = Field(description=STATE)
     started_at: datetime
     finished_at: datetime | None
     parallel: str | None = Field(description="Why several agents run side by side; null: there is one.")

@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import Field
 
 from tarsy.http.route import View
-from tarsy.http.views.common import FailureView, RunRef
+from tarsy.http.views.common import STATE, FailureView, RunRef
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import DesiredState, InvestigationRecord, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
@@ -116,7 +116,7 @@ class EventView(View):
 class RunHead(RunRef):
     """Where a run is, and, when it has ended, what came of it. Of an answer the name is that of its question."""
 
-    state: State
+    state: State = Field(description=STATE)
     desired_state: DesiredState
     revision: int
     attempt: int

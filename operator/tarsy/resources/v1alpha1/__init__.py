@@ -12,7 +12,7 @@ from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.agent import Agent, AgentSpec
 from tarsy.resources.v1alpha1.alert import Alert, AlertContent, AlertSpec, AlertStatus
 from tarsy.resources.v1alpha1.alert_route import AlertRoute, AlertRouteSpec, AlertRouteStatus
-from tarsy.resources.v1alpha1.chain import Chain, ChainSpec, Stage, StageAgent, Synthesis
+from tarsy.resources.v1alpha1.chain import Chain, ChainSpec, ChainStatus, Stage, StageAgent, Synthesis
 from tarsy.resources.v1alpha1.chat_message import ChatMessage, ChatMessageSpec, ChatMessageStatus
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
 from tarsy.resources.v1alpha1.investigation import Investigation, InvestigationSpec, InvestigationStatus
@@ -50,6 +50,7 @@ __all__ = [
     "AlertStatus",
     "Chain",
     "ChainSpec",
+    "ChainStatus",
     "ChatMessage",
     "ChatMessageSpec",
     "ChatMessageStatus",

@@ -201,6 +201,7 @@ class Alert(Resource[AlertSpec, AlertStatus]):
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("talert",)
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("Alert type", ".spec.alertType", description="The type of the alert."),
+        Column("Severity", ".spec.severity", description="How severe it is."),
         Column("Phase", ".status.phase", description="What became of it."),
         Column(
             "Outcome",

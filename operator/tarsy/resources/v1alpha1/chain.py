@@ -5,12 +5,13 @@ Decision: a stage lists agents or repeats one of them (replicas), never both, so
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource
-from tarsy.resources.schema import AlertType, LabelName, Model, ObjectName, Rule, Unique
+from tarsy.resources.schema import AlertType, LabelName, Model, ObjectName, Rule, Unique, clipped
 from tarsy.resources.v1alpha1.common import (
     FALLBACK,
     MESSAGE_COLUMN,
@@ -32,6 +33,9 @@ from tarsy.resources.v1alpha1.common import (
     Timeouts,
 )
 from tarsy.resources.v1alpha1.notify import Notify
+
+MAX_BRIEF = 64
+"""Characters of the alert types in a column."""
 
 
 class StageAgent(Model):
@@ -150,7 +154,28 @@ class ChainSpec(Model):
     )
 
 
-class Chain(Resource[ChainSpec, ConfigStatus]):
+class ChainStatus(ConfigStatus):
+    """Whether the chain can be used, and what it is for."""
+
+    alert_types: Annotated[str, clipped(MAX_BRIEF), StringConstraints(max_length=MAX_BRIEF)] | None = Field(
+        default=None, description="For people: the alert types that it is for, in brief."
+    )
+
+
+def in_brief(names: Sequence[str], limit: int = MAX_BRIEF) -> str | None:
+    """The first names, as many as fit into `limit` characters, and how many more there are; None without a name."""
+    if not names:
+        return None
+    for count in range(len(names), 0, -1):
+        more = f", +{len(names) - count}" if count < len(names) else ""
+        text = ", ".join(names[:count]) + more
+        if len(text) <= limit:
+            return text
+    more = f"…, +{len(names) - 1}" if len(names) > 1 else "…"
+    return names[0][: limit - len(more)] + more
+
+
+class Chain(Resource[ChainSpec, ChainStatus]):
     """Stages of agents that investigate an alert, one stage after the other."""
 
     KIND: ClassVar[str] = "Chain"
@@ -158,7 +183,7 @@ class Chain(Resource[ChainSpec, ConfigStatus]):
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("tchain",)
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         *READY_COLUMNS,
-        Column("Alert types", ".spec.alertTypes", description="The alert types it is for."),
+        Column("Alert types", ".status.alertTypes", description="The alert types it is for."),
         AGE,
         Column("Description", ".spec.description", description="What it is for.", wide=True),
         NOTIFY_COLUMN,
@@ -172,4 +197,4 @@ class Chain(Resource[ChainSpec, ConfigStatus]):
     )
 
     kind: Literal["Chain"] = "Chain"
-    status: ConfigStatus = ConfigStatus()
+    status: ChainStatus = ChainStatus()

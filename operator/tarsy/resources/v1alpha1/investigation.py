@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource, Status
 from tarsy.resources.schema import AlertType, LabelName, Lenient, Model, ObjectName, Rule, Time, Uid, clipped
-from tarsy.resources.v1alpha1.alert import AlertContent
+from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import (
     DESIRED_STATE_ONLY_FORWARD,
     STAMPED,
@@ -147,6 +147,7 @@ class InvestigationStatus(Status):
         "(told to stop and summarize), Succeeded, Failed, Cancelled, TimedOut.",
     )
     alert_type: AlertType | None = Field(default=None, description="The type of the alert.")
+    severity: Severity | None = Field(default=None, description="The severity of the alert, where it has one.")
     chain: ObjectName | None = Field(default=None, description="Name of the chain that runs.")
     chain_namespace: LabelName | None = Field(default=None, description="Namespace of the chain that runs.")
     plan_hash: Annotated[str, StringConstraints(max_length=80)] | None = Field(
@@ -185,9 +186,11 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("inv",)
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("Alert type", ".status.alertType", description="The type of the alert."),
+        Column("Severity", ".status.severity", description="How severe the alert is."),
         Column("Chain", ".status.chain", description="The chain that runs."),
         Column("Phase", ".status.phase", description="Where the run is."),
         Column("Progress", ".status.progress", description="Finished stages of all."),
+        Column("Confidence", ".status.finding.confidence", description="How sure the agents are of what was found."),
         Column("Tokens", ".status.usage.totalTokens", "integer", "All tokens so far."),
         Column("Cost", ".status.usage.costUSD", description="US dollars so far; with a +: at least."),
         AGE,

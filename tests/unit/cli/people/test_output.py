@@ -8,7 +8,8 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from tarsy.cli.people.output import Indented, write
+from tarsy.cli.console import Indented
+from tarsy.cli.people.output import write
 from tarsy.cli.people.plain import one_line, plain
 
 HOSTILE = "a\u202eb\x9bc"

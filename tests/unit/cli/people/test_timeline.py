@@ -39,7 +39,7 @@ async def test_people_see_no_escape_and_ids_only_when_they_want_them(capsys: pyt
     await show(door(), "shop", "run", "text", following=False)
     text = capsys.readouterr().out
     assert "a[2Jresult" in text and "k.logs" in text and "\x1b" not in text and "\u202e" not in text
-    assert "shop/run: completed" in text and "still full" in text and "--mcp" not in text
+    assert "shop/run: Succeeded" in text and "still full" in text and "--mcp" not in text
     await show(door(), "shop", "run", "wide", following=False)
     assert f"--mcp {UUID(int=5)}" in capsys.readouterr().out
 

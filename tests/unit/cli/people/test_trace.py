@@ -115,10 +115,10 @@ def lines(block: object, width: int = 120) -> list[str]:
 def test_calls_are_listed_in_the_order_in_which_they_were_begun() -> None:
     failure = FailureView(reason="RateLimited", message="later")
     found = lines(listed(trace((model_call("a", 0), model_call("c", 9, failure)), (tool_call("b", 3),))))
-    assert found[0] == "look/triage m of default, langchain 1,200 in, 34 out, $0.5000 completed"
+    assert found[0] == "look/triage m of default, langchain 1,200 in, 34 out, $0.5000 Succeeded"
     assert found[1] == "+0.0s 1.5s model forced conclusion 1,200 in, 34 out, $0.5000 --llm a0000000"
     assert found[2] == "+3.0s 0.0s tool k.logs try 2 --mcp b0000000"
-    assert found[3] == "+9.0s failed model forced conclusion RateLimited tokens unknown --llm c0000000"
+    assert found[3] == "+9.0s Failed model forced conclusion RateLimited tokens unknown --llm c0000000"
 
 
 def test_ids_are_as_long_as_it_takes_to_tell_them_apart() -> None:

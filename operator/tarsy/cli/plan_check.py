@@ -1,0 +1,169 @@
+"""`tarsy plan` without an alert: everything that the files configure, planned as the runs that it would make.
+
+Decision: a chain is planned in its own namespace, and a library chain also in each namespace of the files that has
+InvestigationDefaults and that it admits: what a run takes from there may fail there alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from tarsy.cli.plan_files import Identity, Manifests
+from tarsy.plan.catalog import ResourceCatalog
+from tarsy.plan.check import references
+from tarsy.plan.errors import At, PlanError, PlanInvalid
+from tarsy.plan.resolve import Explained, defaults_for, explain
+from tarsy.plan.scope import admits
+from tarsy.plan.select import NoChain, search_path, select
+from tarsy.resources.meta import AnyResource
+from tarsy.resources.v1alpha1 import KINDS
+from tarsy.resources.v1alpha1.alert import AlertContent
+from tarsy.resources.v1alpha1.alert_route import AlertRoute
+from tarsy.resources.v1alpha1.chain import Chain
+from tarsy.resources.v1alpha1.investigation_defaults import DEFAULTS_NAME, InvestigationDefaults
+
+ANY_TYPE = "Any"
+"""Alert type of the plan of a chain that only chainRef leads to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A chain as it would run: in which namespace, for which alert type (None: where chainRef names it)."""
+
+    chain: Chain
+    namespace: str
+    alert_type: str | None
+    explained: Explained
+
+
+def plan_all(
+    manifests: Manifests, catalog: ResourceCatalog, library_namespace: str
+) -> tuple[list[Planned], list[PlanError]]:
+    """Plans every chain for every alert type; what can be planned, and what is wrong with the rest."""
+    planned: list[Planned] = []
+    errors: list[PlanError] = []
+    objects = sorted(manifests.objects.values(), key=lambda obj: (obj.metadata.namespace, obj.metadata.name))
+    for obj in objects:
+        match obj:
+            case Chain():
+                for namespace in _namespaces(obj, objects, catalog, library_namespace):
+                    if is_whole(obj, namespace, manifests, catalog, library_namespace):
+                        made, wrong = _plans(obj, namespace, catalog, library_namespace)
+                        planned += made
+                        errors += wrong
+            case AlertRoute():
+                errors += _route_errors(obj, catalog, library_namespace)
+            case _:
+                pass
+    return planned, errors
+
+
+def is_whole(
+    chain: Chain, namespace: str, manifests: Manifests, catalog: ResourceCatalog, library_namespace: str
+) -> bool:
+    """Whether schemas refuse nothing of what a run of the chain is made of, so that its plan shows its own mistakes."""
+    defaults = defaults_for(namespace, catalog, library_namespace)
+    todo: list[AnyResource] = [chain, defaults] if defaults is not None else [chain]
+    seen: set[Identity] = set()
+    while todo:
+        obj = todo.pop()
+        seen.add((obj.KIND, obj.metadata.namespace, obj.metadata.name))
+        for named in references(obj) - seen:
+            seen.add(named)
+            kind, place, name = named
+            if (found := catalog.get(KINDS[kind], place, name)) is not None:
+                todo.append(found)
+    places = {(InvestigationDefaults.KIND, place, DEFAULTS_NAME) for place in search_path(namespace, library_namespace)}
+    return not manifests.broken.keys() & (seen | places)
+
+
+def table(planned: Iterable[Planned]) -> Table:
+    """The chains that would run, a line for each alert type."""
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for title in ("CHAIN", "RUNS IN", "ALERT TYPE"):
+        made.add_column(title, overflow="fold")
+    for title in ("STAGES", "AGENTS"):
+        made.add_column(title, justify="right")
+    for one in planned:
+        stages = one.explained.plan.stages
+        agents = sum(len(stage.agents) for stage in stages)
+        words = (one.chain.key, one.namespace, one.alert_type or "(only where chainRef names it)")
+        made.add_row(*(Text(word) for word in (*words, str(len(stages)), str(agents))))
+    return made
+
+
+def document_of(planned: Iterable[Planned]) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "plans": [
+            {
+                "chain": one.chain.key,
+                "namespace": one.namespace,
+                "alertType": one.alert_type,
+                "planHash": one.explained.plan.digest,
+            }
+            for one in planned
+        ]
+    }
+
+
+def _namespaces(
+    chain: Chain, objects: Iterable[AnyResource], catalog: ResourceCatalog, library_namespace: str
+) -> list[str]:
+    own = chain.metadata.namespace
+    if own != library_namespace:
+        return [own]
+    others = {
+        obj.metadata.namespace
+        for obj in objects
+        if isinstance(obj, InvestigationDefaults) and obj.metadata.name == DEFAULTS_NAME
+    }
+    admitted = (place for place in others if admits(chain, place, catalog.namespace_labels(place)))
+    return sorted({own, *admitted})
+
+
+def _plans(
+    chain: Chain, namespace: str, catalog: ResourceCatalog, library_namespace: str
+) -> tuple[list[Planned], list[PlanError]]:
+    planned: list[Planned] = []
+    errors: list[PlanError] = []
+    for alert_type in chain.spec.alert_types or (None,):
+        try:
+            explained = explain(
+                namespace=namespace,
+                alert=AlertContent(alert_type=alert_type or ANY_TYPE, data="-"),
+                chain=chain,
+                catalog=catalog,
+                library_namespace=library_namespace,
+                source=At.of(chain),
+            )
+            planned.append(Planned(chain, namespace, alert_type, explained))
+        except PlanInvalid as invalid:
+            errors += invalid.errors
+    return planned, errors
+
+
+def _route_errors(route: AlertRoute, catalog: ResourceCatalog, library_namespace: str) -> Iterator[PlanError]:
+    """Reports a chain that a route names and no namespace of its alerts has, or that does not admit them."""
+    if route.spec.chain_ref is None:
+        return
+    at = At.of(route) / "chainRef" / "name"
+    try:
+        found = select(
+            namespace=route.spec.namespace or route.metadata.namespace,
+            alert=AlertContent(alert_type=route.spec.alert_type or ANY_TYPE, data="-"),
+            catalog=catalog,
+            library_namespace=library_namespace,
+            chain_ref=(route.spec.chain_ref.name, at),
+        )
+    except PlanInvalid as invalid:
+        yield from invalid.errors
+        return
+    if isinstance(found, NoChain):
+        yield at.error(found.message.partition(": ")[2])

@@ -1,0 +1,63 @@
+"""A document without what its schema refuses, so that its references can be followed all the same.
+
+Decision: what is refused is taken out, and where a kind requires it something takes its place that the kind allows. The
+errors of such a place are those of the schema alone; `under` tells which errors of a plan come from it.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from tarsy.resources.meta import AnyResource
+from tarsy.resources.parse import FieldError, InvalidResource, parse
+
+_PARTS = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_ROUNDS = 12
+_ABSENT = object()
+_INSTEAD: tuple[Any, ...] = (_ABSENT, "x", 1, {}, ["x"])
+"""What is tried in turn in the place of a field that is refused."""
+
+
+def mended(document: Mapping[str, Any], errors: Collection[FieldError]) -> tuple[AnyResource, frozenset[str]] | None:
+    """The object without its refused fields, and their paths; None where no such object can be made."""
+    draft: dict[str, Any] = copy.deepcopy(dict(document))
+    tried: dict[str, int] = {}
+    for _ in range(_ROUNDS):
+        for path in {error.path for error in errors}:
+            choice = tried.get(path, 0)
+            if choice == len(_INSTEAD) or not _replace(draft, path, _INSTEAD[choice]):
+                return None
+            tried[path] = choice + 1
+        try:
+            return parse(draft), frozenset(tried)
+        except InvalidResource as invalid:
+            errors = invalid.errors
+    return None
+
+
+def under(field: str, paths: Collection[str]) -> bool:
+    """Whether a field is one of these paths, or below one."""
+    return any(field == path or field.startswith((f"{path}.", f"{path}[")) for path in paths)
+
+
+def _replace(document: dict[str, Any], path: str, value: Any) -> bool:
+    """Sets a field (or takes it away); False where there is no such place."""
+    *way, last = [int(index) if index else name for name, index in _PARTS.findall(path)] or [""]
+    place: Any = document
+    for part in way:
+        try:
+            place = place[part]
+        except (KeyError, IndexError, TypeError):
+            return False
+    if isinstance(place, dict) and isinstance(last, str) and last:
+        place.pop(last, None)
+        if value is not _ABSENT:
+            place[last] = value
+        return True
+    if isinstance(place, list) and isinstance(last, int) and last < len(place):
+        place[last] = {} if value is _ABSENT else value  # what stands behind it keeps its index
+        return True
+    return False

@@ -1,0 +1,50 @@
+"""What people are told of a state: the words that `kubectl` shows, wherever they read them.
+
+Decision: the record and the HTTP API keep the state's own name, which programs depend on; only what is shown is worded.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from tarsy.record.run import DesiredState, State
+from tarsy.resources.v1alpha1.investigation import Phase
+
+_WORDS: Final[Mapping[str, str]] = {
+    "pending": "Pending",
+    "started": "Running",
+    "streaming": "Running",
+    "running": "Running",
+    "completed": "Succeeded",
+    "failed": "Failed",
+    "cancelled": "Cancelled",
+    "timed_out": "TimedOut",
+    "interrupted": "Interrupted",
+}
+
+
+def word(state: StrEnum) -> str:
+    """The word for the state of a stage, an agent, a call or an event."""
+    return _WORDS.get(state.value, state.value)
+
+
+def phase_of(state: State, desired: DesiredState = DesiredState.RUNNING) -> Phase:
+    """The phase of an investigation, or of an answer, that has been accepted."""
+    match state:
+        case State.PENDING:
+            return "Queued"
+        case State.RUNNING:
+            return "Concluding" if desired is DesiredState.CONCLUDED else "Running"
+        case State.COMPLETED:
+            return "Succeeded"
+        case State.FAILED:
+            return "Failed"
+        case State.CANCELLED:
+            return "Cancelled"
+        case State.TIMED_OUT:
+            return "TimedOut"
+
+
+def state_of(told: str) -> str:
+    """The state that a phase stands for, where it is one; else `told` as it is."""
+    return next((state.value for state in State if phase_of(state) == told), told)
