@@ -83,7 +83,7 @@ def test_a_chain_that_admits_the_namespace_takes_its_providers(setting: dict[str
     plan = plan_of(
         [
             *library(llmProvider=None, allowedProviderNamespaces=OPEN),
-            defaults(**{"llmProvider": "evil", **setting}),
+            defaults(**({} if "fallback" in setting else {"llmProvider": "evil"}) | setting),
             defaults(LIBRARY, llmProvider="model"),
         ]
     )
