@@ -80,10 +80,11 @@ def test_no_provider_that_the_runs_defaults_name_serves_a_run_with_the_librarys_
 
 @pytest.mark.parametrize("setting", EVIL, ids=lambda one: next(iter(one)))
 def test_a_chain_that_admits_the_namespace_takes_its_providers(setting: dict[str, Any]) -> None:
+    chosen = "model" if "fallback" in setting else None  # nobody is a fallback of their own
     plan = plan_of(
         [
-            *library(llmProvider=None, allowedProviderNamespaces=OPEN),
-            defaults(**({} if "fallback" in setting else {"llmProvider": "evil"}) | setting),
+            *library(llmProvider=chosen, allowedProviderNamespaces=OPEN),
+            defaults(**{"llmProvider": "evil", **setting}),
             defaults(LIBRARY, llmProvider="model"),
         ]
     )
