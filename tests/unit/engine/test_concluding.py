@@ -88,9 +88,16 @@ class Models:
 class Stage:
     """A run that is asked to conclude after five seconds."""
 
-    def __init__(self, answers: Any, *, at: float = 5.0, wrap: Callable[[LLMClient], LLMClient] | None = None) -> None:
+    def __init__(
+        self,
+        answers: Any,
+        *,
+        at: float = 5.0,
+        wrap: Callable[[LLMClient], LLMClient] | None = None,
+        toolboxes: FakeToolboxes | None = None,
+    ) -> None:
         self.models = Models(answers, wrap or (lambda client: client))
-        self.scene: Scene = scene({}, toolboxes=FakeToolboxes({}))
+        self.scene: Scene = scene({}, toolboxes=toolboxes or FakeToolboxes({}))
         self.scene.models = self.models  # type: ignore[assignment]
         self.at = at
         self.ended = 0.0
@@ -183,6 +190,26 @@ def test_a_run_whose_model_hangs_for_good_ends_with_what_is_known_and_a_summary(
     assert outcome.executive_summary_error
     finals = [e for e in s.scene.record.events.values() if e.type is EventType.FINAL_ANALYSIS]
     assert [e.metadata["reason"] for e in finals] == ["NoConclusion"]
+
+
+def test_a_server_that_refuses_tools_beside_a_conclusion_is_asked_without_them() -> None:
+    """Its refusal is an answer: it is no server that hangs, which nobody asks again."""
+    refused = ModelError(ModelErrorCode.INVALID_REQUEST, "no tools beside tool_choice none", retryable=False)
+    usual = brain(iteration=[HANG])
+
+    def steps(request: GenerateRequest) -> Steps:
+        return [refused] if request.tools and not request.may_call else usual(request)
+
+    async def df(arguments: dict[str, Any]) -> ToolOutcome:
+        return ToolOutcome("100% used", is_error=False)
+
+    s = Stage(steps, toolboxes=FakeToolboxes({"k.df": df}))
+
+    outcome = s.run(one(agent(servers=("k",))))
+
+    assert "It is the disk." in (outcome.final_analysis or "")
+    assert [bool(r.tools) for r in s.models.requests if r.agent != "summary"] == [True, True, False]
+    assert s.ended == pytest.approx(5, abs=0.1)
 
 
 BROKEN = [
