@@ -138,6 +138,10 @@ def _complete_service(obj: Obj, old: Obj | None) -> None:
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port"))
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+        spec.setdefault("ipFamilies", ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
     if spec["type"] != "ExternalName" and not spec.get("clusterIP"):
         before = ((old or {}).get("spec") or {}).get("clusterIP")
         spec["clusterIP"] = before or f"10.96.{random.randrange(256)}.{random.randrange(1, 255)}"

@@ -357,5 +357,7 @@ def _scale(obj: Obj) -> Obj:
 
 def _version() -> Obj:
     text = {"gitVersion": f"v{MAJOR}.{MINOR}.0+tarsy-embedded", "gitCommit": "", "gitTreeState": "clean"}
-    return {"major": str(MAJOR), "minor": str(MINOR), **text, "buildDate": now(), "goVersion": "", "compiler": "",
-            "platform": "python/any"}  # fmt: skip
+    other = {"emulationMajor": str(MAJOR), "emulationMinor": str(MINOR), "minCompatibilityMajor": str(MAJOR),
+             "minCompatibilityMinor": str(MINOR - 1)}  # fmt: skip
+    built = {"buildDate": now(), "goVersion": "", "compiler": "", "platform": "python/any"}
+    return {"major": str(MAJOR), "minor": str(MINOR), **other, **text, **built}
