@@ -1,5 +1,6 @@
 """Objects that name what is not there, or contradict themselves: each says what is wrong, where, and what to do."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -57,6 +58,11 @@ async def test_two_chains_for_one_alert_type_are_an_error_that_names_both(tenant
     await message(tenant, "Alert", "torn", "Accepted", "chain", "rival")
 
 
+def _has_changed(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a request holds the instructions as they were pushed."""
+    return any("Changed instructions." in str(message["content"]) for message in messages)
+
+
 async def test_git_push_in_the_middle_changes_the_next_run_and_not_this_one(tenant: Tenant) -> None:
     gated = f"agents: {{agent: [{{text: one, calls: [{{name: tools.look}}], gate: first}}, {{text: {ANSWER}}}]}}"
     model = await tenant.simple(gated)
@@ -67,14 +73,14 @@ async def test_git_push_in_the_middle_changes_the_next_run_and_not_this_one(tena
     await tenant.investigate("after")
 
     async def newer() -> bool:
-        return any("Changed instructions." in r.messages[0]["content"] for r in model.journal.requests)
+        return any(_has_changed(request.messages) for request in model.journal.requests)
 
     await until("the next run has the change", newer)
     model.open_gate("first")
     for name in ("before", "after"):
         assert condition(await tenant.finished(name), "Succeeded") == "True"
     first = [r for r in model.journal.requests if r.turn == 1 and len(r.messages) > 1]
-    assert sorted("Changed instructions." in r.messages[0]["content"] for r in first) == [False, True]
+    assert sorted(_has_changed(request.messages) for request in first) == [False, True]
 
 
 async def test_copy_from_a_backup_does_not_run_again(tenant: Tenant) -> None:

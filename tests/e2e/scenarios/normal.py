@@ -26,13 +26,19 @@ class Normal:
     def __init__(self, run: Run) -> None:
         names = _names(run)
         if run.about is not None:
-            names |= {name: f"{told[:-1]} of the investigation>" for name, told in _names(run.about).items()} | names
+            names |= _told_of(run.about, "the investigation") | names
+        for number, answer in enumerate(run.earlier, 1):
+            names |= _told_of(answer, f"question {number}") | names
         self._names = names
         self._pattern = re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
 
     def __call__(self, text: str) -> str:
         """The text with placeholders."""
         return _TIME.sub("<time>", self._pattern.sub(lambda found: self._names[found[0]], text))
+
+
+def _told_of(run: Run, what: str) -> dict[str, str]:
+    return {name: f"{told[:-1]} of {what}>" for name, told in _names(run).items()}
 
 
 def _names(run: Run) -> dict[str, str]:

@@ -64,7 +64,7 @@ class Execution:
 class Run:
     """One run in all its layers; `objects` are those that show it, the run's own first.
 
-    An answer is a run as well; `about` is the one that is asked about.
+    An answer is a run as well; `about` is the one that is asked about, `earlier` are the answers before it.
     """
 
     objects: tuple[Mapping[str, Any], ...]
@@ -74,6 +74,7 @@ class Run:
     executions: tuple[Execution, ...]
     events: tuple[TimelineEvent, ...]
     about: "Run | None" = None
+    earlier: "tuple[Run, ...]" = ()
 
     @property
     def id(self) -> UUID:
@@ -96,6 +97,7 @@ async def read_run(
     objects: Sequence[Mapping[str, Any]],
     requests: Mapping[str, Sequence[GenerateRequest]],
     about: Run | None = None,
+    earlier: tuple[Run, ...] = (),
 ) -> Run:
     """Reads a run, and asserts that every model was sent exactly what the record says."""
     identity, reads = UUID(objects[0]["metadata"]["uid"]), Reads(pool)
@@ -122,6 +124,7 @@ async def read_run(
         tuple(executions),
         tuple(await reads.timeline(identity, limit=100_000)),
         about,
+        earlier,
     )
 
 

@@ -152,12 +152,18 @@ class Scene:
         objects = [await self._investigation(alert), await self.kube.get("Alert", self._namespace, alert)]
         return await read_run(self.pool, objects, self._brain.requests)
 
-    async def answer(self, question: str, about: Run) -> Run:
-        """The answer to a question once it has ended and its object shows it; `about` is the run it was about."""
+    async def answer(self, question: str, about: Run, *earlier: Run) -> Run:
+        """The answer to a question once it has ended and its object shows it.
+
+        Args:
+            question: the name of its object.
+            about: the run it was about.
+            earlier: the answers before it about the same run.
+        """
         await self._ended("ChatMessage", question)
         await self._published(await self.kube.get("ChatMessage", self._namespace, question))
         message = await self.kube.get("ChatMessage", self._namespace, question)
-        return await read_run(self.pool, [message], self._brain.requests, about)
+        return await read_run(self.pool, [message], self._brain.requests, about, earlier)
 
     async def _ended(self, kind: str, name: str) -> None:
         async def ended() -> bool:

@@ -80,7 +80,7 @@ async def test_questions_are_answered_cancelled_and_given_up_on_record(scene: Sc
         await scene.ask("answers", "first", "Why does it crash?")
         first = await scene.answer("first", runs["answers"])
         await scene.ask("answers", "second", "And who can help?")
-        second = await scene.answer("second", runs["answers"])
+        second = await scene.answer("second", runs["answers"], first)
         cancelled = await scene.answer("cancelled", runs["waits"])
         too_long = await scene.answer("too-long", runs["hurries"])
     scene.check("chat-first", first)
