@@ -44,12 +44,15 @@ async def list_chat_messages(ask: Ask) -> ChatMessageList:
     if query.token is not None:
         (place,) = paging.decode(question, query.token, 1)
         after = paging.number(place)
+    # Before the record is read: a question that gets into the record meanwhile is then on both sides, never on neither.
+    objects = await _not_recorded(ask) if query.uid is None else []
     found = await Trace(ask.services.pool).answers(about, query.limit + 1, after)
     items = [ChatMessageView.of(one, ask.namespace) for one in found[: query.limit]]
     if len(found) > query.limit:
         token = paging.encode(question, (str(found[query.limit - 1].place),))
         return ChatMessageList(items=tuple(items), next=token)
-    waiting = [ChatMessageView.not_recorded(one) for one in await _not_recorded(ask)] if query.uid is None else []
+    recorded = {one.uid for one in items}
+    waiting = [view for view in map(ChatMessageView.not_recorded, objects) if view.uid not in recorded]
     waiting.sort(key=lambda one: (str(one.asked_at), one.name))
     return ChatMessageList(items=(*items, *waiting[: query.limit]), next=None)
 
