@@ -155,7 +155,7 @@ async def test_this_version_resumes_what_the_release_began_beside_it(
     await another(tenant)
 
 
-async def test_the_release_resumes_what_this_version_began_when_it_is_rolled_back(
+async def test_a_rollback_leaves_what_this_version_began_to_it_and_ends_it_with_the_remedy_where_nobody_comes(
     installation: Installation, previous: Path
 ) -> None:
     tenant = installation.tenant
@@ -171,12 +171,19 @@ async def test_the_release_resumes_what_this_version_began_when_it_is_rolled_bac
     reader, known = await tenant.pool.fetchrow(
         "SELECT i.reader, (SELECT max(schema_version) FROM worker WHERE expires_at > now()) FROM investigation i"
     )
-    if reader > known:  # a plan of a newer version: the release takes it where nobody newer comes for ten minutes
-        await asyncio.sleep(5)  # longer than an idle worker takes to look again
-        assert (await tenant.record(run)).attempt == 1
-        await tenant.pool.execute("UPDATE investigation SET accepted_at = accepted_at - interval '11 minutes'")
-    await ended_once(tenant, run)
-    await another(tenant)
+    assert reader > known, "plans of this version have settings that the release does not know"
+    tenant.model.open_gate("thinking")
+    await another(tenant)  # which the release takes, and it does not take the other before
+    assert (await tenant.record(run)).attempt == 1
+    # Where no newer worker comes for ten minutes, somebody has to end it.
+    await tenant.pool.execute("UPDATE investigation SET accepted_at = accepted_at - interval '11 minutes'")
+    inv = await tenant.finished()
+    assert condition(inv, "Succeeded") == "False", inv["status"]
+    assert condition(inv, "Succeeded", "reason") == "PlanUnreadable"
+    assert "Run the version that accepted it, or create the investigation again." in condition(
+        inv, "Succeeded", "message"
+    )
+    assert len(await tenant.reads.timeline(run)) > 0, "what was recorded stays"
 
 
 async def begun(tenant: Tenant) -> None:
