@@ -24,9 +24,8 @@ async def operator(kube: KubeClient, tarsy_api: LocalApi, tmp_path: Path) -> Pat
 
 async def configure(desk: Desk) -> None:
     """A chain whose agent acts as the account."""
-    await desk.put(
-        "MCPServer", "cluster", {"transport": {"type": "stdio", "stdio": {"command": "x", "kubeconfig": True}}}
-    )
+    transport = {"type": "stdio", "stdio": {"command": "x", "kubeconfig": True}}
+    await desk.put("MCPServer", "cluster", {"transport": transport, "tools": {"readOnly": ["*"]}})
     await desk.put("Agent", "one", {"serviceAccountName": ACCOUNT, "mcpServers": [{"name": "cluster"}]})
     await desk.configure(skip=("Agent",))
 

@@ -80,7 +80,14 @@ async def _configured(site: Site, namespace: str) -> None:
     await site.put("Agent", namespace, "one", {})
     await site.put("Chain", namespace, "pods", CHAIN)
     await site.put("MCPServer", namespace, "kube", SERVER)
-    offered = {"type": "Verified", "status": "True", "reason": "ToolsKnown", "message": "", "observedGeneration": 1}
+    message = "It has these tools."
+    offered = {"type": "Verified", "status": "True", "reason": "ToolsKnown", "message": message, "observedGeneration": 1}
+        "type": "Verified",
+        "status": "True",
+        "reason": "ToolsKnown",
+        "message": "It has these tools.",
+        "observedGeneration": 1,
+    }
     status = {"conditions": [offered | {"lastTransitionTime": "2026-11-22T12:00:00Z"}], "tools": ["get_pods"]}
     status |= {"toolCount": 1}
     await site.services.kube.patch("MCPServer", namespace, "kube", {"status": status}, subresource="status")

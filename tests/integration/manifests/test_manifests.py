@@ -41,7 +41,7 @@ LEASES = {
     ("leases.coordination.k8s.io[tarsy-controller]", "update"),
 }
 SECRETS = {("secrets", "get")}
-LIBRARY = {("chains.tarsy.dev", "use"), ("mcpservers.tarsy.dev", "use")}
+LIBRARY = {("chains.tarsy.dev[kubernetes]", "use"), ("mcpservers.tarsy.dev[kubernetes]", "use")}
 """What everybody may do in tarsy-library."""
 
 

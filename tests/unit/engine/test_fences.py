@@ -166,6 +166,12 @@ def test_no_character_stands_for_a_mark_of_an_opener(place: int) -> None:
         assert not OPENER.search(read(defuse(text))), ascii(text)
 
 
+@pytest.mark.parametrize("text", ["<!!-", "<!\u200b!-", "<!\u203c-", "a <!!!-- b"])
+def test_several_bangs_open_no_comment_either(text: str) -> None:
+    assert not OPENER.search(read(defuse(text)))
+    assert defuse(defuse(text)) == defuse(text)
+
+
 @given(st.lists(st.one_of(MARKS, st.sampled_from(ODD), st.characters()), max_size=24).map("".join))
 @settings(max_examples=400, deadline=None)
 def test_nothing_that_a_model_could_read_as_a_marker_is_left_inside(text: str) -> None:

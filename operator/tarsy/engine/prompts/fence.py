@@ -24,6 +24,7 @@ _SPACES = "\t\n\r"
 _OPENS, _BANGS, _DASHES, _UNSEEN = 1, 2, 4, 8
 _BEGINNING = re.compile(f"[{_LESS}]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_PLAIN_OPENER = re.compile(r"(<!+)-")  # several bangs too: one of the look-alikes stands for two
 _NAME_LIMIT = 200
 ALERT_FENCE = "ALERT_DATA"
 
@@ -31,7 +32,7 @@ ALERT_FENCE = "ALERT_DATA"
 def defuse(text: str) -> str:
     """`text` with every comment opener broken; what is broken already stays as it is."""
     if text.isascii() and not _CONTROL.search(text):
-        return text.replace("<!-", "<! -")
+        return _PLAIN_OPENER.sub(r"\1 -", text)
     pieces, done, at = [], 0, 0
     while found := _BEGINNING.search(text, at):
         at, bangs = _opened(text, found.start())
@@ -53,7 +54,7 @@ def _opened(text: str, start: int) -> tuple[int, list[int]]:
             bangs.append(bang)
             opened, bang = False, -1
         unseen = bool(role & _UNSEEN)
-        bang = index if opened and role & _BANGS else bang if unseen else -1
+        bang = index if (opened or bang >= 0) and role & _BANGS else bang if unseen else -1
         opened = bool(role & _OPENS) or (opened and unseen)
     return len(text), bangs
 
