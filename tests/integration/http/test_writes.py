@@ -80,8 +80,7 @@ async def _configured(site: Site, namespace: str) -> None:
     await site.put("Agent", namespace, "one", {})
     await site.put("Chain", namespace, "pods", CHAIN)
     await site.put("MCPServer", namespace, "kube", SERVER)
-    message = "It has these tools."
-    offered = {"type": "Verified", "status": "True", "reason": "ToolsKnown", "message": message, "observedGeneration": 1}
+    offered = {
         "type": "Verified",
         "status": "True",
         "reason": "ToolsKnown",
