@@ -15,7 +15,7 @@ from typing import TypeVar
 from tarsy.controllers.cache import Cache
 from tarsy.plan.resolve import defaults_for
 from tarsy.record.conditions import made
-from tarsy.resources.meta import Conditions, condition, set_condition
+from tarsy.resources.meta import Condition, Conditions, condition, set_condition
 from tarsy.resources.v1alpha1 import ChatMessageStatus, InvestigationStatus
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import LastError
@@ -49,12 +49,9 @@ def waiting(status: S, generation: int, reason: str, message: str, until: dateti
         made(ConditionType.FINISHED, "False", NOT_ACCEPTED, text),
         made(ConditionType.SUCCEEDED, "Unknown", NOT_ACCEPTED, "The run has not started."),
     )
-    conditions = status.conditions
-    for item in wanted:
-        conditions = set_condition(conditions, item.model_copy(update={"observed_generation": generation}), now)
     return type(status)(
         observed_generation=generation,
-        conditions=conditions,
+        conditions=_with(status.conditions, wanted, generation, now),
         phase="Pending",
         last_error=LastError(reason=reason, message=message),
     )
@@ -68,16 +65,20 @@ def given_up(status: S, generation: int, reason: str, message: str, wait: timede
         made(ConditionType.FINISHED, "True", NOT_ACCEPTED, text),
         made(ConditionType.SUCCEEDED, "False", NOT_ACCEPTED, text),
     )
-    conditions = status.conditions
-    for item in wanted:
-        conditions = set_condition(conditions, item.model_copy(update={"observed_generation": generation}), now)
     return type(status)(
         observed_generation=generation,
-        conditions=conditions,
+        conditions=_with(status.conditions, wanted, generation, now),
         phase="Failed",
         last_error=LastError(reason=NOT_ACCEPTED, message=text),
         finished_at=now.replace(microsecond=0),
     )
+
+
+def _with(known: Conditions, wanted: tuple[Condition, ...], generation: int, now: datetime) -> Conditions:
+    """The conditions with those that are wanted, observed at a generation."""
+    for item in wanted:
+        known = set_condition(known, item.model_copy(update={"observed_generation": generation}), now)
+    return known
 
 
 def was_given_up(conditions: Conditions) -> bool:
