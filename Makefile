@@ -13,16 +13,17 @@ IN_PARALLEL := --no-loadscope-reorder
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
-.venv/ready: requirements.lock requirements-uv.lock requirements-build.lock pyproject.toml hack/venv.sh
+.venv/ready: requirements.lock requirements-uv.lock requirements-build.lock hack/venv.sh \
+  pyproject.toml operator/kubeapi/pyproject.toml operator/tarsy_dev/pyproject.toml
 	hack/venv.sh
 
-setup: .venv/ready ## Make .venv from the lock
+setup: .venv/ready ## Create .venv from the lock
 
 kube-apiserver: .venv/ready ## Find, fetch or build kube-apiserver and etcd (once a machine)
-	$(BIN)/python -m tarsy.local.apiserver.acquire
+	$(BIN)/python -m tarsy_dev.apiserver.acquire
 
 kube-extensions: .venv/ready ## Build the API extensions server of Kubernetes 1.36 (once a machine)
-	$(BIN)/python -m tarsy.local.apiserver.extensions_build
+	$(BIN)/python -m tarsy_dev.apiserver.extensions_build
 
 demo: ## Investigate a crash-looping Deployment on this machine
 	@$(MAKE) --no-print-directory -j 2 .venv/ready page-where-node-is
@@ -36,7 +37,7 @@ dev: ## Run everything on this machine until Ctrl-C
 .PHONY: page page-where-node-is test-page test-browser
 PAGE := operator/tarsy/http/page/index.html
 PAGE_FROM := $(wildcard operator/page/*.html operator/page/*.json operator/page/*.ts operator/page/src/* operator/page/src/*/*)
-page: $(PAGE) ## Build the page that people watch (needs node)
+page: $(PAGE) ## Build the web UI (needs node)
 
 $(PAGE): operator/page/node_modules/.ready $(filter-out %.d.ts,$(PAGE_FROM))
 	@echo 'page: building it' >&2
@@ -50,15 +51,15 @@ operator/page/node_modules/.tested: operator/page/package-lock.json
 	cd operator/page && npm ci --silent && touch node_modules/.ready node_modules/.tested
 
 page-where-node-is:
-	@if ! command -v npm >/dev/null; then echo 'There is no node here: it goes on without the page to watch.'; \
-	elif ! $(MAKE) --no-print-directory $(PAGE); then echo 'The page could not be built: it goes on without it.'; fi
+	@if ! command -v npm >/dev/null; then echo 'There is no node here: it goes on without the web UI.'; \
+	elif ! $(MAKE) --no-print-directory $(PAGE); then echo 'The web UI could not be built: it goes on without it.'; fi
 
-test-page: .venv/ready operator/page/node_modules/.tested ## Check the page against the API's types, and test its logic
+test-page: .venv/ready operator/page/node_modules/.tested ## Check the web UI against the API's types and run its unit tests
 	@mkdir -p build
 	$(BIN)/python operator/page/openapi.py >build/openapi.json
 	cd operator/page && npm run --silent types && npm run --silent check && npm test --silent
 
-test-browser: .venv/ready operator/page/node_modules/.tested page ## Drive the page with a browser, as people do
+test-browser: .venv/ready operator/page/node_modules/.tested page ## Test the web UI in a browser
 	@test -x /usr/bin/chromium || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy chromium; }
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
 	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock
@@ -68,20 +69,20 @@ lint: .venv/ready ## Check style, types, import contracts, generated CRDs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	PYTHONPATH=operator $(BIN)/lint-imports
+	PYTHONPATH=operator:operator/kubeapi/src:operator/tarsy_dev/src $(BIN)/lint-imports
 	@out=$$(mktemp -d) && $(BIN)/tarsy crds --out $$out && diff -r crds $$out && rm -r $$out \
 	  || { echo 'crds/ is stale: run make crds'; exit 1; }
 
-test: lint ## Run the tests but the heavy ones, on the embedded Kubernetes API
+test: lint ## Run all but the heavy tests on the embedded Kubernetes API
 	$(PYTEST) $(IN_PARALLEL) -n 3 --quick
 
-test-real: kube-apiserver ## Run the tests that need a Kubernetes API, on a real one
+test-real: kube-apiserver ## Run the tests that need a Kubernetes API on a real one
 	$(PYTEST) $(IN_PARALLEL) -n 2 --api real
 
-test-newer: kube-extensions ## Run the tests of CRDs, CEL and policies, on Kubernetes 1.36's own machinery
+test-newer: kube-extensions ## Run the tests of CRDs, CEL and policies on the API extensions server of Kubernetes 1.36
 	$(PYTEST) $(IN_PARALLEL) -n 2 --api newer
 
-test-all: lint kube-apiserver ## Run all tests, on both Kubernetes APIs, the few that fail once more alone: what CI runs
+test-all: lint kube-apiserver ## Run all tests on both Kubernetes APIs, as CI does; failed tests run once more alone
 	PYTEST='$(PYTEST)' IN_PARALLEL='$(IN_PARALLEL) -n 3' hack/test-all.sh --api both
 
 test-unit: .venv/ready ## Run the tests without I/O
@@ -92,31 +93,31 @@ CHAOS := small
 API := embedded
 CHAOS_TEST := TARSY_CHAOS=$(CHAOS) $(PYTEST) -s -n 0 --api $(API)
 
-chaos: chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm ## Make all proofs that nothing is lost
+chaos: chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm ## Run all crash tests: nothing may be lost
 
-chaos-kill: .venv/ready ## Kill at twelve points of every strategy, and in what lies beside; nothing may be repeated
+chaos-kill: .venv/ready ## Kill the process at twelve points of every strategy; no finished step may be repeated
 	$(CHAOS_TEST) tests/chaos/test_points.py tests/chaos/test_points_beside.py tests/chaos/test_kill.py \
 	  tests/chaos/test_signatures.py tests/chaos/test_deletion.py tests/chaos/test_drain.py
 
-chaos-postgres: .venv/ready ## Restart Postgres under load; each step must be one row
+chaos-postgres: .venv/ready ## Restart Postgres under load; each step must be exactly one row
 	$(CHAOS_TEST) tests/chaos/test_postgres.py
 
-chaos-zombie: .venv/ready ## Wake a worker after its lease, and have two controllers active; neither may do harm
+chaos-zombie: .venv/ready ## Wake a worker after its lease expired, and run two active controllers; neither may do harm
 	$(CHAOS_TEST) tests/chaos/test_zombie.py tests/chaos/test_pause.py tests/chaos/test_two_active.py
 
-chaos-limits: .venv/ready ## Eight workers under a limit of three, with the lock of the claim and without
+chaos-limits: .venv/ready ## Run eight workers under a limit of three, with and without the claim's lock
 	$(CHAOS_TEST) tests/chaos/test_limits.py
 
-chaos-cost: .venv/ready ## Kill workers at random; each token billed must be accounted for
+chaos-cost: .venv/ready ## Kill workers at random; every billed token must be on record
 	$(CHAOS_TEST) tests/chaos/test_cost.py
 
-chaos-storm: .venv/ready ## Send a thousand alerts while everything is restarted; each must be accounted for
+chaos-storm: .venv/ready ## Send a thousand alerts while everything restarts; every alert must be accounted for
 	$(CHAOS_TEST) tests/chaos/test_storm.py
 
-drift: kube-apiserver ## Show where the embedded API answers differently from a real one
+drift: kube-apiserver ## Compare the answers of the embedded API with a real one
 	$(BIN)/python -m tests.drift
 
-bench: kube-apiserver ## Measure, never assert
+bench: kube-apiserver ## Measure; assert nothing
 	$(BIN)/python -m tests.bench
 
 format: .venv/ready ## Format the code
@@ -132,7 +133,7 @@ monitoring: .venv/ready ## Generate the dashboard and the tables of manifests/co
 # Library and samples have objects of kinds that install.yaml defines: apply them after it.
 # IMAGE=registry/name:tag is the image of operator, workers and tools alike.
 RENDERED := build/manifests
-manifests: ## Render manifests/ into build/manifests/, a file each, of IMAGE=... (needs kubectl 1.21 or newer)
+manifests: ## Render manifests/ for IMAGE=... into build/manifests/, one file per folder (needs kubectl 1.21 or newer)
 	@mkdir -p $(RENDERED)
 	kubectl kustomize manifests/base >$(RENDERED)/install.yaml
 	kubectl kustomize manifests/overlays/ha >$(RENDERED)/install-ha.yaml
@@ -141,12 +142,22 @@ manifests: ## Render manifests/ into build/manifests/, a file each, of IMAGE=...
 	@test -z '$(IMAGE)' || { sed -i.bak -E 's|image: tarsy-operator(:[^ ]*)?$$|image: $(IMAGE)|' $(RENDERED)/*.yaml && \
 	  rm $(RENDERED)/*.bak && echo 'They name the image $(IMAGE).'; }
 
-.PHONY: docs sbom release
-docs: .venv/ready ## Build the documentation into build/docs, without a warning
+.PHONY: docs pictures sbom release
+docs: .venv/ready ## Build the documentation into build/docs; a warning fails
 	$(BIN)/python -c 'import material' 2>/dev/null || \
 	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo build/docs/index.html
+
+# Needs Chromium and node. The pictures are committed.
+pictures: .venv/ready page hack/site/mermaid/node_modules/.ready ## Make the pictures of README and docs/
+	@test -x /usr/bin/chromium || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy chromium; }
+	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
+	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock
+	PYTHONPATH=. $(BIN)/python -m hack.site.pictures
+
+hack/site/mermaid/node_modules/.ready: hack/site/mermaid/package-lock.json
+	cd hack/site/mermaid && npm ci --silent --ignore-scripts && touch node_modules/.ready
 
 sbom: .venv/ready ## Write the bill of materials, build/sbom.cdx.json, and THIRD_PARTY_LICENSES.md
 	@mkdir -p build
@@ -154,18 +165,21 @@ sbom: .venv/ready ## Write the bill of materials, build/sbom.cdx.json, and THIRD
 	$(BIN)/python -m hack.sbom >build/sbom.cdx.json
 
 # IMAGE=registry/name@sha256:... is what the rendered manifests name. Nothing is pushed or signed.
-release: .venv/ready page ## Build a tagged version into build/release: packages, manifests, bill of materials, sums
+release: .venv/ready page ## Build a tagged version into build/release: packages, manifests, bill of materials, checksums
 	$(BIN)/python -m hack.release check
 	$(MAKE) manifests
 	$(BIN)/python -m hack.release build
 
-lock: .venv/ready ## Resolve requirements.lock anew from pyproject.toml
+lock: .venv/ready ## Resolve the lock files from pyproject.toml
 	printf 'uv\n' | $(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --no-header --no-emit-index-url --output-file requirements-uv.lock -
 	$(BIN)/uv pip compile --upgrade --generate-hashes --no-annotate --no-header --no-emit-index-url \
-	  --extra all --extra local --extra test --output-file requirements.lock pyproject.toml
+	  --extra all --extra test --no-emit-package tarsy-operator --no-emit-package embedded-kubeapi \
+	  --output-file requirements.lock pyproject.toml operator/kubeapi/pyproject.toml operator/tarsy_dev/pyproject.toml
 	$(BIN)/uv pip compile --upgrade --generate-hashes --no-annotate --no-header --no-emit-index-url -c requirements.lock \
-	  --extra all --extra local --extra test --extra docs --extra browser --output-file requirements-docs.lock pyproject.toml
+	  --extra all --extra test --extra docs --extra browser --no-emit-package tarsy-operator \
+	  --no-emit-package embedded-kubeapi --output-file requirements-docs.lock \
+	  pyproject.toml operator/kubeapi/pyproject.toml operator/tarsy_dev/pyproject.toml
 	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --no-emit-index-url --extra all -c requirements.lock --output-file requirements-run.lock pyproject.toml
 	echo 'setuptools>=77' | $(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
@@ -175,11 +189,11 @@ kind: .venv/ready ## Create a kind cluster and install TARSy there (needs Docker
 	hack/kind.sh
 
 # As root on Debian 12; what it needs stands at the top of the script. `hack/cluster.sh down` ends it.
-cluster: kube-apiserver page ## Bring up a one-node cluster with the overlay ha and test it
+cluster: kube-apiserver page ## Start a one-node cluster with the overlay ha and test it
 	hack/cluster.sh up
 	TARSY_CLUSTER=$${TARSY_CLUSTER_STATE:-/var/lib/tarsy-cluster}/pki/admin.kubeconfig $(PYTEST) -n 0 tests/cluster
 
 clean: ## Remove what these targets made in the checkout
 	find operator controllers tests -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -rf operator/page/node_modules operator/tarsy/http/page
+	rm -rf operator/page/node_modules operator/tarsy/http/page hack/site/mermaid/node_modules

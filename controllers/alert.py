@@ -13,13 +13,13 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from tarsy.controllers.authorization import UNKNOWN
-from tarsy.controllers.cache import Cache
-from tarsy.controllers.expiry import expire
-from tarsy.controllers.incident_keys import folded_status, leader_again, leader_of
-from tarsy.controllers.status import write_status
+from tarsy.controllers.incidents.keys import folded_status, leader_again, leader_of
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.expiry import expire
+from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.runs.authorization import UNKNOWN_AUTHOR
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.plan.errors import At, PlanInvalid
+from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import API_VERSION, Condition, condition, set_condition
 from tarsy.resources.parse import parse_as
@@ -28,7 +28,7 @@ from tarsy.resources.v1alpha1.alert import InvestigationRef
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.store.intake import Intake
 
-ALERT_LABEL = "tarsy.dev/alert-uid"
+_ALERT_LABEL = "tarsy.dev/alert-uid"
 ACCEPTED_UID = "tarsy.dev/accepted-uid"
 """The annotation by which a restored copy is told from what ran: the uid that the object had (DESIGN section 3)."""
 
@@ -72,7 +72,7 @@ async def reconcile(
         name = investigation_name(alert)
         investigation = cache.get(Investigation, meta.namespace, name)
         if investigation is None:
-            unknown = UNKNOWN if require_author and alert.spec.author is None else None
+            unknown = UNKNOWN_AUTHOR if require_author and alert.spec.author is None else None
             refusal = unknown or _refusal(alert, cache, library_namespace)
             if refusal:
                 await write_status(client, cache, alert, _status(alert, None, refusal, now))
@@ -140,7 +140,7 @@ def _refusal(alert: Alert, cache: Cache, library_namespace: str) -> tuple[str, s
             alert=alert.spec,
             catalog=cache,
             library_namespace=library_namespace,
-            source=At.of(alert),
+            source=FieldPath.of(alert),
         )
     except PlanInvalid as error:
         return "ChainRefused", "; ".join(f"{e.field}: {e.message}" for e in error.errors)
@@ -152,7 +152,7 @@ async def _create(alert: Alert, name: str, cache: Cache, client: KubeClient) -> 
     body: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": Investigation.KIND,
-        "metadata": {"name": name, "namespace": meta.namespace, "labels": {ALERT_LABEL: meta.uid}},
+        "metadata": {"name": name, "namespace": meta.namespace, "labels": {_ALERT_LABEL: meta.uid}},
         "spec": {
             "alertRef": {"name": meta.name, "uid": meta.uid},
             "ttlSecondsAfterFinished": alert.spec.ttl_seconds_after_finished,

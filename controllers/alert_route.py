@@ -10,20 +10,20 @@ The intake asks for itself and does not wait for this: a route without a chain t
 
 from datetime import UTC, datetime
 
-from tarsy.controllers.cache import Cache
 from tarsy.controllers.configuration import (
     RECHECK_SECONDS,
     SETTLED_RECHECK_SECONDS,
-    Problem,
-    ReadSecret,
-    judge,
+    ConfigurationProblem,
+    SecretReader,
     notify_problems,
     problems,
+    validate,
 )
-from tarsy.controllers.status import write_status
-from tarsy.kube.access import Attributes, Subject, may
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.status import write_status
+from tarsy.kube.access import ResourceAttributes, Subject, may
 from tarsy.kube.client import KubeClient
-from tarsy.plan.errors import At, PlanInvalid
+from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.matching import InvalidMatcher, check_matcher
 from tarsy.plan.readiness import readiness
 from tarsy.plan.select import NoChain, select
@@ -37,7 +37,7 @@ async def reconcile(
     route: AlertRoute,
     cache: Cache,
     client: KubeClient,
-    read_secret: ReadSecret,
+    read_secret: SecretReader,
     intake: Intake,
     library_namespace: str,
 ) -> float | None:
@@ -54,7 +54,7 @@ async def reconcile(
         waits.append(RECHECK_SECONDS if errors else SETTLED_RECHECK_SECONDS)
     untold, again = await notify_problems(route, read_secret)
     waits += again
-    judged = judge(route, errors, datetime.now(UTC), untold=untold)
+    judged = validate(route, errors, datetime.now(UTC), untold=untold)
     took = await intake.route(route.metadata.uid)
     count, last = took or (route.status.matched_count, route.status.last_matched)
     status = AlertRouteStatus(
@@ -69,21 +69,21 @@ async def reconcile(
     return min(waits, default=None)
 
 
-def matcher_errors(route: AlertRoute) -> list[Problem]:
+def matcher_errors(route: AlertRoute) -> list[ConfigurationProblem]:
     """The matchers whose expression cannot be used: such a route takes nothing."""
-    errors: list[Problem] = []
+    errors: list[ConfigurationProblem] = []
     for index, matcher in enumerate(route.spec.matchers):
         try:
             check_matcher(matcher)
         except InvalidMatcher as invalid:
-            at = (At.of(route) / "matchers")[index] / "value"
+            at = (FieldPath.of(route) / "matchers")[index] / "value"
             errors.append((at.error(invalid.sentence), "MatcherInvalid"))
     return errors
 
 
-def chain_errors(route: AlertRoute, cache: Cache, library_namespace: str) -> list[Problem]:
+def chain_errors(route: AlertRoute, cache: Cache, library_namespace: str) -> list[ConfigurationProblem]:
     """That no chain takes the Alerts, where the route itself says what takes them."""
-    spec, at = route.spec, At.of(route)
+    spec, at = route.spec, FieldPath.of(route)
     if spec.chain_ref is None and spec.alert_type is None:
         return []
     content = AlertContent(alert_type=spec.alert_type or "any", data="any", chain_ref=spec.chain_ref)
@@ -100,17 +100,17 @@ def chain_errors(route: AlertRoute, cache: Cache, library_namespace: str) -> lis
     return [(field.error(chain.message.partition(": ")[2]), "NoChain")]
 
 
-async def _rights(route: AlertRoute, client: KubeClient) -> list[Problem]:
+async def _rights(route: AlertRoute, client: KubeClient) -> list[ConfigurationProblem]:
     """That the ServiceAccount of senders with a secret may not create what they send."""
     assert route.spec.auth is not None
     own, name = route.metadata.namespace, route.spec.auth.service_account_name
     namespace = route.spec.namespace or own
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{own}", "system:authenticated")
     subject = Subject(f"system:serviceaccount:{own}:{name}", groups=groups)
-    if await may(client, subject, Attributes("create", GROUP, Alert.PLURAL, namespace=namespace)):
+    if await may(client, subject, ResourceAttributes("create", GROUP, Alert.PLURAL, namespace=namespace)):
         return []
     text = (
         f"ServiceAccount {own}/{name} may not create alerts in namespace {namespace}; bind it a role there, such as "
         "tarsy-investigator"
     )
-    return [((At.of(route) / "auth" / "serviceAccountName").error(text), "Forbidden")]
+    return [((FieldPath.of(route) / "auth" / "serviceAccountName").error(text), "Forbidden")]

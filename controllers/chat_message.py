@@ -10,14 +10,21 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from tarsy.controllers.acceptance import NOT_ACCEPTED, deadline, given_up, patience, waiting, was_given_up
 from tarsy.controllers.alert import ACCEPTED_UID
-from tarsy.controllers.answers import project_answer
-from tarsy.controllers.authorization import named, refusal, timeline_read
-from tarsy.controllers.cache import Key
-from tarsy.controllers.investigation import Desk, acts_no_more, masked, may_act
-from tarsy.controllers.status import set_alike, write_status
-from tarsy.plan.errors import At
+from tarsy.controllers.investigation import ReconcileContext, acts_no_more, mask_alert, may_act
+from tarsy.controllers.machinery.cache import Key
+from tarsy.controllers.machinery.status import set_alike, write_status
+from tarsy.controllers.runs.acceptance import (
+    NOT_ACCEPTED,
+    acceptance_timeout,
+    deadline,
+    given_up,
+    waiting,
+    was_given_up,
+)
+from tarsy.controllers.runs.authorization import author_name, authorization_refusal, timeline_read
+from tarsy.controllers.runs.chat_projection import project_answer
+from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import Plan
 from tarsy.record.conditions import phase
 from tarsy.record.run import DesiredState, InvestigationRecord, State
@@ -27,10 +34,10 @@ from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import LastError
 from tarsy.store.questions import NewQuestion
 
-RECHECK_SECONDS = 30.0
+_RECHECK_SECONDS = 30.0
 
 
-class Refused(Exception):
+class _Refused(Exception):
     """The question is not taken: why. `final`: nor will it ever be."""
 
     def __init__(self, reason: str, message: str, *, final: bool = True) -> None:
@@ -40,7 +47,7 @@ class Refused(Exception):
         self.final = final
 
 
-async def reconcile(message: ChatMessage, desk: Desk) -> float | None:
+async def reconcile(message: ChatMessage, desk: ReconcileContext) -> float | None:
     """Brings a question one step further; returns after how many seconds to look again, if at all.
 
     Raises:
@@ -67,13 +74,13 @@ async def reconcile(message: ChatMessage, desk: Desk) -> float | None:
         _may_begin(message)
         about, plan = await _about(message, desk)
         await _authorized(message, plan, desk)
-    except Refused as refusal:
-        if not refusal.final:
-            return await _wait(message, refusal, desk, now)
+    except _Refused as authorization_refusal:
+        if not authorization_refusal.final:
+            return await _wait(message, authorization_refusal, desk, now)
         await acts_no_more(message, desk)
-        status = _refused(message, refusal, now)
+        status = _refused(message, authorization_refusal, now)
         # An answer stays readable whose record is gone.
-        if refusal.reason != "RecordLost" or message.status.finished_at is None:
+        if authorization_refusal.reason != "RecordLost" or message.status.finished_at is None:
             await write_status(desk.client, desk.cache, message, status)
         return None
     together = [one for one in desk.cache.list(ChatMessage, message.metadata.namespace) if _comes_with(one, message)]
@@ -83,29 +90,31 @@ async def reconcile(message: ChatMessage, desk: Desk) -> float | None:
     asked = await desk.questions.ask(about.id, [await _question(one, plan, desk) for one in sorted(allowed, key=_turn)])
     for one in allowed:
         if UUID(one.metadata.uid) in asked:
-            text = f"{named(one.spec.author)} asks about Investigation {about.namespace}/{about.name}."
+            text = f"{author_name(one.spec.author)} asks about Investigation {about.namespace}/{about.name}."
             await desk.events.tell(one, "Accepted", text)
     await _mark_accepted(message, about.id, desk)
     return None
 
 
-async def _wait(message: ChatMessage, refusal: Refused, desk: Desk, now: datetime) -> float | None:
+async def _wait(
+    message: ChatMessage, authorization_refusal: _Refused, desk: ReconcileContext, now: datetime
+) -> float | None:
     """Says why the question is not taken, and gives it up when it has waited long enough."""
     meta, old = message.metadata, message.status
-    wait = patience(None, meta.namespace, desk.cache, desk.library_namespace)
+    wait = acceptance_timeout(None, meta.namespace, desk.cache, desk.library_namespace)
     until = deadline(old.conditions, wait, now)
     if now < until:
-        status = waiting(old, meta.generation, refusal.reason, refusal.message, until, now)
+        status = waiting(old, meta.generation, authorization_refusal.reason, authorization_refusal.message, until, now)
         await write_status(desk.client, desk.cache, message, status)
-        return min(RECHECK_SECONDS, (until - now).total_seconds() + 1)
+        return min(_RECHECK_SECONDS, (until - now).total_seconds() + 1)
     await acts_no_more(message, desk)
-    status = given_up(old, meta.generation, refusal.reason, refusal.message, wait, now)
+    status = given_up(old, meta.generation, authorization_refusal.reason, authorization_refusal.message, wait, now)
     if await write_status(desk.client, desk.cache, message, status) is not None and status.last_error:
         await desk.events.tell(message, NOT_ACCEPTED, status.last_error.message, kind="Warning")
     return None
 
 
-def _wanted(message: ChatMessage, desk: Desk) -> DesiredState:
+def _wanted(message: ChatMessage, desk: ReconcileContext) -> DesiredState:
     """What shall become of a question: cancelling an investigation cancels the questions about it."""
     about = desk.cache.get(Investigation, message.metadata.namespace, message.spec.investigation_ref.name)
     owners = {owner.uid for owner in message.metadata.owner_references}
@@ -117,51 +126,53 @@ def _wanted(message: ChatMessage, desk: Desk) -> DesiredState:
 def _may_begin(message: ChatMessage) -> None:
     uid, accepted = message.metadata.uid, message.metadata.annotations.get(ACCEPTED_UID)
     if accepted is not None and accepted != uid:
-        raise Refused("Restored", "This is a copy of a question that was answered before; ask again in a new one.")
+        raise _Refused("Restored", "This is a copy of a question that was answered before; ask again in a new one.")
     if accepted is not None:
-        raise Refused("RecordLost", "The record of this answer is gone from the database; ask again in a new message.")
+        raise _Refused("RecordLost", "The record of this answer is gone from the database; ask again in a new message.")
     if message.spec.desired_state == "Cancelled":
-        raise Refused("CancelledBeforeStart", "The question was cancelled before it was taken.")
+        raise _Refused("CancelledBeforeStart", "The question was cancelled before it was taken.")
     if message.spec.desired_state == "Concluded":
-        raise Refused("ConcludedBeforeStart", "The answer was asked to conclude before it was begun.")
+        raise _Refused("ConcludedBeforeStart", "The answer was asked to conclude before it was begun.")
 
 
-async def _about(message: ChatMessage, desk: Desk) -> tuple[InvestigationRecord, Plan]:
+async def _about(message: ChatMessage, desk: ReconcileContext) -> tuple[InvestigationRecord, Plan]:
     """The record of the investigation that is asked about, and the plan of an answer."""
     namespace, name = message.metadata.namespace, message.spec.investigation_ref.name
     where = f"spec.investigationRef.name: Investigation {namespace}/{name}"
     investigation = desk.cache.get(Investigation, namespace, name)
     if investigation is None:
-        raise Refused("InvestigationMissing", f"{where} is not there; create it, or name another", final=False)
+        raise _Refused("InvestigationMissing", f"{where} is not there; create it, or name another", final=False)
     record = await desk.reads.record(UUID(investigation.metadata.uid))
     plan = await desk.questions.plan(record.id) if record else None
     if record is None or plan is None:
         if investigation.status.finished_at is None:
-            raise Refused("InvestigationNotFinished", f"{where} has not run yet; ask when it has finished")
-        raise Refused("InvestigationNotRecorded", f"{where} has no record to answer from; ask about another")
+            raise _Refused("InvestigationNotFinished", f"{where} has not run yet; ask when it has finished")
+        raise _Refused("InvestigationNotRecorded", f"{where} has no record to answer from; ask about another")
     if not record.state.finished:
-        raise Refused("InvestigationNotFinished", f"{where} is {phase(record)}; ask when it has finished")
+        raise _Refused("InvestigationNotFinished", f"{where} is {phase(record)}; ask when it has finished")
     if record.state is State.CANCELLED or investigation.spec.desired_state == "Cancelled":
-        raise Refused("InvestigationCancelled", f"{where} was cancelled; questions are taken about others")
+        raise _Refused("InvestigationCancelled", f"{where} was cancelled; questions are taken about others")
     if plan.chat is None:
         chain = f"{plan.chain.namespace}/{plan.chain.name}"
-        raise Refused("ChatDisabled", f"{where} ran Chain {chain}, whose spec.chat.enabled is false")
+        raise _Refused("ChatDisabled", f"{where} ran Chain {chain}, whose spec.chat.enabled is false")
     return record, plan.to_answer()
 
 
-async def _authorized(message: ChatMessage, plan: Plan, desk: Desk) -> None:
+async def _authorized(message: ChatMessage, plan: Plan, desk: ReconcileContext) -> None:
     if refused := await _refusal(message, plan, desk):
-        raise Refused(*refused, final=False)
+        raise _Refused(*refused, final=False)
 
 
-async def _refusal(message: ChatMessage, plan: Plan, desk: Desk) -> tuple[str, str] | None:
+async def _refusal(message: ChatMessage, plan: Plan, desk: ReconcileContext) -> tuple[str, str] | None:
     """A question goes to the tools of the chain, and of servers that the alert brought: as much as to run it.
 
     It is answered out of the timeline, so who asks must be allowed to read that.
     """
     used = [Key(ref.kind, ref.namespace, ref.name) for ref in (plan.chain, *plan.brought)]
-    reads = [timeline_read(message.spec.investigation_ref.name, At.of(message) / "investigationRef" / "name")]
-    return await refusal(message.spec.author, used, desk.client, required=desk.require_author, reads=reads)
+    reads = [timeline_read(message.spec.investigation_ref.name, FieldPath.of(message) / "investigationRef" / "name")]
+    return await authorization_refusal(
+        message.spec.author, used, desk.client, required=desk.require_author, reads=reads
+    )
 
 
 def _comes_with(other: ChatMessage, message: ChatMessage) -> bool:
@@ -179,13 +190,13 @@ def _turn(message: ChatMessage) -> tuple[str, int, str]:
     return str(meta.creation_timestamp), version, meta.name
 
 
-async def _question(message: ChatMessage, plan: Plan, desk: Desk) -> NewQuestion:
-    text = await masked(message.spec.question, plan.alert_masking, desk)
+async def _question(message: ChatMessage, plan: Plan, desk: ReconcileContext) -> NewQuestion:
+    text = await mask_alert(message.spec.question, plan.alert_masking, desk)
     author = message.spec.author.to_dict() if message.spec.author else {}
     return NewQuestion(UUID(message.metadata.uid), message.metadata.name, text, plan, author)
 
 
-async def _mark_accepted(message: ChatMessage, about: UUID | None, desk: Desk) -> None:
+async def _mark_accepted(message: ChatMessage, about: UUID | None, desk: ReconcileContext) -> None:
     """Lets a restored copy be told from what was answered, and has the Investigation own its question."""
     meta = message.metadata
     body: dict[str, Any] = {"metadata": {"uid": meta.uid, "annotations": {ACCEPTED_UID: meta.uid}}}
@@ -203,7 +214,7 @@ async def _mark_accepted(message: ChatMessage, about: UUID | None, desk: Desk) -
     desk.cache.put(await desk.client.patch(message.KIND, meta.namespace, meta.name, body))
 
 
-def _refused(message: ChatMessage, refusal: Refused, now: datetime) -> ChatMessageStatus:
+def _refused(message: ChatMessage, authorization_refusal: _Refused, now: datetime) -> ChatMessageStatus:
     generation = message.metadata.generation
     wanted: tuple[tuple[ConditionType, ConditionStatus], ...] = (
         (ConditionType.ACCEPTED, "False"),
@@ -211,14 +222,14 @@ def _refused(message: ChatMessage, refusal: Refused, now: datetime) -> ChatMessa
         (ConditionType.SUCCEEDED, "False"),
     )
     before = message.status.conditions
-    conditions = set_alike(before, wanted, refusal.reason, refusal.message, generation, now)
-    cancelled = refusal.reason in ("CancelledBeforeStart", "ConcludedBeforeStart")
+    conditions = set_alike(before, wanted, authorization_refusal.reason, authorization_refusal.message, generation, now)
+    cancelled = authorization_refusal.reason in ("CancelledBeforeStart", "ConcludedBeforeStart")
     return message.status.model_copy(
         update={
             "observed_generation": generation,
             "conditions": conditions,
             "phase": "Cancelled" if cancelled else "Failed",
-            "last_error": LastError(reason=refusal.reason, message=refusal.message),
+            "last_error": LastError(reason=authorization_refusal.reason, message=authorization_refusal.message),
             "finished_at": message.status.finished_at or now.replace(microsecond=0),
         }
     )

@@ -15,27 +15,27 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
-from tarsy.controllers.accounts import account_errors, account_to_check
-from tarsy.controllers.cache import Cache
-from tarsy.controllers.masking import masking_errors
-from tarsy.controllers.probing import Probes, as_plan
-from tarsy.controllers.reach import with_reach
-from tarsy.controllers.serving import Served, with_serving
-from tarsy.controllers.status import write_status
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.readiness.masking import masking_errors
+from tarsy.controllers.readiness.provider_checks import ProviderChecks, provider_plan_of
+from tarsy.controllers.readiness.reach import with_reach
+from tarsy.controllers.readiness.serving import ServedCalls, with_serving
+from tarsy.controllers.runs.accounts import account_errors, account_to_check
 from tarsy.kube.client import KubeClient
 from tarsy.kube.values import config_map_text
 from tarsy.llm.registry import SecretProblem
 from tarsy.plan.check import config_maps, notify_secrets, secrets
-from tarsy.plan.errors import At, PlanError
+from tarsy.plan.errors import FieldPath, PlanError
 from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
-from tarsy.plan.readiness import UNKNOWN, USABLE, Readiness, readiness
+from tarsy.plan.readiness import UNKNOWN_READINESS, USABLE, PlanReadiness, readiness
 from tarsy.resources.meta import AnyResource, Condition, Conditions, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1.chain import Chain, ChainStatus, in_brief
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.store.errors import StoreError
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 RECHECK_SECONDS = 30.0
 """How soon a Secret that was created or labelled later makes its object Ready."""
@@ -45,9 +45,9 @@ SETTLED_RECHECK_SECONDS = 300.0
 
 AFTER_ERROR_SECONDS = 5.0
 
-ReadSecret = Callable[[SecretKey], Awaitable[str]]
+SecretReader = Callable[[SecretKey], Awaitable[str]]
 PublishLimits = Callable[[ObjectRef, CallLimits | None], Awaitable[None]]
-Problem = tuple[PlanError, str]
+ConfigurationProblem = tuple[PlanError, str]
 """What makes an object not Ready, and the condition's reason for it."""
 
 
@@ -55,11 +55,11 @@ async def reconcile(
     obj: AnyResource,
     cache: Cache,
     client: KubeClient,
-    read_secret: ReadSecret,
-    probes: Probes | None = None,
+    read_secret: SecretReader,
+    probes: ProviderChecks | None = None,
     publish_limits: PublishLimits | None = None,
     library: str = "",
-    served: Served | None = None,
+    served: ServedCalls | None = None,
 ) -> float | None:
     """Brings `Ready` up to date; returns after how many seconds to look again, if at all.
 
@@ -76,22 +76,22 @@ async def reconcile(
         waits.append(RECHECK_SECONDS if refused else SETTLED_RECHECK_SECONDS)
     notes = list(judged.notes)
     if isinstance(obj, LLMProvider) and publish_limits is not None:
-        plan = as_plan(obj)
+        plan = provider_plan_of(obj)
         try:
             await publish_limits(plan.ref, plan.limits)
         except StoreError as error:
-            log.warning("the limits of %s are not known to all workers yet: %s", obj, error)
+            _log.warning("the limits of %s are not known to all workers yet: %s", obj, error)
             waits.append(AFTER_ERROR_SECONDS)
     if isinstance(obj, LLMProvider) and probes is not None and not errors:
         found, again = await probes(obj, next(iter(values), None))
         notes.append(found.message)
         waits.append(again)
         if found.reason is not None:
-            errors.append((At.of(obj).error(found.message), found.reason))
+            errors.append((FieldPath.of(obj).error(found.message), found.reason))
     untold, again_told = await notify_problems(obj, read_secret)
     waits += again_told
     now = datetime.now(UTC)
-    status = with_reach(judge(obj, errors, now, judged.with_notes(notes), untold), obj, cache, now)
+    status = with_reach(validate(obj, errors, now, judged.with_notes(notes), untold), obj, cache, now)
     if isinstance(obj, LLMProvider):
         status = status.model_copy(update={"conditions": with_serving(status.conditions, obj, served, now)})
     if isinstance(obj, Chain) and obj.spec.allowed_namespaces is not None:  # namespaces and Agents come and change
@@ -101,15 +101,15 @@ async def reconcile(
 
 
 async def problems(
-    obj: AnyResource, judged: Readiness, client: KubeClient, read_secret: ReadSecret
-) -> tuple[list[Problem], list[float], list[str]]:
+    obj: AnyResource, judged: PlanReadiness, client: KubeClient, read_secret: SecretReader
+) -> tuple[list[ConfigurationProblem], list[float], list[str]]:
     """All that makes `obj` not Ready beside what was `judged` of it, each with a reason, after how many seconds that
     may be another, and the values of the Secrets it names.
 
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
     """
-    errors: list[Problem] = list(judged.errors)
+    errors: list[ConfigurationProblem] = list(judged.errors)
     errors += [(error, "MaskingInvalid") for error in masking_errors(obj)]
     named, texts = secrets(obj), config_maps(obj)
     unread, values = await _read(named, read_secret)
@@ -123,7 +123,9 @@ async def problems(
     return errors, waits, values
 
 
-async def notify_problems(obj: AnyResource, read_secret: ReadSecret) -> tuple[list[Problem], list[float]]:
+async def notify_problems(
+    obj: AnyResource, read_secret: SecretReader
+) -> tuple[list[ConfigurationProblem], list[float]]:
     """The Secrets that those whom `obj` tells would need and that cannot be read, and when to look again (seconds).
 
     Raises:
@@ -134,9 +136,11 @@ async def notify_problems(obj: AnyResource, read_secret: ReadSecret) -> tuple[li
     return found, [RECHECK_SECONDS if found else SETTLED_RECHECK_SECONDS] if named else []
 
 
-async def _read(named: Iterable[tuple[SecretKey, At]], read_secret: ReadSecret) -> tuple[list[Problem], list[str]]:
+async def _read(
+    named: Iterable[tuple[SecretKey, FieldPath]], read_secret: SecretReader
+) -> tuple[list[ConfigurationProblem], list[str]]:
     """What keeps these from being read, and the values of the others."""
-    found: list[Problem] = []
+    found: list[ConfigurationProblem] = []
     values: list[str] = []
     for key, at in named:
         try:
@@ -146,12 +150,12 @@ async def _read(named: Iterable[tuple[SecretKey, At]], read_secret: ReadSecret) 
     return found, values
 
 
-def judge(
+def validate(
     obj: AnyResource,
-    errors: Iterable[Problem],
+    errors: Iterable[ConfigurationProblem],
     now: datetime,
-    judged: Readiness = USABLE,
-    untold: Sequence[Problem] = (),
+    judged: PlanReadiness = USABLE,
+    untold: Sequence[ConfigurationProblem] = (),
 ) -> ConfigStatus:
     """The status that says `errors` (each with a reason), or that there are none.
 
@@ -167,7 +171,7 @@ def judge(
     if found:
         said: tuple[ConditionStatus, str, str] = ("False", min(reason for _, reason in found), _listed(obj, found))
     elif judged.unknown:
-        said = ("Unknown", UNKNOWN, _listed(obj, [(error, UNKNOWN) for error in judged.unknown]))
+        said = ("Unknown", UNKNOWN_READINESS, _listed(obj, [(error, UNKNOWN_READINESS) for error in judged.unknown]))
     else:
         said = ("True", judged.reason, " ".join(("All it names is there.", *judged.notes)).strip())
     condition = Condition(
@@ -180,7 +184,7 @@ def judge(
     return ConfigStatus(observed_generation=generation, conditions=conditions)
 
 
-def _listed(obj: AnyResource, found: Iterable[Problem]) -> str:
+def _listed(obj: AnyResource, found: Iterable[ConfigurationProblem]) -> str:
     """All errors, by field path, and by object where that is another one."""
     own = (obj.KIND, obj.metadata.namespace, obj.metadata.name)
     return "; ".join(
@@ -189,7 +193,9 @@ def _listed(obj: AnyResource, found: Iterable[Problem]) -> str:
     )
 
 
-def _with_targets(conditions: Conditions, obj: AnyResource, untold: Sequence[Problem], now: datetime) -> Conditions:
+def _with_targets(
+    conditions: Conditions, obj: AnyResource, untold: Sequence[ConfigurationProblem], now: datetime
+) -> Conditions:
     """The conditions with the one about those whom `obj` tells; without it where it tells nobody."""
     kind = ConditionType.NOTIFICATIONS_READY
     if not notify_secrets(obj):

@@ -2,7 +2,7 @@
 
 Watches: Investigations, Alerts, and all configuration (a plan that could not be made is tried again when something it
 may need changes). Decides: whether its author may use the chain; whether the plan can be resolved, and whether the wait
-for that is over (`tarsy.controllers.acceptance`); whether the object is a restored copy; whether it was deleted.
+for that is over (`tarsy.controllers.runs.acceptance`); whether the object is a restored copy; whether it was deleted.
 Writes: a pending run with its frozen plan into the record, `Accepted` while there is none, and the desired state, which
 cancels the questions about a finished one too. What an accepted run does is written by `publisher`, from the record;
 where somebody else wrote the status, it is asked to do so again.
@@ -15,16 +15,26 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
-from tarsy.controllers.acceptance import NOT_ACCEPTED, deadline, given_up, patience, waiting, was_given_up
 from tarsy.controllers.alert import ACCEPTED_UID, mark_accepted
-from tarsy.controllers.authorization import Read, alert_read, config_map_reads, named, refusal
-from tarsy.controllers.cache import Cache, Key, Unreadable
-from tarsy.controllers.expiry import expire
-from tarsy.controllers.projection import project
-from tarsy.controllers.run_secret import make, remove, revoke
-from tarsy.controllers.runbooks import Runbooks
-from tarsy.controllers.status import write_status
-from tarsy.controllers.texts import (
+from tarsy.controllers.machinery.cache import Cache, Key, UnreadableObject
+from tarsy.controllers.machinery.expiry import expire
+from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.runs.acceptance import (
+    NOT_ACCEPTED,
+    acceptance_timeout,
+    deadline,
+    given_up,
+    waiting,
+    was_given_up,
+)
+from tarsy.controllers.runs.authorization import (
+    RequiredRead,
+    alert_read,
+    author_name,
+    authorization_refusal,
+    config_map_reads,
+)
+from tarsy.controllers.runs.inputs import (
     BeingFetched,
     KeptText,
     NotYet,
@@ -34,10 +44,13 @@ from tarsy.controllers.texts import (
     namespace_sources,
     no_text,
 )
+from tarsy.controllers.runs.projection import project
+from tarsy.controllers.runs.run_secret import make, remove, revoke
+from tarsy.controllers.runs.runbooks import Runbooks
 from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
-from tarsy.masking import InvalidPattern, Maskers, Setting, usable, without_secrets
-from tarsy.plan.errors import At, PlanInvalid
+from tarsy.masking import InvalidPattern, Maskers, Setting, mask_or_fail, usable
+from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, select
@@ -47,12 +60,12 @@ from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation, Investig
 from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import Author, ConditionType
 from tarsy.resources.v1alpha1.investigation import LastError
-from tarsy.runbook.sources import shown, sources
+from tarsy.runbook.sources import redact_url, sources
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.runs import NewRun, Runs
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 RECHECK_SECONDS = 30.0
 """How soon a ConfigMap, Namespace or right that was created later is noticed; they are not watched."""
@@ -64,7 +77,7 @@ PRIORITIES: Mapping[Severity | None, int] = {"Critical": 10, "Warning": 0, None:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ReconcileContext:
     """What accepting an investigation, or a question about one, needs."""
 
     cache: Cache
@@ -85,10 +98,10 @@ class Desk:
     records are not read again while they stay so."""
 
     acting: set[str] = field(default_factory=set)
-    """The uids of runs that this controller made a Secret for (`tarsy.controllers.run_secret`)."""
+    """The uids of runs that this controller made a Secret for (`tarsy.controllers.runs.run_secret`)."""
 
 
-async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
+async def reconcile(investigation: Investigation, desk: ReconcileContext) -> float | None:
     """Brings an investigation one step further; returns after how many seconds to look again, if at all.
 
     Raises:
@@ -141,18 +154,20 @@ async def reconcile(investigation: Investigation, desk: Desk) -> float | None:
     await may_act(investigation, run.plan, desk)
     if await desk.runs.accept(run):
         chain, author = run.plan.chain, investigation.spec.author
-        await desk.events.tell(investigation, "Accepted", f"{named(author)} runs Chain {chain.namespace}/{chain.name}.")
+        await desk.events.tell(
+            investigation, "Accepted", f"{author_name(author)} runs Chain {chain.namespace}/{chain.name}."
+        )
         for sentence in run.plan.not_used:
             await desk.events.tell(investigation, "SettingNotUsed", sentence, kind="Warning")
     await mark_accepted(desk.client, desk.cache, investigation)
     return None
 
 
-async def _wait(investigation: Investigation, reason: NotYet, desk: Desk, now: datetime) -> float | None:
+async def _wait(investigation: Investigation, reason: NotYet, desk: ReconcileContext, now: datetime) -> float | None:
     """Says why the run is not accepted, and ends it when it has waited long enough."""
     meta, old = investigation.metadata, investigation.status
     own = investigation.spec.acceptance_timeout_seconds
-    wait = patience(own, meta.namespace, desk.cache, desk.library_namespace)
+    wait = acceptance_timeout(own, meta.namespace, desk.cache, desk.library_namespace)
     until = deadline(old.conditions, wait, now)
     if now < until:
         status = waiting(old, meta.generation, reason.reason, reason.message, until, now)
@@ -165,7 +180,7 @@ async def _wait(investigation: Investigation, reason: NotYet, desk: Desk, now: d
     return None  # its new status brings it back, to expire
 
 
-async def deleted(uid: str, namespace: str, desk: Desk) -> None:
+async def deleted(uid: str, namespace: str, desk: ReconcileContext) -> None:
     """An Investigation is gone: its run stops and acts as nobody, its record stays."""
     desk.at_rest.pop(uid, None)
     await desk.runs.object_deleted(UUID(uid))
@@ -174,14 +189,14 @@ async def deleted(uid: str, namespace: str, desk: Desk) -> None:
         desk.acting.discard(uid)
 
 
-async def may_act(run: Investigation | ChatMessage, plan: Plan, desk: Desk) -> None:
+async def may_act(run: Investigation | ChatMessage, plan: Plan, desk: ReconcileContext) -> None:
     """Before a run can be claimed: what the tokens of its agents are bound to, if they act as anybody."""
     if plan.accounts:
         desk.acting.add(run.metadata.uid)
         await make(run, desk.client, desk.cache)
 
 
-async def acts_no_more(run: Investigation | ChatMessage, desk: Desk) -> None:
+async def acts_no_more(run: Investigation | ChatMessage, desk: ReconcileContext) -> None:
     """A run has ended: so have the tokens of its agents."""
     await remove(run, desk.client, desk.cache)
     desk.acting.discard(run.metadata.uid)
@@ -205,11 +220,11 @@ def _finished_without_record(investigation: Investigation) -> tuple[str, str] | 
     return None
 
 
-async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
+async def _plan(investigation: Investigation, desk: ReconcileContext) -> NewRun:
     meta, spec = investigation.metadata, investigation.spec
     alert, source, named_by = await _alert(investigation, desk)
-    chain_ref = (spec.chain_ref.name, At.of(investigation) / "chainRef" / "name") if spec.chain_ref else None
-    budget = (spec.budget, At.of(investigation) / "budget") if spec.budget else None
+    chain_ref = (spec.chain_ref.name, FieldPath.of(investigation) / "chainRef" / "name") if spec.chain_ref else None
+    budget = (spec.budget, FieldPath.of(investigation) / "budget") if spec.budget else None
     try:
         chain = select(
             namespace=meta.namespace,
@@ -242,34 +257,40 @@ async def _plan(investigation: Investigation, desk: Desk) -> NewRun:
         namespace=meta.namespace,
         namespace_uid=(namespace or {}).get("metadata", {}).get("uid", ""),
         name=meta.name,
-        alert_data=await masked(await alert_data(alert, source, desk.client, desk.kept_text), plan.alert_masking, desk),
-        runbook=await masked(await _runbook(investigation, alert, source, desk), plan.alert_masking, desk),
+        alert_data=await mask_alert(
+            await alert_data(alert, source, desk.client, desk.kept_text), plan.alert_masking, desk
+        ),
+        runbook=await mask_alert(await _runbook(investigation, alert, source, desk), plan.alert_masking, desk),
         plan=plan,
         priority=PRIORITIES[alert.severity],
         author=spec.author.to_dict() if spec.author else {},
     )
 
 
-async def _authorized(author: Author | None, used: Iterable[Key], desk: Desk, reads: Iterable[Read] = ()) -> None:
-    if refused := await refusal(author, used, desk.client, required=desk.require_author, reads=reads):
+async def _authorized(
+    author: Author | None, used: Iterable[Key], desk: ReconcileContext, reads: Iterable[RequiredRead] = ()
+) -> None:
+    if refused := await authorization_refusal(author, used, desk.client, required=desk.require_author, reads=reads):
         raise NotYet(*refused)
 
 
 async def _may_read(
-    investigation: Investigation, alert: AlertContent, at: At, named_by: Author | None, desk: Desk
+    investigation: Investigation, alert: AlertContent, at: FieldPath, named_by: Author | None, desk: ReconcileContext
 ) -> None:
     """Asks for whoever runs the alert and for whoever wrote it, before a text that it names is read for them."""
     author, ref = investigation.spec.author, investigation.spec.alert_ref
     texts = config_map_reads(alert, at)
     strange = ref is not None and author is not None and (named_by is None or named_by.username != author.username)
-    theirs = [alert_read(ref.name, At.of(investigation) / "alertRef" / "name")] if ref is not None and strange else []
+    theirs = (
+        [alert_read(ref.name, FieldPath.of(investigation) / "alertRef" / "name")] if ref is not None and strange else []
+    )
     await _authorized(author, (), desk, [*theirs, *texts])
     if named_by != author and texts:
         await _authorized(named_by, (), desk, texts)
 
 
-async def masked(text: str, setting: MaskingPlan | None, desk: Desk) -> str:
-    """The text of an alert, a runbook or a question as it is stored (`tarsy.masking.without_secrets`).
+async def mask_alert(text: str, setting: MaskingPlan | None, desk: ReconcileContext) -> str:
+    """The text of an alert, a runbook or a question as it is stored (`tarsy.masking.mask_or_fail`).
 
     Of a setting that cannot be used whole (its object is not Ready and says why), all that can be used is.
     """
@@ -278,12 +299,12 @@ async def masked(text: str, setting: MaskingPlan | None, desk: Desk) -> str:
         try:
             mask = await asyncio.to_thread(desk.mask_of, setting)
         except InvalidPattern as error:
-            log.warning("the namespace's alertMasking cannot be used whole: %s", error.sentence)
+            _log.warning("the namespace's alertMasking cannot be used whole: %s", error.sentence)
             mask = await asyncio.to_thread(lambda: desk.mask_of(usable(setting)))
-    return await asyncio.to_thread(without_secrets, mask, text, "a text of an alert")
+    return await asyncio.to_thread(mask_or_fail, mask, text, "a text of an alert")
 
 
-async def _runbook(investigation: Investigation, alert: AlertContent, at: At, desk: Desk) -> str:
+async def _runbook(investigation: Investigation, alert: AlertContent, at: FieldPath, desk: ReconcileContext) -> str:
     """The alert's runbook, else the default; one by URL that cannot be had is told of, and the default is used."""
     if alert.runbook is None or alert.runbook.url is None:
         return await local_runbook(alert, at, desk.cache, desk.client, desk.library_namespace)
@@ -294,17 +315,17 @@ async def _runbook(investigation: Investigation, alert: AlertContent, at: At, de
         raise BeingFetched
     if fetched.problem is None:
         return fetched.text
-    problem = f"The runbook at {shown(url)} is not available: {fetched.problem}."
+    problem = f"The runbook at {redact_url(url)} is not available: {fetched.problem}."
     await desk.events.tell(investigation, "RunbookUnavailable", f"{problem} The default is used.", kind="Warning")
     default = await default_runbook(at.namespace, desk.cache, desk.client, desk.library_namespace)
     return f"{problem} The default runbook follows.\n\n{default}" if default else f"{problem} There is no default."
 
 
-async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent, At, Author | None]:
+async def _alert(investigation: Investigation, desk: ReconcileContext) -> tuple[AlertContent, FieldPath, Author | None]:
     """What is investigated, where it stands, and who wrote it."""
     spec, meta = investigation.spec, investigation.metadata
     if spec.alert is not None:
-        return spec.alert, At.of(investigation) / "alert", spec.author
+        return spec.alert, FieldPath.of(investigation) / "alert", spec.author
     if spec.alert_ref is None:
         raise NotYet("AlertMissing", "spec: set exactly one of alertRef and alert; retryOf brings none")
     alert = desk.cache.get(Alert, meta.namespace, spec.alert_ref.name)
@@ -312,7 +333,7 @@ async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent
         # The watch may tell of the Investigation before it tells of the Alert.
         raw = await desk.client.find(Alert.KIND, meta.namespace, spec.alert_ref.name)
         found = desk.cache.find(desk.cache.put(raw)) if raw else None
-        if isinstance(found, Unreadable):
+        if isinstance(found, UnreadableObject):
             raise NotYet("AlertInvalid", str(found.error))
         if not isinstance(found, Alert):
             where = f"{meta.namespace}/{spec.alert_ref.name}"
@@ -320,11 +341,13 @@ async def _alert(investigation: Investigation, desk: Desk) -> tuple[AlertContent
         alert = found
     if spec.alert_ref.uid and spec.alert_ref.uid != alert.metadata.uid:
         raise NotYet("AlertReplaced", f"spec.alertRef.uid: {alert} is another Alert of that name; name it without uid")
-    return alert.spec, At.of(alert), alert.spec.author
+    return alert.spec, FieldPath.of(alert), alert.spec.author
 
 
-def _finished(investigation: Investigation, refusal: tuple[str, str], now: datetime) -> InvestigationStatus:
-    reason, message = refusal
+def _finished(
+    investigation: Investigation, authorization_refusal: tuple[str, str], now: datetime
+) -> InvestigationStatus:
+    reason, message = authorization_refusal
     generation = investigation.metadata.generation
     conditions = investigation.status.conditions
     for kind in (ConditionType.ACCEPTED, ConditionType.SUCCEEDED):

@@ -1,9 +1,9 @@
 """MCPServer: can it be used, does it answer, and are its tools those that its object names?
 
 Watches: MCPServers. Decides: `Ready` as for all configuration (`tarsy.controllers.configuration`), and that a stdio
-command does not run in a cluster; `Available` by looks at the server (`tarsy.controllers.server_checks`): one failure
-is none, several in a row are; `Verified` by comparing the lists of its object with the tools it has. Writes: these
-conditions, the tools' names and hash, the last error, and Events when a server comes, goes, or changes its tools.
+command does not run in a cluster; `Available` by looks at the server (`tarsy.controllers.readiness.server_checks`): one
+failure is none, several in a row are; `Verified` by comparing the lists of its object with the tools it has. Writes:
+these conditions, the tools' names and hash, the last error, and Events when a server comes, goes, or changes its tools.
 
 A failed look changes what is known only when it counts; until then, and after a restart of the operator, what the
 status says already stays.
@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from tarsy.controllers.cache import Cache, Key
-from tarsy.controllers.configuration import ReadSecret, judge, problems
-from tarsy.controllers.server_checks import Health, ServerChecks
-from tarsy.controllers.status import write_status
-from tarsy.controllers.tool_workload import Workload, keep
+from tarsy.controllers.configuration import SecretReader, problems, validate
+from tarsy.controllers.machinery.cache import Cache, Key
+from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.readiness.server_checks import Health, ServerChecks
+from tarsy.controllers.tool_workloads.shared import Workload, keep_workload
 from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
+from tarsy.mcp.connection import NO_STDIO
 from tarsy.mcp.health import Look
-from tarsy.mcp.link import NO_STDIO
-from tarsy.mcp.offer import list_hash, nothing_offered
-from tarsy.plan.errors import At, PlanError
+from tarsy.mcp.tool_catalog import list_hash, nothing_offered
+from tarsy.plan.errors import FieldPath, PlanError
 from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan, WorkloadTransport
 from tarsy.plan.parts import server_plan
 from tarsy.plan.policy import names
@@ -33,14 +33,14 @@ from tarsy.resources.meta import Condition, ConditionStatus, condition, set_cond
 from tarsy.resources.v1alpha1.common import ConditionType, McpSelection
 from tarsy.resources.v1alpha1.mcp_server import MAX_TOOLS, MCPServer, MCPServerStatus
 
-Told = tuple[Literal["Normal", "Warning"], str, str]
+_Told = tuple[Literal["Normal", "Warning"], str, str]
 
 
 async def reconcile(
     server: MCPServer,
     cache: Cache,
     client: KubeClient,
-    read_secret: ReadSecret,
+    read_secret: SecretReader,
     events: Events,
     checks: ServerChecks | None = None,
     operator_namespace: str | None = None,
@@ -53,12 +53,12 @@ async def reconcile(
         ApiError: the Kubernetes API refused or could not be reached.
     """
     errors, waits, _ = await problems(server, readiness(server, cache, None), client, read_secret)
-    plan, health = as_plan(server), None
+    plan, health = server_plan_of(server), None
     if checks is not None:
         errors += stdio_errors(server, checks.policy.allow_stdio)
     workload = Workload(server.status.workload)
     if operator_namespace is not None and not errors:
-        workload = await keep(server, client, operator_namespace)
+        workload = await keep_workload(server, client, operator_namespace)
         errors += workload.problems
         waits += [workload.again] if workload.again is not None else []
     if checks is not None and not errors and not _only_in_runs(plan):
@@ -66,7 +66,7 @@ async def reconcile(
         health, again = checks.health(key, plan)
         waits += [again] if again is not None else []
     now = datetime.now(UTC)
-    status = judge_server(server, plan, errors, health, now)
+    status = assess_server(server, plan, errors, health, now)
     status = status.model_copy(update={"workload": workload.name})
     if await write_status(client, cache, server, status) is not None:
         for kind, reason, message in happened(server.status, status):
@@ -74,7 +74,7 @@ async def reconcile(
     return min(waits, default=None)
 
 
-def as_plan(server: MCPServer) -> ServerPlan:
+def server_plan_of(server: MCPServer) -> ServerPlan:
     """A server by itself, with all of its tools."""
     meta = server.metadata
     ref = ObjectRef(kind=server.KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid or "")
@@ -85,10 +85,10 @@ def stdio_errors(server: MCPServer, allowed: bool) -> list[tuple[PlanError, str]
     """That a command may not be run here, where it may not (DESIGN section 7)."""
     if allowed or server.spec.transport.stdio is None:
         return []
-    return [((At.of(server) / "transport" / "type").error(NO_STDIO), "StdioNotInCluster")]
+    return [((FieldPath.of(server) / "transport" / "type").error(NO_STDIO), "StdioNotInCluster")]
 
 
-def judge_server(
+def assess_server(
     server: MCPServer,
     plan: ServerPlan,
     errors: Sequence[tuple[PlanError, str]],
@@ -105,7 +105,7 @@ def judge_server(
         now: the time of this change.
     """
     generation, before = server.metadata.generation, server.status
-    conditions = judge(server, errors, now).conditions
+    conditions = validate(server, errors, now).conditions
     known = _known(server, plan, health) if not errors else _Known(_NOT_READY, _NOT_READY)
     for kind, said in ((ConditionType.AVAILABLE, known.available), (ConditionType.VERIFIED, known.verified)):
         old = condition(before.conditions, kind)
@@ -187,7 +187,7 @@ def _verified(server: MCPServer, plan: ServerPlan, found: Look) -> _Said:
     return _Said("True", "ToolsKnown", text)
 
 
-def happened(before: MCPServerStatus, after: MCPServerStatus) -> Iterator[Told]:
+def happened(before: MCPServerStatus, after: MCPServerStatus) -> Iterator[_Told]:
     """What to tell of a change: kind, reason and message of each Event."""
     was, now = (condition(status.conditions, ConditionType.AVAILABLE) for status in (before, after))
     old = was.status if was is not None else "Unknown"

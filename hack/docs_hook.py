@@ -1,6 +1,6 @@
-"""mkdocs asks here for the pages that are made at build.
+"""Hooks of mkdocs: adds the generated pages and shows diagrams as pictures.
 
-Decision: mkdocs loads this by its path, so the checkout is put on the path for the imports; nothing else is done.
+Decision: mkdocs loads this module by its path, so the checkout is put on the path for the imports of hack.site.
 """
 
 import sys
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -18,3 +19,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, text in generated().items():
         files.append(File.generated(config, path, content=text))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Shows the diagrams of a page as pictures."""
+    from hack.site.diagrams import with_pictures
+
+    return with_pictures(page.file.src_uri, markdown)

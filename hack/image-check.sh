@@ -86,7 +86,7 @@ assert (here / "http/page/index.html").is_file(), "the page is missing"
 assert os.getuid() == 65532 and not os.access(here, os.W_OK)
 import getpass
 assert getpass.getuser() == "tarsy"  # kopf asks
-import tarsy.cli.operator, tarsy.local.sample_server.tools
+import tarsy.app.operator, tarsy.kubernetes_tools.tools
 ' || fail "the image lacks something; see above"
 
 echo "== the operator waits for Postgres, says so, and ends on SIGTERM"
@@ -105,7 +105,7 @@ status=$("$docker" inspect --format '{{.State.ExitCode}}' tarsy-image-check)
 "$docker" rm tarsy-image-check >/dev/null
 
 echo "== the tool server answers by another name than localhost, as the Service's"
-contained --detach --entrypoint python "$image" -m tarsy.local.sample_server --http --host 0.0.0.0 --port 0 >/dev/null
+contained --detach --entrypoint python "$image" -m tarsy.kubernetes_tools --http --host 0.0.0.0 --port 0 >/dev/null
 for _ in $(seq 60); do
     port=$("$docker" logs tarsy-image-check 2>&1 | sed -n 's|^http://.*:\([0-9]*\)/mcp$|\1|p')
     [[ -n $port ]] && break

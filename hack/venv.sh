@@ -44,14 +44,14 @@ with_uv() (
   as_pip_does || exit 1
   uv() { .venv/bin/uv pip install --python .venv/bin/python --quiet --no-deps --compile-bytecode "$@"; }
   say "installing $packages packages by hash (the longest step, once)"
-  uv --require-hashes -r requirements.lock && say 'installing tarsy-operator itself' &&
-    uv --build-constraint requirements-build.lock --editable .
+  uv --require-hashes -r requirements.lock && say 'installing the three packages of this checkout' &&
+    uv --build-constraint requirements-build.lock --editable . --editable operator/kubeapi --editable operator/tarsy_dev
 )
 
 with_pip() {
   say "uv cannot install here (see above); installing $packages packages with pip, which takes longer"
   pip install --require-hashes -r requirements.lock
-  pip install --no-deps --editable .
+  pip install --no-deps --editable . --editable operator/kubeapi --editable operator/tarsy_dev
 }
 
 packages=$(grep -c '==' requirements.lock)

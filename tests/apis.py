@@ -11,12 +11,12 @@ import shutil
 from pathlib import Path
 from typing import Literal
 
+from embedded_kubeapi.server import EmbeddedApi
 from tarsy.kube.client import KubeClient
-from tarsy.local.apiserver.binaries import find_binaries
-from tarsy.local.apiserver.extensions_server import ExtensionsApi
-from tarsy.local.apiserver.server import ApiServer
-from tarsy.local.kubeapi.server import EmbeddedApi
-from tarsy.local.objects import install_crds
+from tarsy_dev.apiserver.binaries import find_binaries
+from tarsy_dev.apiserver.extensions_server import ExtensionsApi
+from tarsy_dev.apiserver.server import ApiServer
+from tarsy_dev.objects import install_crds
 
 ApiKind = Literal["embedded", "real", "newer"]
 LocalApi = ApiServer | EmbeddedApi

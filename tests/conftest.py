@@ -20,9 +20,9 @@ from xdist.scheduler import LoadScopeScheduling
 import goldens
 import second_chance
 from e2e.kubernetes_mcp import NotToBeHad, program
-from tarsy.local.apiserver.binaries import find_binaries, program_version, require_binaries
-from tarsy.local.apiserver.errors import LocalKubernetesError
-from tarsy.local.apiserver.extensions_build import require_extensions
+from tarsy_dev.apiserver.binaries import find_binaries, program_version, require_binaries
+from tarsy_dev.apiserver.errors import LocalKubernetesError
+from tarsy_dev.apiserver.extensions_build import require_extensions
 
 KINDS = {"embedded": ("embedded",), "real": ("real",), "both": ("real", "embedded"), "newer": ("newer",)}
 OLDEST_SUPPORTED = (1, 30)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from e2e.waiting import until
-from tarsy.kube.access import Attributes, Subject, may
+from tarsy.kube.access import ResourceAttributes, Subject, may
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.local.objects import put
+from tarsy_dev.objects import put
 
 RBAC = "rbac.authorization.k8s.io"
 BINDINGS = ("RoleBinding", "ClusterRoleBinding")
@@ -73,7 +73,7 @@ async def in_force(admin: KubeClient, given: Mapping[str, Any]) -> None:
     for subject in map(_asked_as, given.get("subjects") or ()):
         for right in _rights(allows.get("rules") or (), namespace):
 
-            async def given_now(subject: Subject = subject, right: Attributes = right) -> bool:
+            async def given_now(subject: Subject = subject, right: ResourceAttributes = right) -> bool:
                 try:
                     return await may(admin, subject, right)
                 except ApiError:  # nobody could say: a role that another binding names is not known yet
@@ -82,13 +82,15 @@ async def in_force(admin: KubeClient, given: Mapping[str, Any]) -> None:
             await until(f"{given['metadata']['name']} lets {subject} {right}", given_now)
 
 
-def _rights(rules: Iterable[Mapping[str, Any]], namespace: str) -> Iterator[Attributes]:
+def _rights(rules: Iterable[Mapping[str, Any]], namespace: str) -> Iterator[ResourceAttributes]:
     """A right of each rule: what is seen of a role is seen as a whole. Of a rule for names, one for each name."""
     for rule in rules:
         if resources := rule.get("resources"):
             resource, _, subresource = resources[-1].partition("/")
             for name in rule.get("resourceNames") or ("",):
-                yield Attributes(rule["verbs"][-1], rule["apiGroups"][-1], resource, subresource, namespace, name)
+                yield ResourceAttributes(
+                    rule["verbs"][-1], rule["apiGroups"][-1], resource, subresource, namespace, name
+                )
 
 
 def _asked_as(subject: Mapping[str, str]) -> Subject:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The programs of the node into CACHE/programs, once a machine: kube-apiserver and etcd are those that tests run on
-# (tarsy.local.apiserver.debian), the others are built from the same source package by the same means, which that module
+# (tarsy_dev.apiserver.debian), the others are built from the same source package by the same means, which that module
 # explains: packages of Debian are unpacked in a private folder, nothing is installed.
 # Unlike there `go build` is called directly: what `make` generates first is only needed by kube-apiserver. One constant
 # of the kubelet is changed: containers that hold pods ask for an OOM score below zero, which needs a capability
@@ -29,7 +29,7 @@ mkdir -p "$work"/{sources,lists/partial,archives/partial,packages,tools,source,h
 cd "$work/packages"
 "$OLDPWD/.venv/bin/python" - "$work/sources" <<'EOF'
 import pathlib, sys
-from tarsy.local.apiserver.debian import source_files
+from tarsy_dev.apiserver.debian import source_files
 for name, text in source_files(pathlib.Path("/etc/apt")).items():
     pathlib.Path(sys.argv[1], name).write_text(text)
 EOF

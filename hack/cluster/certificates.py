@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tarsy.local.kubeapi.pki import (
+from embedded_kubeapi.pki import (
     FRONT_PROXY_USER,
     SERVER_NAMES,
     Authority,

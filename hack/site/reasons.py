@@ -24,8 +24,7 @@ _CALLS: Final = {
     "Refused": 0,
     "SecretProblem": 0,
     "TokenProblem": 0,
-    "_Said": 1,
-    "_tell": 1,
+    "Said": 1,
     "failed": 0,
     "made": 2,
     "set_alike": 2,
@@ -81,7 +80,7 @@ def _places(node: ast.AST) -> Iterator[ast.expr]:
     match node:
         case ast.Call():
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            place = _CALLS.get(name)
+            place = _CALLS.get(name.lstrip("_"))
             if place is not None and len(node.args) > place:
                 yield node.args[place]
             yield from (keyword.value for keyword in node.keywords if keyword.arg in _KEYWORDS)

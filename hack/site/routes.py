@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from hack.site.text import code, line, page, table
 
-from tarsy.http.messages import ClientAction, ServerMessage
+from tarsy.http.live.messages import ClientAction, ServerMessage
 from tarsy.http.openapi import document
 from tarsy.http.table import all_routes
 

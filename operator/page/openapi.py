@@ -5,7 +5,7 @@ Decision: out of the table of routes itself, so neither a server nor a committed
 
 import json
 
-from tarsy.http.messages import ClientAction, ServerMessage
+from tarsy.http.live.messages import ClientAction, ServerMessage
 from tarsy.http.openapi import document
 from tarsy.http.table import all_routes
 

@@ -17,13 +17,13 @@ import asyncpg
 import yaml
 from tests.bench.children import START_SECONDS, listening
 
-from tarsy.local.apiserver.process import Spawner, end, free_port
-from tarsy.local.objects import put
-from tarsy.local.operator_process import OperatorProcess
-from tarsy.local.stack import Stack, running_stack
 from tarsy.resources.meta import API_VERSION
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
+from tarsy_dev.apiserver.process import Spawner, end, free_port
+from tarsy_dev.objects import put
+from tarsy_dev.operator_process import OperatorProcess
+from tarsy_dev.stack import Stack, running_stack
 
 AGENT = "investigator"
 RUN_SECONDS = 600.0
@@ -53,7 +53,7 @@ class Bed:
         (folder / "script.yaml").write_text(yaml.safe_dump(script))
         model_port, tools_port = free_port(), free_port()
         spawner = Spawner()
-        model = [sys.executable, "-m", "tarsy.local.model", "--script", folder / "script.yaml", "--port", model_port]
+        model = [sys.executable, "-m", "tarsy_dev.model", "--script", folder / "script.yaml", "--port", model_port]
         commands = {model_port: model, tools_port: [sys.executable, TOOL_SERVER, tools_port]}
         children = [
             spawner.spawn([str(part) for part in command], folder / f"{port}.log") for port, command in commands.items()

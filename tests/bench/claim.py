@@ -11,10 +11,10 @@ from uuid import UUID, uuid4
 import asyncpg
 from tests.bench.figures import Figure, Result, percentile
 
-from tarsy.local.postgres import LocalPostgres
 from tarsy.store.claims import Claims
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
+from tarsy_dev.postgres import LocalPostgres
 
 PLACES = 20
 LIMIT = 10**9

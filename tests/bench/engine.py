@@ -1,7 +1,7 @@
 """The engine by itself: reading ReAct answers, building prompts, a model call of each strategy, a waiting agent.
 
-No network, no Postgres: the model is `tarsy.llm.scripted`, the record is the one of the unit tests, in memory. So these
-figures are what the engine adds to what a provider's client and the store cost. Processor time, not wall time.
+No network, no Postgres: the model is `wire.scripted_client`, the record is the one of the unit tests, in memory. So
+these figures are what the engine adds to what a provider's client and the store cost. Processor time, not wall time.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from tests.bench.figures import Figure, Result, best_cpu
 
 from tarsy.engine.prompts import builder
 from tarsy.engine.prompts.react import react_section
-from tarsy.engine.strategies.react import parse
+from tarsy.engine.strategies.react import parse_react
 from tarsy.engine.task import Task
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import Limits, Plan, Strategy
+from tarsy.plan.model import AgentLimits, Plan, Strategy
 from tarsy.record.messages import Role, ToolDefinition, ToolOutcome
 from tarsy.record.usage import Usage
 from unit.engine.build import FakeToolboxes, agent, call, plan, scene, stage, until
+from wire.scripted_client import Answer
 
 CALLS, WORDS = 10, 200
 WITH_TOOLS = (Strategy.LANGCHAIN, Strategy.NATIVE_THINKING, Strategy.REACT)
@@ -60,7 +60,7 @@ def _parser(size: int, rounds: int) -> list[Figure]:
     }
     found = []
     for name, text in texts.items():
-        seconds = best_cpu(lambda text=text: parse(text, tools), rounds)
+        seconds = best_cpu(lambda text=text: parse_react(text, tools), rounds)
         found.append(Figure(f"ReAct parser, {name}", len(text.encode()) / 1e6 / seconds, "MB/s"))
     return found
 
@@ -112,7 +112,7 @@ def _strategy(strategy: Strategy, calls: int, runs: int, rounds: int) -> Figure:
 
 def _plan(strategy: Strategy, iterations: int, servers: tuple[str, ...]) -> Plan:
     one = agent(strategy=strategy, iterations=iterations, servers=servers)
-    return plan(stage("look", one), limits=Limits(finding_repairs=0))
+    return plan(stage("look", one), limits=AgentLimits(finding_repairs=0))
 
 
 def _memory(agents: int) -> float:

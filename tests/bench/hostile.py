@@ -19,7 +19,7 @@ from tests.bench.children import listening
 from tests.bench.figures import Figure, Result, percentile, spread
 
 import rights
-from tarsy.local.objects import put
+from tarsy_dev.objects import put
 
 AIM = "at most 2"
 CLIENTS = Path(__file__).with_name("hostile_clients.py")

@@ -23,10 +23,10 @@ from tests.bench.processes import memory
 
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.kinds import path
-from tarsy.local.apiserver.process import Spawner, end
-from tarsy.local.apiserver.server import ApiServer
-from tarsy.local.objects import install_crds, put
 from tarsy.resources.meta import API_VERSION
+from tarsy_dev.apiserver.process import Spawner, end
+from tarsy_dev.apiserver.server import ApiServer
+from tarsy_dev.objects import install_crds, put
 
 SPACE = "bench"
 KIND = "Investigation"
@@ -228,7 +228,7 @@ async def _delay(client: KubeClient, name: str, seen: "asyncio.Queue[tuple[str, 
 @contextlib.asynccontextmanager
 async def _embedded(folder: Path) -> AsyncIterator[Api]:
     kubeconfig, spawner = folder / "kubeconfig", Spawner()
-    command = [sys.executable, "-m", "tarsy.local.kubeapi", "--kubeconfig", str(kubeconfig)]
+    command = [sys.executable, "-m", "embedded_kubeapi", "--kubeconfig", str(kubeconfig)]
     child = await asyncio.to_thread(spawner.spawn, command, folder / "api.log")
     try:
         async with asyncio.timeout(START_SECONDS):

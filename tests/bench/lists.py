@@ -14,12 +14,12 @@ from uuid import UUID
 import asyncpg
 from tests.bench.figures import Figure, Result, spread
 
-from tarsy.local.postgres import LocalPostgres
 from tarsy.record.run import State
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
 from tarsy.store.reads import Reads
 from tarsy.store.search import LOOKED_AT, Filters, Search, Sort
+from tarsy_dev.postgres import LocalPostgres
 
 RUNS_A_TRANSACTION = 5000
 PAGE = 50

@@ -22,9 +22,7 @@ from tests.bench.children import listening
 from tests.bench.figures import Figure, Result, percentile
 from tests.bench.stamp_server import MICROSECONDS
 
-from tarsy.local.apiserver.process import free_port
-from tarsy.local.postgres import LocalPostgres
-from tarsy.plan.model import Backend, Limits
+from tarsy.plan.model import AgentLimits, Backend
 from tarsy.record.ids import event_id
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.store.claims import Claims
@@ -34,6 +32,8 @@ from tarsy.store.runs import NewRun, Runs
 from tarsy.store.writer import RunWriter
 from tarsy.stream.deltas import Deltas
 from tarsy.stream.notifier import Notifier
+from tarsy_dev.apiserver.process import free_port
+from tarsy_dev.postgres import LocalPostgres
 from unit.engine.build import agent, plan, stage
 
 HERE = Path(__file__).parent
@@ -159,7 +159,7 @@ def _event(run: UUID, number: int) -> Event:
 async def _accepted(pool: asyncpg.Pool, name: str, model_url: str, model: str) -> NewRun:
     who = agent()
     provider = who.provider.model_copy(update={"backend": Backend.OPENAI_NATIVE, "base_url": model_url, "model": model})
-    of = plan(stage("look", who.model_copy(update={"provider": provider})), limits=Limits(finding_repairs=0))
+    of = plan(stage("look", who.model_copy(update={"provider": provider})), limits=AgentLimits(finding_repairs=0))
     run = NewRun(uuid4(), "team-a", "uid-of-team-a", name, of, "{}", "", {"username": "ann"})
     await Runs(pool).accept(run)
     return run

@@ -8,11 +8,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from aiohttp import web
 
-from tarsy.http.access import Access
 from tarsy.http.application import build_application
-from tarsy.http.doors import DirectDoor
-from tarsy.http.live import CHANNELS, Hub
-from tarsy.http.namespaces import Namespaces
+from tarsy.http.authentication.access import AccessReviews
+from tarsy.http.authentication.frontends import BearerFrontend
+from tarsy.http.live.hub import CHANNELS, Hub
+from tarsy.http.namespaces import NamespaceReader
 from tarsy.http.services import Services
 from tarsy.http.table import all_routes
 from tarsy.store.database import open_pool
@@ -26,8 +26,8 @@ async def main(dsn: str, port: int) -> None:
     """Serves until it is killed."""
     pool, kube = await open_pool(dsn, max_size=8), FakeKube({"ann": {"username": "ann"}})
     hub = Hub(pool, Listener(dsn, CHANNELS), Notifier(pool), of_one=5_000, of_all=5_000)
-    services = Services(pool, Reads(pool), kube, kube, Access(kube), Namespaces(kube), live=hub)  # type: ignore[arg-type]
-    runner = web.AppRunner(build_application(all_routes(), DirectDoor(kube), services), access_log=None)  # type: ignore[arg-type]
+    services = Services(pool, Reads(pool), kube, kube, AccessReviews(kube), NamespaceReader(kube), live=hub)  # type: ignore[arg-type]
+    runner = web.AppRunner(build_application(all_routes(), BearerFrontend(kube), services), access_log=None)  # type: ignore[arg-type]
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()
     await hub.run()

@@ -23,10 +23,10 @@ from tests.bench.children import listening
 from tests.bench.figures import Figure, Result
 from tests.bench.processes import memory
 
-from tarsy.local.apiserver.process import free_port
 from tarsy.masking import default_masker
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
 from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan, StdioTransport, Value
+from tarsy_dev.apiserver.process import free_port
 
 SERVER = Path(__file__).with_name("tool_server.py")
 TINY = Path(__file__).parents[1] / "integration" / "mcp" / "tiny_server.sh"

@@ -17,13 +17,13 @@ from tests.bench.bed import Bed, Tenant
 from tests.bench.big_record import fill
 from tests.bench.figures import Figure, Result, percentile, spread
 
-from tarsy.cli.page import make_link
-from tarsy.http.doors import COOKIE
-from tarsy.http.page_files import is_built
-from tarsy.local.serving import until_serving
-from tarsy.local.stack import SYSTEM, running_stack
+from tarsy.http.authentication.frontends import COOKIE
+from tarsy.http.web_ui import is_built
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
+from tarsy_dev.serving import until_serving
+from tarsy_dev.sign_in_link import make_link
+from tarsy_dev.stack import SYSTEM, running_stack
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page

@@ -14,7 +14,7 @@ from typing import Any
 from tests.bench.children import found_by, listening
 from tests.bench.figures import Figure, Result, percentile
 
-from tarsy.local.apiserver.process import free_port
+from tarsy_dev.apiserver.process import free_port
 
 TOKENS = 200
 CLIENTS = {

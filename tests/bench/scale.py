@@ -19,9 +19,7 @@ from tests.bench.figures import Figure, Result, percentile, spread
 from tests.bench.processes import cpu_seconds, memory
 
 from tarsy.controllers.alert import ACCEPTED_UID
-from tarsy.controllers.projection import project
-from tarsy.local.objects import put
-from tarsy.local.stack import Stack, running_stack
+from tarsy.controllers.runs.projection import project
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1 import Investigation
@@ -30,6 +28,8 @@ from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
 from tarsy.store.reads import Reads
 from tarsy.store.retention import Retention
+from tarsy_dev.objects import put
+from tarsy_dev.stack import Stack, running_stack
 
 SPACE = "scale"
 CLIENTS = 16

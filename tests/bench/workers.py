@@ -15,7 +15,7 @@ from tests.bench.bed import AGENT, RUN_SECONDS, Bed, Tenant, loop_script
 from tests.bench.figures import Figure, Result, spread
 from tests.bench.processes import machine_time
 
-from tarsy.local.operator_process import OperatorProcess
+from tarsy_dev.operator_process import OperatorProcess
 
 CALLS, TOKENS = 3, 20
 LEASE_SECONDS = 15

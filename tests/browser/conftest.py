@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from tarsy.cli.page import Link, make_link
-from tarsy.http.page_files import is_built
-from tarsy.local.model import ScriptedModel, demo_script, parse_script
-from tarsy.local.model.script import Script
-from tarsy.local.objects import manifest, put, put_all
-from tarsy.local.operator_process import OperatorProcess
-from tarsy.local.serving import until_serving
-from tarsy.local.stack import Stack, running_stack
+from tarsy.http.web_ui import is_built
+from tarsy_dev.model import ScriptedModel, demo_script, parse_script
+from tarsy_dev.model.script import Script
+from tarsy_dev.objects import manifest, put, put_all
+from tarsy_dev.operator_process import OperatorProcess
+from tarsy_dev.serving import until_serving
+from tarsy_dev.sign_in_link import SignInLink, make_link
+from tarsy_dev.stack import Stack, running_stack
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -101,7 +101,7 @@ class Site:
         )
         await page.goto(f"{self.stack.http_url}/#{path}")
 
-    async def link(self) -> Link:
+    async def link(self) -> SignInLink:
         """A link that nobody has used."""
         return await make_link(self.stack)
 

@@ -8,9 +8,9 @@ import pytest
 from browser.conftest import GATE, SECONDS, Site
 from browser.looking import looked_at
 from e2e.waiting import until
-from tarsy.local.objects import put
-from tarsy.local.stack import LIBRARY
 from tarsy.resources.meta import API_VERSION
+from tarsy_dev.objects import put
+from tarsy_dev.stack import LIBRARY
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

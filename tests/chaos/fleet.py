@@ -16,9 +16,9 @@ from pathlib import Path
 
 from e2e.machine import LONG_LEASE, Machine
 from e2e.waiting import until
-from tarsy.local.apiserver.process import end_with_parent
-from tarsy.local.operator_process import ON_THIS_MACHINE
-from tarsy.local.record_api import http_arguments
+from tarsy_dev.apiserver.process import end_with_parent
+from tarsy_dev.operator_process import ON_THIS_MACHINE
+from tarsy_dev.record_api import http_arguments
 
 LEASE_SECONDS = 5.0
 ZYGOTE = Path(__file__).with_name("zygote.py")

@@ -11,7 +11,7 @@ from uuid import UUID
 import asyncpg
 
 from e2e.tenant import Tenant
-from tarsy.local.model.journal import Served
+from tarsy_dev.model.journal import ServedRequest
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ def tokens(usage: object) -> int:
 async def settle(tenant: Tenant, runs: dict[str, UUID]) -> Account:
     """Compares the model's journal with the record; `runs` are ids by a word that is in their alerts only."""
     account = Account(billed=sum(tokens(request.usage) for request in tenant.model.journal.requests))
-    requests: dict[str, list[Served]] = {marker: [] for marker in runs}
+    requests: dict[str, list[ServedRequest]] = {marker: [] for marker in runs}
     for request in tenant.model.journal.requests:
         owner = next((marker for marker in runs if any(marker in str(m.get("content")) for m in request.messages)), "")
         if owner:
@@ -52,9 +52,11 @@ async def settle(tenant: Tenant, runs: dict[str, UUID]) -> Account:
     return account
 
 
-def _settle_run(account: Account, marker: str, calls: Sequence[asyncpg.Record], requests: Sequence[Served]) -> None:
+def _settle_run(
+    account: Account, marker: str, calls: Sequence[asyncpg.Record], requests: Sequence[ServedRequest]
+) -> None:
     ordered = sorted(calls, key=lambda call: call["started_at"])
-    of: dict[UUID, list[Served]] = {call["id"]: [] for call in ordered}
+    of: dict[UUID, list[ServedRequest]] = {call["id"]: [] for call in ordered}
     for request in requests:
         begun = [call for call in ordered if call["started_at"].timestamp() <= request.received]
         if begun:

@@ -10,7 +10,7 @@ from chaos.fleet import Fleet
 from chaos.ledger import settle
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
-from tarsy.local.model.journal import Outcome
+from tarsy_dev.model.journal import RequestOutcome
 
 pytestmark = [
     pytest.mark.kubernetes,
@@ -79,7 +79,7 @@ async def test_every_token_that_was_billed_is_on_record_or_of_an_interrupted_cal
 
 async def what_is(tenant: Tenant, count: int) -> str:
     """Whether the model is being asked, or all has ended."""
-    if any(request.outcome is Outcome.PENDING for request in tenant.model.journal.requests):
+    if any(request.outcome is RequestOutcome.PENDING for request in tenant.model.journal.requests):
         return "under way"
     ended = "SELECT count(*) FROM investigation WHERE namespace = $1 AND state = 'completed'"
     return "over" if (await tenant.rows(ended, tenant.namespace))[0]["count"] == count else ""

@@ -13,8 +13,8 @@ from chaos.fleet import Fleet, Member
 from chaos.points import Gate, Points
 from e2e.tenant import ANSWER, Tenant
 from e2e.waiting import until
-from tarsy.local.objects import put
 from tarsy.record.run import State
+from tarsy_dev.objects import put
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
 DELETED = "deleted"

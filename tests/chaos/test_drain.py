@@ -9,7 +9,7 @@ from chaos.fleet import Fleet
 from e2e.machine import LONG_LEASE
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
-from tarsy.local.apiserver.process import free_port
+from tarsy_dev.apiserver.process import free_port
 
 pytestmark = [
     pytest.mark.kubernetes,

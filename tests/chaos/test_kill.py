@@ -17,7 +17,7 @@ from chaos.exactness import assert_record_is_whole, repeated_steps, turns
 from e2e.machine import Machine
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
-from tarsy.local.operator_process import OperatorProcess
+from tarsy_dev.operator_process import OperatorProcess
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1200)]
 

@@ -7,7 +7,7 @@ import pytest
 
 from chaos.exactness import assert_record_is_whole, repeated_steps
 from e2e.tenant import ANSWER, Tenant, condition
-from tarsy.local.operator_process import OperatorProcess
+from tarsy_dev.operator_process import OperatorProcess
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
 FAST = ("--lease-seconds", "2")

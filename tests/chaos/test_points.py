@@ -24,7 +24,7 @@ from e2e.tenant import ANSWER, KEY, SUMMARY, Tenant, condition
 from e2e.waiting import until
 from extras import needs
 from tarsy.kube.credentials import LABEL
-from tarsy.local.objects import put
+from tarsy_dev.objects import put
 from wire import gemini
 from wire.server import StandIn, standing_in
 

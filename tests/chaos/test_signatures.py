@@ -13,8 +13,8 @@ from e2e.tenant import ANSWER, KEY, SUMMARY, Tenant, condition
 from e2e.waiting import until
 from extras import needs
 from tarsy.kube.credentials import LABEL
-from tarsy.local.objects import put
-from tarsy.local.stack import bind_secret_role
+from tarsy_dev.objects import put
+from tarsy_dev.stack import bind_secret_role
 from wire import gemini
 from wire.server import StandIn, standing_in
 

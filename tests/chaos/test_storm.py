@@ -24,8 +24,8 @@ from e2e.tenant import Tenant
 from e2e.waiting import until
 from tarsy.cli.ledger import show_ledger
 from tarsy.kube.credentials import LABEL
-from tarsy.local.apiserver.process import free_port
-from tarsy.local.objects import put
+from tarsy_dev.apiserver.process import free_port
+from tarsy_dev.objects import put
 
 pytestmark = [
     pytest.mark.kubernetes,

@@ -6,6 +6,7 @@ Each is given a Lease in a namespace of its own, so both believe for the whole t
 import asyncio
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from chaos.fleet import Fleet
 from e2e.machine import LONG_LEASE
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
-from tarsy.local.objects import put
+from tarsy_dev.objects import put
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
 SCRIPT = f"""
@@ -51,7 +52,15 @@ async def test_two_controllers_active_at_once_do_everything_once(bare_tenant: Te
         await asyncio.sleep(0.5)
     assert await both()
 
-    runs = [inv for inv in await tenant.client.list("Investigation", tenant.namespace) if "alertRef" in inv["spec"]]
+    async def of_alerts() -> list[dict[str, Any]]:
+        found = await tenant.client.list("Investigation", tenant.namespace)
+        return [inv for inv in found if "alertRef" in inv["spec"]]
+
+    async def each_has_one() -> bool:
+        return len(await of_alerts()) >= len(alerts)
+
+    await until("each alert has its investigation", each_has_one)
+    runs = await of_alerts()
     exact = 0
     for run in runs:
         inv = await tenant.finished(run["metadata"]["name"])

@@ -15,11 +15,11 @@ import traceback
 from typing import Any
 
 from tarsy.cli.main import main
-from tarsy.local.apiserver.process import end_with_parent
+from tarsy_dev.apiserver.process import end_with_parent
 
 NEEDED = (
-    "tarsy.cli.operator",
-    "tarsy.cli.worker",
+    "tarsy.app.operator",
+    "tarsy.app.worker",
     "tarsy.llm.google_native.provider",
     "tarsy.llm.openai_native.client",
 )

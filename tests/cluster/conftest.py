@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from apis import find_kubectl
-from tarsy.local.model import ScriptedModel
-from tarsy.local.model.script import parse_script
 from tarsy.resources.meta import API_VERSION
+from tarsy_dev.model import ScriptedModel
+from tarsy_dev.model.script import parse_script
 
 KUBECONFIG = os.environ.get("TARSY_CLUSTER", "")
 HOST = os.environ.get("TARSY_CLUSTER_HOST", "198.18.0.1")

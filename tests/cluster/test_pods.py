@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from cluster.conftest import CALLS, SYSTEM, Cluster, Complaint, wait_until
-from tarsy.local.model import ScriptedModel
-from tarsy.local.model.journal import Outcome
 from tarsy.resources.meta import API_VERSION
+from tarsy_dev.model import ScriptedModel
+from tarsy_dev.model.journal import RequestOutcome
 
 pytestmark = pytest.mark.timeout(1500)
 MANY = 6
@@ -46,7 +46,7 @@ async def end_well(cluster: Cluster, namespace: str, model: ScriptedModel, count
 
     await wait_until(f"{count} investigations are finished", unfinished)
     assert {condition(investigation, "Succeeded") for investigation in found} == {"True"}, found
-    answered = Counter((r.agent, r.turn) for r in model.journal.requests if r.outcome is Outcome.FINISHED)
+    answered = Counter((r.agent, r.turn) for r in model.journal.requests if r.outcome is RequestOutcome.FINISHED)
     assert set(answered) >= CALLS and set(answered.values()) == {count}
     return found
 

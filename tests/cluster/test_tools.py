@@ -10,8 +10,8 @@ import yaml
 
 from cluster.conftest import LIBRARY, SYSTEM, Cluster, Complaint, wait_until
 from cluster.test_pods import condition
-from tarsy.local.model import ScriptedModel
 from tarsy.resources.meta import API_VERSION
+from tarsy_dev.model import ScriptedModel
 
 pytestmark = pytest.mark.timeout(900)
 COMPONENTS = Path(__file__).parents[2] / "manifests" / "components"
@@ -56,7 +56,7 @@ async def test_a_tool_server_of_the_library_sees_what_the_account_of_the_run_may
 ) -> None:
     run = {
         "image": IMAGE,
-        "command": ["python", "-m", "tarsy.local.sample_server"],
+        "command": ["python", "-m", "tarsy.kubernetes_tools"],
         "scope": "PerRun",
         "kubeconfig": True,
     }

@@ -23,7 +23,7 @@ from tests.drift.cases import Case, load
 from tests.drift.compare import Outcome, Verdict, counts, outcomes, side_by_side
 from tests.drift.session import Api, Session
 
-from tarsy.local.kubeapi.server import EmbeddedApi
+from embedded_kubeapi.server import EmbeddedApi
 
 _CRDS = Path(__file__).parents[2] / "crds"
 _OF_CUSTOM_RESOURCES = ("invalid", "kinds", "lists", "patches")

@@ -10,8 +10,8 @@ from apis import ApiKind
 from e2e.machine import Machine, running_machine
 from e2e.tenant import Tenant
 from tarsy.kube.client import KubeClient
-from tarsy.local.objects import put
 from tarsy.store.database import open_pool
+from tarsy_dev.objects import put
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,8 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from programs import end
-from tarsy.local.apiserver.binaries import architecture, cache_root
-from tarsy.local.apiserver.process import free_port
+from tarsy_dev.apiserver.binaries import architecture, cache_root
+from tarsy_dev.apiserver.process import free_port
 
 VERSION = "0.0.67"
 SHA512 = {"amd64": "VW5wRdetbJmfCHkCEBA808bgJJRL1GCfkSZ17J+SJJuNiKcvjibcGR32272WKtwd3Td4ZVrOPomExKgCNE16jA=="}

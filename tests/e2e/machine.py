@@ -15,14 +15,14 @@ import asyncpg
 
 from apis import START_SECONDS, ApiKind, LocalApi, find_kubectl, new_api
 from tarsy.kube.client import KubeClient
-from tarsy.local.apiserver.process import free_port
-from tarsy.local.objects import install_crds, put
-from tarsy.local.operator_process import ON_THIS_MACHINE, OperatorProcess
-from tarsy.local.postgres import LocalPostgres
-from tarsy.local.record_api import http_arguments, install_record_api
-from tarsy.local.stack import LIBRARY, SYSTEM
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
+from tarsy_dev.apiserver.process import free_port
+from tarsy_dev.objects import install_crds, put
+from tarsy_dev.operator_process import ON_THIS_MACHINE, OperatorProcess
+from tarsy_dev.postgres import LocalPostgres
+from tarsy_dev.record_api import http_arguments, install_record_api
+from tarsy_dev.stack import LIBRARY, SYSTEM
 
 LONG_LEASE = ("--lease-seconds", "60")
 """How slow the machine is decides nothing; where a worker was killed, `Machine.lapse` says when it is over."""

@@ -12,7 +12,7 @@ import yaml
 
 import rights
 from e2e.tenant import Tenant
-from tarsy.local.objects import manifest, put, put_all
+from tarsy_dev.objects import manifest, put, put_all
 
 RUN_PLUGIN = "from tarsy.cli.plugin import main; main()"
 

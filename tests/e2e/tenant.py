@@ -19,12 +19,12 @@ from e2e.machine import Machine
 from e2e.waiting import until
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import LABEL
-from tarsy.local.model import ScriptedModel, parse_script
-from tarsy.local.objects import put
-from tarsy.local.stack import bind_secret_role
 from tarsy.record.run import InvestigationRecord
 from tarsy.resources.meta import API_VERSION
 from tarsy.store.reads import Reads
+from tarsy_dev.model import ScriptedModel, parse_script
+from tarsy_dev.objects import put
+from tarsy_dev.stack import bind_secret_role
 
 KEY = "sk-e2e-0123456789abcdef"
 TOOL_SERVER = Path(__file__).with_name("tool_server.py")

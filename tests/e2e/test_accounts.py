@@ -12,9 +12,9 @@ import pytest
 import rights
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
-from tarsy.controllers.run_secret import RUN_SECRET
+from tarsy.controllers.runs.run_secret import RUN_SECRET
 from tarsy.kube.tokens import secret_name
-from tarsy.local.objects import put
+from tarsy_dev.objects import put
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 ACCOUNT = "tarsy-agent"
@@ -22,7 +22,7 @@ JWT = "eyJhbGciOi"
 """How every token of a ServiceAccount begins."""
 
 CONFIG_MAPS = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
-SAMPLE = {"command": sys.executable, "args": ["-m", "tarsy.local.sample_server"], "kubeconfig": True}
+SAMPLE = {"command": sys.executable, "args": ["-m", "tarsy.kubernetes_tools"], "kubeconfig": True}
 
 
 async def use_account(

@@ -10,13 +10,13 @@ import pytest
 import rights
 from apis import ApiKind
 from e2e.waiting import until
-from tarsy.cli.kubectl import run_kubectl
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.local.model import Script, demo_script
-from tarsy.local.objects import manifest, put_all
-from tarsy.local.serving import until_serving
-from tarsy.local.stack import Stack, running_stack
 from tarsy.resources.meta import API_VERSION
+from tarsy_dev.kubectl import run_kubectl
+from tarsy_dev.model import Script, demo_script
+from tarsy_dev.objects import manifest, put_all
+from tarsy_dev.serving import until_serving
+from tarsy_dev.stack import Stack, running_stack
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
 

@@ -8,8 +8,8 @@ import pytest
 
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
-from tarsy.local.model.journal import Outcome
 from tarsy.store.reads import Reads
+from tarsy_dev.model.journal import RequestOutcome
 
 pytestmark = pytest.mark.kubernetes
 
@@ -133,5 +133,5 @@ async def test_cancelling_the_finished_investigation_ends_its_questions(tenant: 
         message = await answered(tenant, name)
         assert (message["status"]["phase"], condition(message, "Succeeded")) == ("Cancelled", "False")
     assert not asked(tenant, "Second?")
-    await tenant.model.journal.wait_for(lambda requests: requests[-1].outcome is Outcome.DISCONNECTED, 60)
+    await tenant.model.journal.wait_for(lambda requests: requests[-1].outcome is RequestOutcome.DISCONNECTED, 60)
     assert condition(await tenant.get(), "Succeeded") == "True", "the investigation stays as it ended"

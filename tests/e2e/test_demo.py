@@ -24,10 +24,10 @@ from apis import ApiKind
 from e2e.person import heed_ctrl_c
 from e2e.tenant import condition
 from e2e.waiting import until
-from tarsy.http.page_files import is_built
+from tarsy.http.web_ui import is_built
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.local.objects import manifest, put
 from tarsy.resources.meta import API_VERSION
+from tarsy_dev.objects import manifest, put
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
 START_SECONDS = 240.0

@@ -6,7 +6,7 @@ import pytest
 
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
-from tarsy.local.model.journal import Outcome
+from tarsy_dev.model.journal import RequestOutcome
 
 pytestmark = pytest.mark.kubernetes
 SCRIPT = f"""
@@ -29,7 +29,7 @@ async def test_running_one_is_cancelled_at_once(tenant: Tenant) -> None:
     assert inv["status"]["phase"] == "Cancelled"
     assert condition(inv, "Finished", "reason") == "Cancelled"
     assert condition(inv, "Succeeded") == "False"
-    await model.journal.wait_for(lambda requests: requests[0].outcome is Outcome.DISCONNECTED, 60)
+    await model.journal.wait_for(lambda requests: requests[0].outcome is RequestOutcome.DISCONNECTED, 60)
     record = await tenant.record(identity)
     assert {stage.state.value for stage in record.stages} == {"cancelled"}
     assert record.interrupted_model_calls == 1
@@ -61,7 +61,10 @@ async def test_running_one_concludes_now_although_its_model_hangs(tenant: Tenant
     inv = await tenant.finished()
     assert condition(inv, "Succeeded") == "True", inv["status"]
     assert inv["status"]["finding"]["summary"] == SUMMARY
-    assert [request.outcome for request in model.journal.requests] == [Outcome.DISCONNECTED, Outcome.FINISHED]
+    assert [request.outcome for request in model.journal.requests] == [
+        RequestOutcome.DISCONNECTED,
+        RequestOutcome.FINISHED,
+    ]
     assert model.journal.requests[-1].tools == [], "the conclusion is asked for without tools"
     record = await tenant.record(identity)
     assert (record.model_calls, record.interrupted_model_calls) == (1, 1)
@@ -152,7 +155,7 @@ async def test_deleted_one_stops_and_leaves_its_record(tenant: Tenant) -> None:
     await tenant.asked()
     status, output = await tenant.kubectl("delete", "inv", "run", "--timeout=60s")
     assert status == 0, output
-    await model.journal.wait_for(lambda requests: requests[0].outcome is Outcome.DISCONNECTED, 60)
+    await model.journal.wait_for(lambda requests: requests[0].outcome is RequestOutcome.DISCONNECTED, 60)
 
     async def over() -> bool:
         return (await tenant.record(identity)).state.value == "cancelled"

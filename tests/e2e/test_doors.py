@@ -12,7 +12,7 @@ import rights
 from e2e.tenant import ANSWER, Tenant
 from e2e.waiting import until
 from tarsy.kube.client import ApiError
-from tarsy.local.objects import manifest, put, put_all
+from tarsy_dev.objects import manifest, put, put_all
 
 SCRIPT = f"agents: {{agent: [{{text: {ANSWER}}}]}}"
 

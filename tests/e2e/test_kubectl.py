@@ -11,7 +11,7 @@ import yaml
 
 from e2e.machine import Machine
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
-from tarsy.local.model.journal import Outcome
+from tarsy_dev.model.journal import RequestOutcome
 
 SCRIPT = f"agents: {{agent: [{{text: {ANSWER}}}]}}"
 GATED = f"agents: {{agent: [{{text: {ANSWER}, gate: answer}}]}}"
@@ -152,7 +152,7 @@ async def test_delete_never_hangs_and_stops_the_run(tenant: Tenant) -> None:
     name = await applied(tenant)
     for what in (f"inv/{name}", "talert/disk", "tchain/chain", "tmcp/tools", "llmp/model", "tagent/agent"):
         assert "deleted" in await run(tenant, "delete", what, "--timeout=90s")
-    await model.journal.wait_for(lambda requests: requests[0].outcome is Outcome.DISCONNECTED, 60)
+    await model.journal.wait_for(lambda requests: requests[0].outcome is RequestOutcome.DISCONNECTED, 60)
     assert await tenant.client.list("Investigation", tenant.namespace) == []
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from e2e.tenant import Tenant, answer, condition
 from e2e.waiting import until
-from tarsy.local.apiserver.process import free_port
 from tarsy.observe.metric_table import ALL
+from tarsy_dev.apiserver.process import free_port
 
 pytestmark = pytest.mark.kubernetes
 SCRIPT = f"""

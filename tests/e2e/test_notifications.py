@@ -8,7 +8,7 @@ import pytest
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 from tarsy.kube.credentials import LABEL
-from tarsy.local.objects import put
+from tarsy_dev.objects import put
 from wire.receiver import KEY, TOKEN, receiving
 
 pytestmark = [

@@ -11,7 +11,7 @@ import pytest
 from e2e.kubernetes_mcp import arguments, serving
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
-from tarsy.local.objects import put
+from tarsy_dev.objects import put
 
 pytestmark = pytest.mark.kubernetes
 

@@ -15,8 +15,8 @@ import pytest
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.test_hostile import rows_with
 from e2e.waiting import until
-from tarsy.local.objects import put
-from tarsy.local.stack import LIBRARY
+from tarsy_dev.objects import put
+from tarsy_dev.stack import LIBRARY
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 OWN = "colour-of-shop-0815"
@@ -40,7 +40,7 @@ class Attack:
     async def tools(self, **spec: Any) -> None:
         """The library's server, which acts with the rights of the library: here, those of an administrator."""
         env = [{"name": "KUBECONFIG", "value": str(self.shop.machine.api.kubeconfig)}]
-        stdio = {"command": sys.executable, "args": ["-m", "tarsy.local.sample_server"], "env": env}
+        stdio = {"command": sys.executable, "args": ["-m", "tarsy.kubernetes_tools"], "env": env}
         transport = {"type": "stdio", "stdio": stdio}
         limits = {"initSeconds": 120}
         await self.library.put(

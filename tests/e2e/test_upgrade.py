@@ -21,9 +21,9 @@ from e2e.machine import LONG_LEASE, Machine
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 from integration.databases import EMPTY, create_database
-from tarsy.local.operator_process import ON_THIS_MACHINE, OperatorProcess
-from tarsy.local.record_api import http_arguments
 from tarsy.store.database import open_pool
+from tarsy_dev.operator_process import ON_THIS_MACHINE, OperatorProcess
+from tarsy_dev.record_api import http_arguments
 
 RELEASE = "251ea6de0f273c47bc3a7d20fe3ebbf6cdb5d14a"
 """The commit of the release before this version; each release sets it to itself."""

@@ -14,8 +14,8 @@ import pytest
 from apis import START_SECONDS, ApiKind, Apis, LocalApi
 from integration.databases import create_database, make_template
 from tarsy.kube.client import KubeClient
-from tarsy.local.postgres import LocalPostgres
 from tarsy.store.database import open_pool
+from tarsy_dev.postgres import LocalPostgres
 
 
 @pytest.fixture(scope="session")

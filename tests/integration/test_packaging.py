@@ -50,7 +50,7 @@ print(json.dumps({
     "data": {
         "store": listing("tarsy.store", [], ".sql"),
         "engine/prompts": listing("tarsy.engine.prompts", [], ".txt"),
-        "local/model": listing("tarsy.local.model", [], ".yaml"),
+        "local/model": listing("tarsy_dev.model", [], ".yaml"),
         "manifests": listing("tarsy", ["manifests"], ".yaml"),
         ".": listing("tarsy", [], "py.typed"),
     },

@@ -4,8 +4,8 @@ import aiohttp
 import pytest
 
 from apis import LocalApi
-from tarsy.cli.service import ServiceSettings, Shutdown, connected
-from tarsy.local.apiserver.process import free_port
+from tarsy.app.process import ProcessSettings, Shutdown, connected
+from tarsy_dev.apiserver.process import free_port
 
 pytestmark = pytest.mark.kubernetes
 
@@ -14,7 +14,7 @@ async def test_a_process_is_ready_once_it_works_and_is_not_while_it_drains(
     database_url: str, kube_api: LocalApi
 ) -> None:
     shutdown, port = Shutdown(), free_port()
-    settings = ServiceSettings(
+    settings = ProcessSettings(
         database_url, kubeconfig=str(kube_api.kubeconfig), health_host="127.0.0.1", health_port=port
     )
     async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:

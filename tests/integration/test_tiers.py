@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tarsy.local.apiserver.binaries import architecture
+from tarsy_dev.apiserver.binaries import architecture
 
 pytest_plugins = ["pytester"]
 CONFTEST = Path(__file__).parents[1] / "conftest.py"

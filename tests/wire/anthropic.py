@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from tarsy.llm.names import encode
+from tarsy.llm.tool_names import encode_tool_name
 from tarsy.record.messages import ToolCall
 from tarsy.record.usage import Usage
 from wire import server
@@ -66,7 +66,7 @@ def call(index: int, made: ToolCall) -> list[bytes]:
     """A tool call, its arguments in two pieces after an empty one."""
     middle = len(made.arguments) // 2
     parts = ("", made.arguments[:middle], made.arguments[middle:])
-    start = {"type": "tool_use", "id": made.id, "name": encode(made.name), "input": {}}
+    start = {"type": "tool_use", "id": made.id, "name": encode_tool_name(made.name), "input": {}}
     return block(index, start, *({"type": "input_json_delta", "partial_json": part} for part in parts))
 
 

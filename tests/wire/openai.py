@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from tarsy.llm.names import encode
+from tarsy.llm.tool_names import encode_tool_name
 from wire import server
 from wire.server import Answerer, Said, event
 
@@ -59,7 +59,7 @@ def said(answer: Said) -> Answerer:
     parts += [delta(content=word) for word in answer.text]
     for index, call in enumerate(answer.calls):
         middle = len(call.arguments) // 2
-        parts.append(delta(tool_calls=[piece(index, call.id, encode(call.name), call.arguments[:middle])]))
+        parts.append(delta(tool_calls=[piece(index, call.id, encode_tool_name(call.name), call.arguments[:middle])]))
         parts.append(delta(tool_calls=[piece(index, arguments=call.arguments[middle:])]))
     parts.append(delta("tool_calls" if answer.calls else "stop"))
     if answer.usage is not None:

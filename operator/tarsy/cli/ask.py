@@ -19,12 +19,12 @@ from rich.text import Text
 
 from tarsy.cli import plan_files
 from tarsy.cli.console import new_console
-from tarsy.cli.errors import AskError
-from tarsy.controllers.probing import as_plan
-from tarsy.engine.budget import cost
-from tarsy.engine.call_clock import CallClock
-from tarsy.engine.repetition import Repetition
-from tarsy.engine.timing import timeouts
+from tarsy.client.errors import AskError
+from tarsy.controllers.readiness.provider_checks import provider_plan_of
+from tarsy.engine.limits.budget import cost
+from tarsy.engine.limits.timing import timeouts
+from tarsy.engine.model_calls.clock import CallClock
+from tarsy.engine.model_calls.repetition import RepeatedText
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.llm.protocol import (
@@ -45,7 +45,7 @@ from tarsy.llm.protocol import (
     WaitChunk,
 )
 from tarsy.llm.registry import ModelRegistry, SecretProblem
-from tarsy.plan.model import CallTimeouts, Limits, ProviderPlan, SecretKey
+from tarsy.plan.model import AgentLimits, CallTimeouts, ProviderPlan, SecretKey
 from tarsy.record.messages import Message, Role
 from tarsy.record.text import clean
 from tarsy.record.usage import Usage
@@ -86,7 +86,7 @@ async def ask_cluster(
             provider = parse_as(LLMProvider, found)
         except InvalidResource as invalid:
             raise AskError(f"LLMProvider {namespace}/{name} cannot be used: {invalid}") from None
-        return await ask(question, as_plan(provider), Secrets(client), seconds=seconds)
+        return await _ask(question, provider_plan_of(provider), Secrets(client), seconds=seconds)
 
 
 async def ask_file(question: str, file: Path, *, provider_namespace: str, seconds: float | None = None) -> int:
@@ -95,16 +95,16 @@ async def ask_file(question: str, file: Path, *, provider_namespace: str, second
     Raises:
         AskError: the file holds no usable LLMProvider, or the model gave no answer.
     """
-    manifests = plan_files.read([file], provider_namespace)
+    manifests = plan_files.read_files([file], provider_namespace)
     if manifests.problems:
         raise AskError("; ".join(str(problem) for problem in manifests.problems))
     providers = [obj for obj in manifests.objects.values() if isinstance(obj, LLMProvider)]
     if len(providers) != 1:
         raise AskError(f"{file} holds {len(providers)} LLMProviders; name a file with exactly one")
-    return await ask(question, as_plan(providers[0]), _from_environment, seconds=seconds)
+    return await _ask(question, provider_plan_of(providers[0]), _from_environment, seconds=seconds)
 
 
-async def ask(
+async def _ask(
     question: str,
     provider: ProviderPlan,
     secrets: Callable[[SecretKey], Awaitable[str]],
@@ -129,7 +129,7 @@ async def ask(
     out, beside = out or new_console(), beside or new_console(sys.stderr)
     models = ModelRegistry(secrets)
     request = GenerateRequest(messages=[Message(Role.USER, question)], execution="tarsy-ask", agent="ask")
-    waits = timeouts(provider, Limits())
+    waits = timeouts(provider, AgentLimits())
     if seconds is not None:
         waits = CallTimeouts(silence=seconds, first_token=seconds, stall=seconds, call=seconds, iteration=seconds)
     try:
@@ -172,7 +172,7 @@ async def _show(chunks: AsyncGenerator[Chunk, None], clock: CallClock, out: Cons
         ModelError: the call failed, a limit of the provider included.
     """
     usage: Usage | None = None
-    text_repeats, thinking_repeats = Repetition(), Repetition()
+    text_repeats, thinking_repeats = RepeatedText(), RepeatedText()
     repeats: int | None = None
     thought = ended = False
     async with aclosing(_timed(chunks, clock)) as stream:

@@ -6,7 +6,8 @@ Errors that a person can do something about are one sentence on standard error a
 
 import typer
 
-from tarsy.cli.commands import configuration, intake, local, record, services, tools
+from tarsy.cli.commands import configuration, intake, record, services, tools
+from tarsy.cli.installed import add_installed
 from tarsy.cli.plugin import add_people
 from tarsy.cli.plugin import run as run_app
 from tarsy.cli.version import add_version
@@ -21,8 +22,7 @@ add_version(app, "tarsy")
 app.command()(services.run)
 app.command()(services.worker)
 app.command()(tools.mcp_gateway)
-app.command()(local.dev)
-app.command()(local.demo)
+add_installed(app)
 add_people(app)
 app.command()(configuration.ask)
 app.command()(record.purge)

@@ -16,15 +16,15 @@ import yaml
 from rich.console import RenderableType
 
 from tarsy.cli.console import new_console
-from tarsy.cli.plan_check import document_of as all_of
-from tarsy.cli.plan_check import is_whole, plan_all, table
-from tarsy.cli.plan_files import Manifests, Problem, read
+from tarsy.cli.plan_check import check_document as all_of
+from tarsy.cli.plan_check import check_table, is_whole, plan_all
+from tarsy.cli.plan_files import FileProblem, Manifests, read_files
 from tarsy.cli.plan_tree import tree
-from tarsy.controllers.masking import masking_errors
+from tarsy.controllers.readiness.masking import masking_errors
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.check import check
-from tarsy.plan.errors import At, PlanError, PlanInvalid
-from tarsy.plan.resolve import Explained, explain
+from tarsy.plan.check import check_references
+from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
+from tarsy.plan.resolve import Explained, explain_plan
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import GROUP, AnyResource
 from tarsy.resources.v1alpha1 import Alert, Investigation
@@ -46,12 +46,12 @@ def show_plan(
         library_namespace: where shared objects are.
         output: text for people, yaml and json for programs.
     """
-    manifests = read([*paths, *([alert] if alert else [])], namespace)
+    manifests = read_files([*paths, *([alert] if alert else [])], namespace)
     catalog = ResourceCatalog(manifests.objects.values(), manifests.namespaces)
     explained, planned, errors = None, None, list[PlanError]()
     if not (manifests.objects or manifests.problems):
         named = ", ".join(str(path) for path in paths)
-        manifests.problems.append(Problem(named, "", f"hold no object of {GROUP}; name files with configuration"))
+        manifests.problems.append(FileProblem(named, "", f"hold no object of {GROUP}; name files with configuration"))
     elif alert is None:
         planned, errors = plan_all(manifests, catalog, library_namespace)
     elif (run := _run_in(alert, manifests)) is not None:
@@ -60,14 +60,14 @@ def show_plan(
         except PlanInvalid as invalid:
             errors += invalid.errors
     for obj in manifests.objects.values():
-        errors += check(obj, catalog)
+        errors += check_references(obj, catalog)
         errors += masking_errors(obj)
     found = (manifests.problem(error) for error in dict.fromkeys(errors))
     problems = [*manifests.problems, *(problem for problem in found if problem is not None)]
     if explained is not None:
-        _print(tree(explained), document_of(explained), output)
+        _print(tree(explained), check_document(explained), output)
     elif planned:
-        _print(table(planned), all_of(planned), output)
+        _print(check_table(planned), all_of(planned), output)
     for problem in dict.fromkeys(problems):
         sys.stderr.write(f"{problem}\n")
     return 1 if problems else 0
@@ -84,7 +84,7 @@ def _run_in(file: Path, manifests: Manifests) -> AnyResource | None:
     broken = any(key in manifests.broken for key in there)
     if not (broken and not runs) and file.exists():
         manifests.problems.append(
-            Problem(str(file), "", f"holds {len(runs)} Alerts or Investigations to plan for; name a file with one")
+            FileProblem(str(file), "", f"holds {len(runs)} Alerts or Investigations to plan for; name a file with one")
         )
     return None
 
@@ -99,7 +99,7 @@ def _explain(
 ) -> Explained | None:
     namespace = run.metadata.namespace
     content: AlertContent | None = run.spec if isinstance(run, Alert) else None
-    source, chain_ref, budget = At.of(run), None, None
+    source, chain_ref, budget = FieldPath.of(run), None, None
     if isinstance(run, Investigation):
         spec = run.spec
         chain_ref = (spec.chain_ref.name, source / "chainRef" / "name") if spec.chain_ref else None
@@ -111,7 +111,7 @@ def _explain(
             if alert is None:
                 at = source / "alertRef" / "name"
                 raise PlanInvalid([at.error(f"there is no Alert {spec.alert_ref.name} in the files; add it")])
-            content, source = alert.spec, At.of(alert)
+            content, source = alert.spec, FieldPath.of(alert)
     if content is None:  # its schema refuses it, as is reported
         return None
     chain = select(
@@ -127,7 +127,7 @@ def _explain(
         raise PlanInvalid([PlanError(source.kind, source.namespace, source.name, field, message)])
     if _is_refused(run, manifests) or not is_whole(chain, namespace, manifests, catalog, library_namespace):
         return None
-    return explain(
+    return explain_plan(
         namespace=namespace,
         alert=content,
         chain=chain,
@@ -148,9 +148,9 @@ def _print(shown: RenderableType, document: dict[str, Any], output: Format) -> N
             sys.stdout.write(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110))
 
 
-def document_of(explained: Explained) -> dict[str, Any]:
+def check_document(explained: Explained) -> dict[str, Any]:
     """The plan, its hash, and where its settings come from, for programs."""
-    origins: Iterable[tuple[str, At]] = sorted(explained.origins.items())
+    origins: Iterable[tuple[str, FieldPath]] = sorted(explained.origins.items())
     return {
         "planHash": explained.plan.digest,
         "plan": explained.plan.model_dump(mode="json"),

@@ -17,8 +17,8 @@ from rich.text import Text
 from tarsy.cli.plan_files import Identity, Manifests
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import references
-from tarsy.plan.errors import At, PlanError, PlanInvalid
-from tarsy.plan.resolve import Explained, defaults_for, explain
+from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
+from tarsy.plan.resolve import Explained, defaults_for, explain_plan
 from tarsy.plan.scope import admits
 from tarsy.plan.select import NoChain, search_path, select
 from tarsy.resources.meta import AnyResource
@@ -83,7 +83,7 @@ def is_whole(
     return not manifests.broken.keys() & (seen | places)
 
 
-def table(planned: Iterable[Planned]) -> Table:
+def check_table(planned: Iterable[Planned]) -> Table:
     """The chains that would run, a line for each alert type."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for title in ("CHAIN", "RUNS IN", "ALERT TYPE"):
@@ -98,7 +98,7 @@ def table(planned: Iterable[Planned]) -> Table:
     return made
 
 
-def document_of(planned: Iterable[Planned]) -> dict[str, Any]:
+def check_document(planned: Iterable[Planned]) -> dict[str, Any]:
     """The same for programs."""
     return {
         "plans": [
@@ -135,13 +135,13 @@ def _plans(
     errors: list[PlanError] = []
     for alert_type in chain.spec.alert_types or (None,):
         try:
-            explained = explain(
+            explained = explain_plan(
                 namespace=namespace,
                 alert=AlertContent(alert_type=alert_type or ANY_TYPE, data="-"),
                 chain=chain,
                 catalog=catalog,
                 library_namespace=library_namespace,
-                source=At.of(chain),
+                source=FieldPath.of(chain),
             )
             planned.append(Planned(chain, namespace, alert_type, explained))
         except PlanInvalid as invalid:
@@ -153,7 +153,7 @@ def _route_errors(route: AlertRoute, catalog: ResourceCatalog, library_namespace
     """Reports a chain that a route names and no namespace of its alerts has, or that does not admit them."""
     if route.spec.chain_ref is None:
         return
-    at = At.of(route) / "chainRef" / "name"
+    at = FieldPath.of(route) / "chainRef" / "name"
     try:
         found = select(
             namespace=route.spec.namespace or route.metadata.namespace,

@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
-from tarsy.cli.plan_mended import mended, under
+from tarsy.cli.plan_mended import mended_document, under
 from tarsy.plan.errors import PlanError
 from tarsy.resources.meta import GROUP, AnyResource
-from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.parse import InvalidResource, parse_object
 from tarsy.resources.v1alpha1 import KINDS
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -24,7 +24,7 @@ Identity = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FileProblem:
     """Something wrong: in which file, object and field."""
 
     file: str
@@ -42,11 +42,11 @@ class Manifests:
     objects: dict[Identity, AnyResource] = field(default_factory=dict)
     files: dict[Identity, str] = field(default_factory=dict)
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[FileProblem] = field(default_factory=list)
     broken: dict[Identity, frozenset[str]] = field(default_factory=dict)
     """What its schema refuses, with the refused fields where the rest could be read (`plan_mended.py`)."""
 
-    def problem(self, error: PlanError) -> Problem | None:
+    def problem(self, error: PlanError) -> FileProblem | None:
         """An error of a plan as a problem of a file; None when it follows from an object that is reported itself."""
         for kind, _, name in self.broken:
             if error.message.startswith(f"there is no {kind} {name} in namespace "):
@@ -55,7 +55,7 @@ class Manifests:
             return None
         named = f"{error.kind} {error.namespace}/{error.name}"
         file = self.files.get((error.kind, error.namespace, error.name), "")
-        return Problem(file, f"{named}: {error.field}", error.message)
+        return FileProblem(file, f"{named}: {error.field}", error.message)
 
 
 class _Loader(yaml.SafeLoader):
@@ -79,7 +79,7 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def read(paths: Iterable[Path], namespace: str) -> Manifests:
+def read_files(paths: Iterable[Path], namespace: str) -> Manifests:
     """The manifests of files and folders (with their sub-folders).
 
     Args:
@@ -90,7 +90,7 @@ def read(paths: Iterable[Path], namespace: str) -> Manifests:
     files: dict[Path, Path] = {}
     for path in paths:
         if not path.exists():
-            manifests.problems.append(Problem(str(path), "", "there is no such file or folder; name another"))
+            manifests.problems.append(FileProblem(str(path), "", "there is no such file or folder; name another"))
         found = sorted(item for item in path.rglob("*") if item.suffix in SUFFIXES) if path.is_dir() else [path]
         for file in found:
             if file.is_file():
@@ -107,11 +107,11 @@ def _read(file: Path, namespace: str, manifests: Manifests) -> None:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}" if mark is not None else ""
         message = getattr(error, "problem", None) or "it cannot be read as YAML"
-        manifests.problems.append(Problem(str(file), where, f"is no YAML that Kubernetes takes: {message}"))
+        manifests.problems.append(FileProblem(str(file), where, f"is no YAML that Kubernetes takes: {message}"))
         return
     for document in _objects(documents):
         if not isinstance(document, Mapping):
-            manifests.problems.append(Problem(str(file), "", "holds something that is no object; take it out"))
+            manifests.problems.append(FileProblem(str(file), "", "holds something that is no object; take it out"))
         elif _is_ours(document):
             _take(document, file, namespace, manifests)
         elif document.get("apiVersion") == "v1" and document.get("kind") == "Namespace":
@@ -143,17 +143,17 @@ def _take(document: Mapping[str, Any], file: Path, namespace: str, manifests: Ma
     where = f"{identity[0]} {identity[1]}/{identity[2]}"
     before = manifests.files.get(identity)
     if before is not None:
-        manifests.problems.append(Problem(str(file), where, f"is in {before} too; keep one of them"))
+        manifests.problems.append(FileProblem(str(file), where, f"is in {before} too; keep one of them"))
         return
     manifests.files[identity] = str(file)
     try:
-        manifests.objects[identity] = parse({**document, "metadata": meta})
+        manifests.objects[identity] = parse_object({**document, "metadata": meta})
     except InvalidResource as invalid:
-        rest = mended({**document, "metadata": meta}, invalid.errors)
+        rest = mended_document({**document, "metadata": meta}, invalid.errors)
         manifests.broken[identity] = rest[1] if rest else frozenset()
         if rest:
             manifests.objects[identity] = rest[0]
         manifests.problems += [
-            Problem(str(file), f"{where}: {error.path}" if error.path else where, error.message)
+            FileProblem(str(file), f"{where}: {error.path}" if error.path else where, error.message)
             for error in invalid.errors
         ]

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tarsy.resources.meta import AnyResource
-from tarsy.resources.parse import FieldError, InvalidResource, parse
+from tarsy.resources.parse import FieldError, InvalidResource, parse_object
 
 _PARTS = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _ROUNDS = 12
@@ -21,7 +21,9 @@ _INSTEAD: tuple[Any, ...] = (_ABSENT, "x", 1, {}, ["x"])
 """What is tried in turn in the place of a field that is refused."""
 
 
-def mended(document: Mapping[str, Any], errors: Collection[FieldError]) -> tuple[AnyResource, frozenset[str]] | None:
+def mended_document(
+    document: Mapping[str, Any], errors: Collection[FieldError]
+) -> tuple[AnyResource, frozenset[str]] | None:
     """The object without its refused fields, and their paths; None where no such object can be made."""
     draft: dict[str, Any] = copy.deepcopy(dict(document))
     tried: dict[str, int] = {}
@@ -32,7 +34,7 @@ def mended(document: Mapping[str, Any], errors: Collection[FieldError]) -> tuple
                 return None
             tried[path] = choice + 1
         try:
-            return parse(draft), frozenset(tried)
+            return parse_object(draft), frozenset(tried)
         except InvalidResource as invalid:
             errors = invalid.errors
     return None

@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from tarsy.plan.errors import At
+from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import AgentPlan, CallTimeouts, Plan, ProviderPlan, ServerPlan, StagePlan
 from tarsy.plan.resolve import Explained
 
 BUILT_IN = "built in"
-Row = tuple[str, str, At | None]
+Row = tuple[str, str, FieldPath | None]
 
 
 def tree(explained: Explained) -> Tree:
@@ -40,7 +40,7 @@ def tree(explained: Explained) -> Tree:
     return root
 
 
-def _stage(root: Tree, stage: StagePlan, path: str, origins: Mapping[str, At]) -> None:
+def _stage(root: Tree, stage: StagePlan, path: str, origins: Mapping[str, FieldPath]) -> None:
     head = Text("stage ")
     head.append(stage.name, style="bold")
     branch = root.add(head)
@@ -51,8 +51,8 @@ def _stage(root: Tree, stage: StagePlan, path: str, origins: Mapping[str, At]) -
         _agent(branch, "synthesis", stage.synthesis, f"{path}.synthesis", origins)
 
 
-def _agent(parent: Tree, title: str, agent: AgentPlan, path: str, origins: Mapping[str, At]) -> None:
-    def of(field: str) -> At | None:
+def _agent(parent: Tree, title: str, agent: AgentPlan, path: str, origins: Mapping[str, FieldPath]) -> None:
+    def of(field: str) -> FieldPath | None:
         return origins.get(f"{path}.{field}")
 
     head = Text(f"{title} ")
@@ -66,7 +66,7 @@ def _agent(parent: Tree, title: str, agent: AgentPlan, path: str, origins: Mappi
     ]
     if (waits := agent.provider.timeouts) is not None:
         ref = agent.provider.ref
-        rows.append(("call limits", _timeouts(waits), At(ref.kind, ref.namespace, ref.name) / "timeouts"))
+        rows.append(("call limits", _timeouts(waits), FieldPath(ref.kind, ref.namespace, ref.name) / "timeouts"))
     for server in agent.servers:
         rows += [("server", _server(server), of("servers")), *_reach(server)]
     rows += [("native tool", tool, of(f"native_tools.{tool}")) for tool in agent.native_tools]
@@ -80,7 +80,7 @@ def _agent(parent: Tree, title: str, agent: AgentPlan, path: str, origins: Mappi
     parent.add(head).add(_table(rows))
 
 
-def _figures(root: Tree, plan: Plan, origins: Mapping[str, At]) -> None:
+def _figures(root: Tree, plan: Plan, origins: Mapping[str, FieldPath]) -> None:
     for title, name, values in (("limits", "limits", plan.limits), ("budget", "budget", plan.budget)):
         rows: list[Row] = [
             (field.replace("_", " "), f"{value:.12g}", origins.get(f"{name}.{field}"))
@@ -112,7 +112,7 @@ def _server(server: ServerPlan) -> str:
 
 def _reach(server: ServerPlan) -> list[Row]:
     """How far a server goes that acts with the rights of another namespace than the run's."""
-    reach, at = server.reach, At("MCPServer", server.ref.namespace, server.name) / "reach"
+    reach, at = server.reach, FieldPath("MCPServer", server.ref.namespace, server.name) / "reach"
     if reach is None or not reach.foreign:
         return []
     if reach.namespace is None:

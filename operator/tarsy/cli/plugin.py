@@ -45,7 +45,7 @@ def complete() -> None:
 
 def run(app: typer.Typer) -> None:
     """Runs an app, or says what may come next on its command line, where a shell asks that."""
-    from tarsy.cli.people.completion import ASK
+    from tarsy.cli.completion import ASK
 
     if sys.argv[1:2] == [ASK]:
         _complete(app, sys.argv[2:])
@@ -58,7 +58,7 @@ def _alerts() -> None:
 
 
 def _complete(app: typer.Typer, words: list[str]) -> None:
-    from tarsy.cli.people.completion import candidates
+    from tarsy.cli.completion import candidates
 
     for candidate in candidates(typer.main.get_command(app), words):
         sys.stdout.write(candidate + "\n")

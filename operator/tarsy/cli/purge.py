@@ -42,11 +42,11 @@ async def purge_records(
     if not counts:
         console.print(f"No record is of a run that ended more than {older_than} ago.")
         return 0
-    console.print(table(old, counts, dry_run))
+    console.print(purge_table(old, counts, dry_run))
     return 0
 
 
-def table(old: Sequence[OldRecords], counts: Mapping[str, int], dry_run: bool) -> Table:
+def purge_table(old: Sequence[OldRecords], counts: Mapping[str, int], dry_run: bool) -> Table:
     """What was deleted, or would be, for people, with its total."""
     made = Table(box=None, pad_edge=False, header_style="bold", show_footer=len(counts) > 1)
     made.add_column("Namespace", footer="total", overflow="fold")

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tarsy.cli.console import Hanging, Indented
-from tarsy.engine.conclusion import read_finding, shorten
+from tarsy.engine.findings.conclusion import read_finding, shorten_text
 from tarsy.record.conditions import phase
 from tarsy.record.finding import Finding
 from tarsy.record.run import InvestigationRecord, State
@@ -91,7 +91,7 @@ def finding_lines(finding: Finding) -> Iterator[RenderableType]:
         for citation in claim.citations:
             where = "/".join(part for part in (citation.stage, citation.agent, citation.tool) if part)
             text = Text(f"      {citation.call_id} {where}: ", style="dim")
-            text.append(f"“{shorten(citation.quote, _QUOTE)}”")
+            text.append(f"“{shorten_text(citation.quote, _QUOTE)}”")
             if citation.reason:
                 text.append(f" ({citation.reason})", style="yellow")
             yield Hanging(text, 8)

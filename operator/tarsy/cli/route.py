@@ -10,17 +10,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from tarsy.cli.errors import CommandError
-from tarsy.cli.plan_files import read
-from tarsy.http.intake.bodies import BODY_BYTES, BadBody, Body, Source, parse_body
-from tarsy.http.intake.routing import Verdict, judge, target
+from tarsy.cli.plan_files import read_files
+from tarsy.client.errors import CommandError
+from tarsy.http.intake.bodies import INTAKE_BODY_BYTES, BadBody, BodyFormat, IntakeBody, parse_body
+from tarsy.http.intake.routing import RouteMatch, match_route, target
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.catalog import Catalog, ResourceCatalog
 from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.matching import OWN_LABEL
 from tarsy.plan.select import NoChain, search_path, select
 from tarsy.resources.meta import AnyResource
-from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.parse import InvalidResource, parse_object
 from tarsy.resources.v1alpha1 import AlertRoute, Chain
 from tarsy.resources.v1alpha1.alert import AlertContent
 
@@ -33,7 +33,7 @@ async def show_route(
     body: Path,
     configuration: Sequence[Path],
     *,
-    source: Source,
+    source: BodyFormat,
     namespace: str | None,
     library_namespace: str,
     kubeconfig: str | None,
@@ -62,26 +62,26 @@ async def show_route(
     else:
         objects, catalog = await _of_cluster(place, library_namespace, kubeconfig, context)
     routes = [o for o in objects if isinstance(o, AlertRoute) and o.metadata.namespace == place]
-    verdicts = judge(routes, parsed)
+    verdicts = match_route(routes, parsed)
     answer = answer_of(verdicts, catalog, library_namespace)
     sys.stdout.write(json.dumps(answer, indent=2) + "\n" if output == "json" else "\n".join(_lines(answer)) + "\n")
     return 0 if answer["route"] else 1
 
 
-def _body(path: Path, source: Source) -> Body:
+def _body(path: Path, source: BodyFormat) -> IntakeBody:
     try:
         content = path.read_bytes()
     except OSError as error:
         raise RouteError(f"{path} cannot be read: {error.strerror}") from None
-    if len(content) > BODY_BYTES:
-        raise RouteError(f"{path} is larger than {BODY_BYTES} bytes: the intake would refuse it with 413")
+    if len(content) > INTAKE_BODY_BYTES:
+        raise RouteError(f"{path} is larger than {INTAKE_BODY_BYTES} bytes: the intake would refuse it with 413")
     try:
         return parse_body(source, content)
     except BadBody as bad:
         raise RouteError(f"{path}: {bad.message}; the intake would reject it ({bad.reason})") from None
 
 
-def answer_of(verdicts: Sequence[Verdict], catalog: Catalog, library_namespace: str) -> dict[str, Any]:
+def answer_of(verdicts: Sequence[RouteMatch], catalog: Catalog, library_namespace: str) -> dict[str, Any]:
     """What would become of it, for programs."""
     taker = next((verdict for verdict in verdicts if verdict.matches), None)
     before = f"matches too, but {taker.route.key} is asked before it" if taker is not None else ""
@@ -118,7 +118,7 @@ def _chain(route: AlertRoute, alert_type: str, catalog: Catalog, library_namespa
 
 
 def _of_files(paths: Iterable[Path], namespace: str) -> tuple[list[AnyResource], Catalog]:
-    manifests = read(paths, namespace)
+    manifests = read_files(paths, namespace)
     if manifests.problems:
         raise RouteError("; ".join(str(problem) for problem in manifests.problems))
     objects = list(manifests.objects.values())
@@ -153,7 +153,7 @@ def _parsed(found: Iterable[dict[str, Any]], kind: str) -> list[AnyResource]:
     objects = []
     for raw in found:
         try:
-            objects.append(parse({**raw, "kind": kind}))
+            objects.append(parse_object({**raw, "kind": kind}))
         except InvalidResource:
             continue
     return objects

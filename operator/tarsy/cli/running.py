@@ -11,12 +11,14 @@ from typing import Any, NoReturn
 import typer
 
 MENDABLE = {
-    "tarsy.cli.errors": "CommandError",
-    "tarsy.http.tls": "CertificateError",
+    "tarsy.app.errors": "StartError",
+    "tarsy.client.errors": "CommandError",
+    "tarsy.http.admission.tls": "CertificateError",
     "tarsy.kube.client": "ApiError",
-    "tarsy.local.apiserver.errors": "LocalKubernetesError",
-    "tarsy.local.model.script": "ScriptError",
-    "tarsy.local.postgres.errors": "PostgresError",
+    "tarsy_dev.apiserver.errors": "LocalKubernetesError",
+    "tarsy_dev.errors": "DevelopmentError",
+    "tarsy_dev.model.script": "ScriptError",
+    "tarsy_dev.postgres.errors": "PostgresError",
     "tarsy.observe.tracing": "TracingError",
     "tarsy.store.errors": "StoreError",
 }
@@ -25,7 +27,7 @@ MENDABLE = {
 
 def go(work: Any, *, service: bool = False) -> None:
     """Runs a command's coroutine (a `service` runs for long); what a person can mend becomes a sentence."""
-    from tarsy.cli.loops import fastest
+    from tarsy.app.event_loop import fastest
 
     try:
         with asyncio.Runner(loop_factory=fastest() if service else None) as runner:

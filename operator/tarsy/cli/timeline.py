@@ -15,7 +15,7 @@ from tarsy.store.reads import Reads
 from tarsy.store.wakeups import RUN_CHANNEL
 from tarsy.stream.listener import Listener, Subscription
 
-PAGE = 500
+_PAGE = 500
 
 
 async def show_timeline(database_url: str, namespace: str, name: str, *, follow: bool) -> int:
@@ -73,7 +73,7 @@ async def _follow(console: Console, reads: Reads, run: UUID, changes: Subscripti
             record = await reads.record(run)
             if record is None:
                 raise StoreError(f"investigation {run} is gone from the record")
-            while events := await reads.timeline(run, after, PAGE):
+            while events := await reads.timeline(run, after, _PAGE):
                 after = max(event.revision for event in events)
                 for event in sorted(events, key=lambda e: e.seq):
                     if event.status is not EventStatus.STREAMING and event.id not in shown:
@@ -88,7 +88,7 @@ async def _follow(console: Console, reads: Reads, run: UUID, changes: Subscripti
 async def _all_events(reads: Reads, run: UUID) -> list[TimelineEvent]:
     events: dict[UUID, TimelineEvent] = {}
     after = 0
-    while page := await reads.timeline(run, after, PAGE):
+    while page := await reads.timeline(run, after, _PAGE):
         after = max(event.revision for event in page)
         events |= {event.id: event for event in page}
     return sorted(events.values(), key=lambda e: e.seq)

@@ -13,8 +13,9 @@ from typing import Any, Literal
 from rich.table import Table
 
 from tarsy.cli.console import new_console
+from tarsy.record.usage_report import UsageBy, UsageSum
 from tarsy.store.database import open_pool
-from tarsy.store.reads import Reads, UsageBy, UsageSum
+from tarsy.store.reads import Reads
 
 _TITLES = {"model": "Model", "provider": "Provider", "chain": "Chain", "alertType": "Alert type"}
 
@@ -37,11 +38,11 @@ async def show_usage(
         sys.stdout.write(json.dumps({"since": since, "by": by, "items": items}, indent=2) + "\n")
         return 0
     console = new_console()
-    console.print(table(sums, by) if sums else f"No model was called in the last {since}.")
+    console.print(usage_table(sums, by) if sums else f"No model was called in the last {since}.")
     return 0
 
 
-def table(sums: Sequence[UsageSum], by: UsageBy) -> Table:
+def usage_table(sums: Sequence[UsageSum], by: UsageBy) -> Table:
     """The sums for people, with their total."""
     made = Table(box=None, pad_edge=False, header_style="bold", show_footer=len(sums) > 1)
     total = _total(sums)

@@ -11,21 +11,27 @@ from types import MappingProxyType
 from typing import assert_never
 from uuid import UUID
 
-from tarsy.engine.budget import BudgetSpent
-from tarsy.engine.call import ModelCallFailed
-from tarsy.engine.context import room_for_work, synthesis_context
-from tarsy.engine.conversation import Conversation
-from tarsy.engine.cutoff import NO_CONCLUSION, cutoff_event, last_words, no_conclusion, side_by_side
-from tarsy.engine.finding import Hands, marked, settle_finding
-from tarsy.engine.loop import FunctionCalls, Manner, Purpose, run_loop
-from tarsy.engine.pins import hold_to_pins
-from tarsy.engine.ports import Toolbox, World
+from tarsy.engine.conversation.state import Conversation
+from tarsy.engine.findings.repair import Hands, marked, settle_finding
+from tarsy.engine.limits.budget import BudgetSpent
+from tarsy.engine.limits.budget_stop import (
+    NO_CONCLUSION,
+    concatenate_conclusions,
+    cutoff_event,
+    no_conclusion,
+    partial_conclusion,
+)
+from tarsy.engine.model_calls.call import ModelCallFailed
+from tarsy.engine.ports import RunContext, Toolbox
 from tarsy.engine.prompts import builder
+from tarsy.engine.prompts.context import room_for_work, synthesis_context
 from tarsy.engine.prompts.react import react_section
-from tarsy.engine.single import run_single_call
-from tarsy.engine.strategies.react_loop import ReactCalls
+from tarsy.engine.strategies.react_format import ReactCalls
+from tarsy.engine.strategies.single_call import run_single_call
+from tarsy.engine.strategies.tool_loop import FunctionCalls, Purpose, ToolCallFormat, run_loop
 from tarsy.engine.task import Task
-from tarsy.plan.model import AgentPlan, Limits, Strategy
+from tarsy.engine.tool_calls.pinned_tools import hold_to_pins
+from tarsy.plan.model import AgentLimits, AgentPlan, Strategy
 from tarsy.record.ids import event_id
 from tarsy.record.messages import Message
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, Failure, ModelCallKind, StageKind, State
@@ -49,8 +55,8 @@ async def run_agent(
     kind: StageKind,
     agent: AgentPlan,
     task: Task,
-    limits: Limits,
-    world: World,
+    limits: AgentLimits,
+    world: RunContext,
 ) -> AgentResult:
     """Runs an agent to its end, or returns what the record has of it when it is finished already."""
     record = await world.recorder.begin_execution(
@@ -86,7 +92,7 @@ async def run_agent(
     return await _close(world, conversation, AgentResult(identity, State.COMPLETED, marked(conversation, text)))
 
 
-async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task, world: World) -> str:
+async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task, world: RunContext) -> str:
     """The final answer, its finding sent back where it is the run's and cannot be used."""
     match conversation.agent.strategy:
         case Strategy.LANGCHAIN | Strategy.NATIVE_THINKING | Strategy.REACT:
@@ -96,13 +102,15 @@ async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task,
             return await _settled(conversation, text, task, world)
 
 
-async def _settled(conversation: Conversation, text: str, task: Task, world: World, hands: Hands | None = None) -> str:
+async def _settled(
+    conversation: Conversation, text: str, task: Task, world: RunContext, hands: Hands | None = None
+) -> str:
     if not text.strip() or not task.finds(concluding=world.concluding):
         return text
     return await settle_finding(conversation, text, world, hands)
 
 
-async def _run_single(conversation: Conversation, kind: StageKind, task: Task, world: World) -> str:
+async def _run_single(conversation: Conversation, kind: StageKind, task: Task, world: RunContext) -> str:
     agent, began = conversation.agent, conversation.began
     match agent.strategy:
         case Strategy.SYNTHESIS | Strategy.SYNTHESIS_NATIVE_THINKING | Strategy.SINGLE_CALL:
@@ -124,7 +132,7 @@ async def _run_single(conversation: Conversation, kind: StageKind, task: Task, w
             assert_never(agent.strategy)
 
 
-async def _run_with_tools(conversation: Conversation, task: Task, world: World) -> str:
+async def _run_with_tools(conversation: Conversation, task: Task, world: RunContext) -> str:
     agent = conversation.agent
     async with world.toolboxes.open(agent.servers) as toolbox:
         await hold_to_pins(conversation, toolbox, world)
@@ -162,14 +170,14 @@ def _opening(
     return builder.investigation_messages(agent, task, began, unavailable, instructions, sections, tools=tools)
 
 
-def _manner(strategy: Strategy, toolbox: Toolbox) -> Manner:
+def _manner(strategy: Strategy, toolbox: Toolbox) -> ToolCallFormat:
     if strategy is not Strategy.REACT:
         return FunctionCalls()
     return ReactCalls(toolbox.tools, lambda name: toolbox.refusal(name) is not None)
 
 
 async def _report_missing(
-    conversation: Conversation, toolbox: Toolbox, world: World, told: Mapping[str, str] = MappingProxyType({})
+    conversation: Conversation, toolbox: Toolbox, world: RunContext, told: Mapping[str, str] = MappingProxyType({})
 ) -> Mapping[str, str]:
     """Says once which tool servers are missing: a degraded run must never look like a complete one.
 
@@ -196,7 +204,9 @@ async def _report_missing(
     return missing
 
 
-async def _failed(world: World, conversation: Conversation, task: Task, state: State, failure: Failure) -> AgentResult:
+async def _failed(
+    world: RunContext, conversation: Conversation, task: Task, state: State, failure: Failure
+) -> AgentResult:
     """Ends an agent whose model gave no answer: a run that was asked to conclude ends with what is known."""
     if not world.control.concluding:
         return await _close(world, conversation, AgentResult(conversation.execution, state, failure=failure))
@@ -214,20 +224,22 @@ async def _failed(world: World, conversation: Conversation, task: Task, state: S
     return await _cut_off(world, conversation, task, instead, instead.message)
 
 
-async def _cut_off(world: World, conversation: Conversation, task: Task, failure: Failure, why: str) -> AgentResult:
+async def _cut_off(
+    world: RunContext, conversation: Conversation, task: Task, failure: Failure, why: str
+) -> AgentResult:
     """Ends an agent without asking its model: with what is on record, or, where nothing hangs on it, with nothing."""
     identity = conversation.execution
     if task.summarise is not None:
         return await _close(world, conversation, AgentResult(identity, State.FAILED, failure=failure))
     if task.synthesise is not None:
-        text = side_by_side(task.agents, await world.recorder.stage_timeline(task.synthesise), why)
+        text = concatenate_conclusions(task.agents, await world.recorder.stage_timeline(task.synthesise), why)
     else:
-        text = last_words(conversation, why)
+        text = partial_conclusion(conversation, why)
     event = cutoff_event(conversation, text, failure.reason)
     return await _close(world, conversation, AgentResult(identity, State.COMPLETED, text), event)
 
 
-async def _close(world: World, conversation: Conversation, result: AgentResult, *told: Event) -> AgentResult:
+async def _close(world: RunContext, conversation: Conversation, result: AgentResult, *told: Event) -> AgentResult:
     events = list(told)
     if result.failure:
         events.append(

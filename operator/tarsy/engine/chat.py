@@ -8,11 +8,11 @@ question is the first event of the answer's timeline.
 from dataclasses import dataclass
 from uuid import UUID
 
-from tarsy.engine.context import investigation_context, room_for_work
-from tarsy.engine.investigation import bounded
-from tarsy.engine.ports import World
+from tarsy.engine.investigation import deadline_reached
+from tarsy.engine.ports import RunContext
+from tarsy.engine.prompts.context import investigation_context, room_for_work
 from tarsy.engine.stage import run_stage
-from tarsy.engine.task import Question, Task
+from tarsy.engine.task import ChatQuestion, Task
 from tarsy.plan.model import Plan
 from tarsy.record.ids import event_id, stage_id
 from tarsy.record.run import RunOutcome, StageKind
@@ -21,7 +21,7 @@ from tarsy.record.work import PastWork
 
 
 @dataclass(frozen=True, slots=True)
-class Chat:
+class ChatRun:
     """What an answer starts from: its id, its plan (`Plan.to_answer`), the question, and what was done and asked."""
 
     id: UUID
@@ -31,7 +31,7 @@ class Chat:
     past: PastWork
 
 
-async def answer(chat: Chat, world: World) -> RunOutcome:
+async def answer_question(chat: ChatRun, world: RunContext) -> RunOutcome:
     """Answers the question; a failure is an outcome, not an exception.
 
     Raises:
@@ -40,18 +40,18 @@ async def answer(chat: Chat, world: World) -> RunOutcome:
     """
     plan, stage = chat.plan, chat.plan.stages[0]
     history = await world.recorder.history()
-    world = bounded(chat.id, plan, history, world)
+    world = deadline_reached(chat.id, plan, history, world)
     identity = stage_id(chat.id, 0)
     if identity not in history.stages:
         await world.recorder.write_events([_asked(chat)])
     window = stage.agents[0].provider.context_window or plan.limits.context_tokens
-    question = Question(chat.author, chat.question, investigation_context(chat.past, limit=room_for_work(window)))
+    question = ChatQuestion(chat.author, chat.question, investigation_context(chat.past, limit=room_for_work(window)))
     task = Task(plan.alert_type, "", "", (), stage.name, question=question)
     result = await run_stage(identity, 0, StageKind.CHAT, stage, task, plan.limits, world)
     return RunOutcome(state=result.state, failure=result.failure, final_analysis=result.text or None)
 
 
-def _asked(chat: Chat) -> Event:
+def _asked(chat: ChatRun) -> Event:
     return Event(
         id=event_id(chat.id, "question"),
         type=EventType.USER_QUESTION,

@@ -11,13 +11,13 @@ import asyncio
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from tarsy.engine.budget import Meter
-from tarsy.engine.context import StageConclusion
-from tarsy.engine.finding import checked_finding, without_evidence
-from tarsy.engine.guard import Guard
-from tarsy.engine.ports import World
+from tarsy.engine.findings.repair import checked_finding, without_evidence
+from tarsy.engine.limits.budget import BudgetTracker
+from tarsy.engine.ports import RunContext
+from tarsy.engine.prompts.context import StageConclusion
 from tarsy.engine.stage import StageResult, run_stage
 from tarsy.engine.task import Task
+from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.plan.model import AgentPlan, Plan, StagePlan
 from tarsy.record.history import RunHistory
 from tarsy.record.ids import stage_id
@@ -25,7 +25,7 @@ from tarsy.record.run import Failure, RunOutcome, StageKind, State
 
 
 @dataclass(frozen=True, slots=True)
-class Investigation:
+class InvestigationRun:
     """What a run starts from: its id, its frozen plan, and the alert with its runbook as text."""
 
     id: UUID
@@ -34,7 +34,7 @@ class Investigation:
     runbook: str = ""
 
 
-async def investigate(investigation: Investigation, world: World) -> RunOutcome:
+async def investigate(investigation: InvestigationRun, world: RunContext) -> RunOutcome:
     """Runs the plan to its end.
 
     Returns the outcome; a failed stage is an outcome, not an exception.
@@ -45,7 +45,7 @@ async def investigate(investigation: Investigation, world: World) -> RunOutcome:
     """
     plan = investigation.plan
     history = await world.recorder.history()
-    world = bounded(investigation.id, plan, history, world)
+    world = deadline_reached(investigation.id, plan, history, world)
     conclusions: list[StageConclusion] = []
     index = 0  # of the stage in the plan: one that is skipped leaves its number free
     for stage in plan.stages:
@@ -95,11 +95,11 @@ async def investigate(investigation: Investigation, world: World) -> RunOutcome:
     )
 
 
-def bounded(run: UUID, plan: Plan, history: RunHistory, world: World) -> World:
+def deadline_reached(run: UUID, plan: Plan, history: RunHistory, world: RunContext) -> RunContext:
     """The world with the run's budget and loop guard, as its history has left them."""
     clock = asyncio.get_running_loop().time
-    meter = Meter(run, plan.budget, history, clock)
-    return replace(world, meter=meter, guard=Guard(history.calls, seconds=plan.limits.repeat_seconds, clock=clock))
+    meter = BudgetTracker(run, plan.budget, history, clock)
+    return replace(world, meter=meter, guard=LoopGuard(history.calls, seconds=plan.limits.repeat_seconds, clock=clock))
 
 
 def _has_tools(plan: Plan) -> bool:
@@ -108,7 +108,7 @@ def _has_tools(plan: Plan) -> bool:
     return any(agent.servers for agent in agents) and not any(agent.native_tools for agent in agents)
 
 
-def _tell_what_follows(plan: Plan, stage: StagePlan, world: World) -> None:
+def _tell_what_follows(plan: Plan, stage: StagePlan, world: RunContext) -> None:
     """Has the meter keep back what the run needs after a stage if it must conclude in it."""
     synthesis, summary = stage.synthesis if len(stage.agents) > 1 else None, plan.executive_summary
     world.meter.ahead(
@@ -123,14 +123,14 @@ def _places(stage: StagePlan) -> int:
 
 
 async def _run(
-    investigation: Investigation, index: int, kind: StageKind, stage: StagePlan, task: Task, world: World
+    investigation: InvestigationRun, index: int, kind: StageKind, stage: StagePlan, task: Task, world: RunContext
 ) -> StageResult:
     identity = stage_id(investigation.id, index)
     return await run_stage(identity, index, kind, stage, task, investigation.plan.limits, world)
 
 
 async def _summarise(
-    investigation: Investigation, index: int, agent: AgentPlan, analysis: str, world: World
+    investigation: InvestigationRun, index: int, agent: AgentPlan, analysis: str, world: RunContext
 ) -> tuple[str | None, str | None]:
     """Fails open: the run has its analysis, so a missing summary is noted and nothing more (seed 004)."""
     stage = StagePlan(name="executive-summary", agents=(agent,))

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
-from tarsy.engine.budget import Meter
-from tarsy.engine.guard import Guard
-from tarsy.engine.masking import Mask
+from tarsy.engine.conversation.masking import Mask
+from tarsy.engine.limits.budget import BudgetTracker
+from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.llm.protocol import LLMClient
 from tarsy.plan.model import ObjectRef, ProviderPlan, ServerPlan
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
@@ -31,7 +31,7 @@ from tarsy.record.run import (
 )
 from tarsy.record.timeline import Event, TimelineEvent
 
-__all__ = ["Control", "LeaseLost", "Live", "Models", "Recorder", "ToolOutcome", "Toolbox", "Toolboxes", "World"]
+__all__ = ["Control", "LeaseLost", "Live", "Models", "Recorder", "RunContext", "ToolOutcome", "Toolbox", "Toolboxes"]
 
 
 class Recorder(Protocol):
@@ -212,7 +212,7 @@ class Live(Protocol):
         ...
 
 
-class Nobody:
+class NoFollowers:
     """Nobody reads along."""
 
     def began(self, event: UUID, pieces: Sequence[str]) -> None:
@@ -226,7 +226,7 @@ class Nobody:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class RunContext:
     """All ports of one run, and what its agents share: the meter of its budget, and the guard against loops.
 
     `mask` takes secrets out of what its models say, before it is recorded; `live` is told while they say it.
@@ -238,10 +238,10 @@ class World:
     models: Models
     toolboxes: Toolboxes
     control: Control
-    meter: Meter = field(default_factory=Meter)
-    guard: Guard = field(default_factory=Guard)
+    meter: BudgetTracker = field(default_factory=BudgetTracker)
+    guard: LoopGuard = field(default_factory=LoopGuard)
     mask: Mask = str
-    live: Live = field(default_factory=Nobody)
+    live: Live = field(default_factory=NoFollowers)
     silent: set[ObjectRef] = field(default_factory=set)
     windows: dict[ObjectRef, int] = field(default_factory=dict)
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tarsy.engine.agent import AgentResult, run_agent
-from tarsy.engine.ports import World
+from tarsy.engine.ports import RunContext
 from tarsy.engine.task import Task
-from tarsy.plan.model import AgentPlan, Limits, StagePlan, SuccessPolicy
+from tarsy.plan.model import AgentLimits, AgentPlan, StagePlan, SuccessPolicy
 from tarsy.record.ids import execution_id
 from tarsy.record.run import Failure, StageKind, StageOutcome, StageStart, State
 from tarsy.record.work import AgentWork
@@ -29,7 +29,7 @@ class StageResult:
 
 
 async def run_stage(
-    identity: UUID, index: int, kind: StageKind, stage: StagePlan, task: Task, limits: Limits, world: World
+    identity: UUID, index: int, kind: StageKind, stage: StagePlan, task: Task, limits: AgentLimits, world: RunContext
 ) -> StageResult:
     """Runs a stage, or returns what the record has of it when it is finished already."""
     record = await world.recorder.begin_stage(
@@ -44,7 +44,7 @@ async def run_stage(
         )
     )
     results = await _run_agents(identity, kind, stage, task, limits, world)
-    state, failure = judge(stage, results)
+    state, failure = apply_success_policy(stage, results)
     if not record.state.finished:
         await world.recorder.finish_stage(StageOutcome(identity, state, failure))
     works = tuple(
@@ -56,7 +56,7 @@ async def run_stage(
 
 
 async def _run_agents(
-    stage: UUID, kind: StageKind, plan: StagePlan, task: Task, limits: Limits, world: World
+    stage: UUID, kind: StageKind, plan: StagePlan, task: Task, limits: AgentLimits, world: RunContext
 ) -> list[AgentResult]:
     async with asyncio.TaskGroup() as group:
         tasks = [
@@ -66,7 +66,7 @@ async def _run_agents(
     return [t.result() for t in tasks]
 
 
-def judge(stage: StagePlan, results: list[AgentResult]) -> tuple[State, Failure | None]:
+def apply_success_policy(stage: StagePlan, results: list[AgentResult]) -> tuple[State, Failure | None]:
     """What the agents' ends make of the stage (reference section 1.3, "Success policy").
 
     A stage that failed carries the one state all its agents ended in, where that is timed out or cancelled; else it

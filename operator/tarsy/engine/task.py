@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from tarsy.engine.context import StageConclusion
+from tarsy.engine.prompts.context import StageConclusion
 from tarsy.record.work import AgentWork
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ChatQuestion:
     """A question about an investigation that has ended: who asks, and what is known.
 
     `history` is what `investigation_context` makes, its fences in it.
@@ -37,7 +37,7 @@ class Task:
     synthesise: UUID | None = None
     agents: tuple[AgentWork, ...] = ()
     summarise: str | None = None
-    question: Question | None = None
+    question: ChatQuestion | None = None
     concludes: bool = False
     last: bool = False
 

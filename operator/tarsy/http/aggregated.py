@@ -13,10 +13,10 @@ from typing import Any
 
 from aiohttp import web
 
+from tarsy.http.authentication.front_proxy import FrontProxy
+from tarsy.http.authentication.identity import Caller
 from tarsy.http.errors import HttpError, Unauthorized
-from tarsy.http.front_proxy import FrontProxy
-from tarsy.http.identity import RECORD_GROUP, Caller
-from tarsy.http.route import AGGREGATED_PREFIX, RECORD_VERSION
+from tarsy.http.models import AGGREGATED_PREFIX, RECORD_GROUP, RECORD_VERSION
 
 STREAM_SECONDS = 50.0
 """kube-apiserver cuts an answer that is neither a watch nor a log after 60 s (--request-timeout)."""
@@ -24,7 +24,7 @@ _GROUP_VERSION = f"{RECORD_GROUP}/{RECORD_VERSION}"
 _KINDS = {"events": "InvestigationEvents", "timeline": "InvestigationTimeline", "trace": "InvestigationTrace"}
 
 
-class AggregatedDoor:
+class AggregatedFrontend:
     """The front proxy's word for who asks, and errors as metav1.Status.
 
     Args:
@@ -69,7 +69,7 @@ class AggregatedDoor:
         return web.json_response(body, status=error.status, headers=error.headers)
 
 
-def add_discovery(app: web.Application, door: AggregatedDoor) -> None:
+def add_discovery(app: web.Application, door: AggregatedFrontend) -> None:
     """Serves what the aggregator and kubectl ask of every API server: its group, version, resources and OpenAPI."""
 
     def serve(path: str, document: dict[str, Any]) -> None:

@@ -17,22 +17,22 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from tarsy.http.authentication.frontends import ApiFrontend
+from tarsy.http.authentication.identity import NOBODY, Caller
 from tarsy.http.bodies import UNSIGNED_BODIES, UNSIGNED_EACH, BodyRoom
-from tarsy.http.doors import Door
 from tarsy.http.errors import HttpError, MethodNotAllowed, NotFound, TimedOut, UnsupportedMediaType
 from tarsy.http.failures import as_http_error
-from tarsy.http.identity import NOBODY, Caller
 from tarsy.http.reading import read_body, read_path, read_query
-from tarsy.http.route import PUBLIC_BODY_BYTES, Ask, Route
+from tarsy.http.route import PUBLIC_BODY_BYTES, CheckedRequest, Route
 from tarsy.http.services import Services
-from tarsy.listening.guard import sign_in
-from tarsy.listening.plain import PACKED, plain_bodies_only
+from tarsy.listening.connection_guard import mark_signed_in
+from tarsy.listening.uncompressed_bodies import PACKED, plain_bodies_only
 from tarsy.observe.metric_table import HTTP_REFUSALS, HTTP_REQUESTS, HTTP_SECONDS
 from tarsy.observe.metrics import Metrics
 
-log = logging.getLogger(__name__)
-access_log = logging.getLogger("tarsy.http.access")
-REQUEST_SECONDS = 30.0
+_log = logging.getLogger(__name__)
+access_log = logging.getLogger("tarsy.http.authentication.access")
+_REQUEST_SECONDS = 30.0
 CALLER: Final = web.RequestKey("caller", Caller)
 HEADERS = {
     "Cache-Control": "no-store",
@@ -50,11 +50,11 @@ _REFUSALS = {401: "unauthenticated", 403: "forbidden", 500: "failed", 503: "unav
 
 def build_application(
     routes: Iterable[Route],
-    door: Door,
+    door: ApiFrontend,
     services: Services,
     metrics: Metrics | None = None,
     *,
-    seconds: float = REQUEST_SECONDS,
+    seconds: float = _REQUEST_SECONDS,
 ) -> web.Application:
     """An application that serves `routes` below the door's prefix.
 
@@ -67,7 +67,7 @@ def build_application(
     """
     metrics = metrics or Metrics()
     rooms = BodyRoom(), BodyRoom(UNSIGNED_BODIES, UNSIGNED_EACH)
-    app = web.Application(middlewares=[_outermost(door, metrics), plain_bodies_only], logger=log)
+    app = web.Application(middlewares=[_outermost(door, metrics), plain_bodies_only], logger=_log)
     for route in routes:
         app.router.add_route(
             route.method,
@@ -80,7 +80,7 @@ def build_application(
 
 
 async def _serve(
-    request: web.Request, *, route: Route, door: Door, services: Services, rooms: Rooms, limit: float
+    request: web.Request, *, route: Route, door: ApiFrontend, services: Services, rooms: Rooms, limit: float
 ) -> web.StreamResponse:
     began = asyncio.timeout(limit)
     try:
@@ -99,12 +99,12 @@ async def _serve(
 
 
 async def _checked(
-    request: web.Request, route: Route, door: Door, services: Services, rooms: Rooms, untimed: Callable[[], None]
-) -> Ask:
+    request: web.Request, route: Route, door: ApiFrontend, services: Services, rooms: Rooms, untimed: Callable[[], None]
+) -> CheckedRequest:
     caller = NOBODY
     if not route.public:
         caller = request[CALLER] = await door.caller(request)
-        sign_in(request)
+        mark_signed_in(request)
     path = read_path(request.match_info)
     query = read_query(route.query, request.query)
     if route.permission is not None:
@@ -116,7 +116,7 @@ async def _checked(
         room, limit = (rooms[1], PUBLIC_BODY_BYTES) if route.public else (rooms[0], route.body_bytes)
         body = await read_body(route.body, request, room, group=namespace, limit=limit)
     uid = await services.namespaces.uid(namespace) if namespace and not route.public else ""
-    return Ask(
+    return CheckedRequest(
         request, path, caller, uid, services, query, body, untimed, door.stream_seconds, partial(door.caller, request)
     )
 
@@ -135,7 +135,7 @@ def _is_about_the_name(route: Route) -> bool:
     return "{name}" in route.path and route.permission is not None and route.permission.resource == before
 
 
-def _outermost(door: Door, metrics: Metrics) -> Middleware:
+def _outermost(door: ApiFrontend, metrics: Metrics) -> Middleware:
     """Turns errors into answers, counts them, and says in the log who asked what, without what stands after `?`."""
 
     @web.middleware
@@ -149,7 +149,7 @@ def _outermost(door: Door, metrics: Metrics) -> Middleware:
             refusal = _refusal(error, request)
             status = str(refusal.status)
             if refusal.status == 500:
-                log.exception("%s %s failed", request.method, _path(request))
+                _log.exception("%s %s failed", request.method, _path(request))
             if refusal.status in _REFUSALS:
                 metrics.add(HTTP_REFUSALS, reason=_REFUSALS[refusal.status])
             answer = door.error(refusal)

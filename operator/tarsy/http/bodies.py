@@ -16,7 +16,7 @@ from typing import Final
 from aiohttp import web
 
 from tarsy.http.errors import BadRequest, HttpError, TooLarge, Unavailable
-from tarsy.listening.crowd import Crowd
+from tarsy.listening.fair_set import FairSet
 
 BODY_SECONDS = 10.0
 BODIES: Final = 128
@@ -61,7 +61,7 @@ class BodyRoom:
     """
 
     def __init__(self, limit: int = BODIES, each: int = BODIES_EACH, *, seconds: float | None = None) -> None:
-        self._crowd: Crowd[str, _Reading] = Crowd(limit, each)
+        self._crowd: FairSet[str, _Reading] = FairSet(limit, each)
         self._seconds = seconds
 
     async def read(self, request: web.Request, group: str, limit: int) -> tuple[bytes, bool]:

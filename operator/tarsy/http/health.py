@@ -9,7 +9,7 @@ from collections.abc import Callable
 import asyncpg
 from aiohttp import web
 
-from tarsy.http.remembered import Remembered
+from tarsy.http.review_cache import ReviewCache
 
 POSTGRES_SECONDS = 2.0
 REMEMBERED_SECONDS = 1.0
@@ -23,7 +23,7 @@ def add_health(app: web.Application, pool: asyncpg.Pool, serving: Callable[[], b
         pool: of the record.
         serving: whether this process takes requests at all its doors.
     """
-    answers: Remembered[str, bool] = Remembered(lambda _: REMEMBERED_SECONDS, size=1)
+    answers: ReviewCache[str, bool] = ReviewCache(lambda _: REMEMBERED_SECONDS, size=1)
 
     async def reachable() -> bool:
         try:

@@ -5,19 +5,19 @@ one of its predecessor never, because the record is asked for by this very uid.
 """
 
 from tarsy.http.errors import NotFound, Unavailable
-from tarsy.http.remembered import Remembered
+from tarsy.http.review_cache import ReviewCache
 from tarsy.kube.client import ApiError, KubeClient
 
 NAMESPACE_SECONDS = 5.0
-NAMESPACES = 10_000
+_NAMESPACES = 10_000
 
 
-class Namespaces:
+class NamespaceReader:
     """Looks up namespaces; ask only after the caller was allowed something there."""
 
     def __init__(self, client: KubeClient, *, seconds: float = NAMESPACE_SECONDS) -> None:
         self._client = client
-        self._uids: Remembered[str, str] = Remembered(lambda uid: seconds if uid else 0.0, size=NAMESPACES)
+        self._uids: ReviewCache[str, str] = ReviewCache(lambda uid: seconds if uid else 0.0, size=_NAMESPACES)
 
     async def uid(self, namespace: str) -> str:
         """The uid of a namespace.

@@ -1,7 +1,7 @@
-"""The OpenAPI 3.1 document, made of the table of routes and the models that check and answer requests.
+"""Generates the OpenAPI 3.1 document from the table of routes and its models.
 
-Decision: nothing is written by hand, so nothing can be described that is not served, and the other way round; what is
-left to say about a parameter stands in its model. Pydantic writes JSON Schema of the draft that OpenAPI 3.1 takes.
+Decision: nothing is written by hand, so the document describes exactly the routes that are served; descriptions of
+parameters are in their models. Pydantic generates the JSON Schema draft that OpenAPI 3.1 uses.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,28 +13,29 @@ from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.json_schema import models_json_schema
 
 from tarsy.http.idempotency import IDEMPOTENCY_KEY, MAX_IDEMPOTENCY_KEY
-from tarsy.http.route import DIRECT_PREFIX, PATH_PARAMETERS, Ask, Route, View
+from tarsy.http.models import DIRECT_PREFIX, View
+from tarsy.http.route import PATH_PARAMETERS, CheckedRequest, Route
 
 _Mode = Literal["validation", "serialization"]
 _REF: Final = "#/components/schemas/"
 _PLACES: Final[Mapping[str, str]] = {
     "namespace": "The namespace.",
-    "name": "The name of the object.",
-    "id": "The id of the call, as the trace has it.",
+    "name": "The name of the object in the path.",
+    "id": "The id of the call, as listed in the trace.",
 }
 _ERRORS: Final[Mapping[str, str]] = {
-    "400": "A parameter or the body is wrong; the message names it and what is allowed.",
-    "401": "Nobody knows who asks.",
-    "403": "The caller may not; said whether or not the thing exists.",
-    "404": "There is no such thing.",
-    "409": "Its state does not allow it now.",
+    "400": "A parameter or the body is invalid; the message names the field and the allowed values.",
+    "401": "The request is not authenticated.",
+    "403": "The caller is not authorized, whether or not the object exists.",
+    "404": "The object or its record does not exist.",
+    "409": "The current state of the object does not allow the request.",
     "413": "The body is too large.",
     "415": "The body is not JSON.",
-    "422": "The Kubernetes API finds the object invalid.",
-    "429": "More than one caller may ask at once.",
-    "500": "A fault of the server.",
-    "503": "The record or the Kubernetes API is away; try again after Retry-After.",
-    "504": "It took too long.",
+    "422": "The Kubernetes API rejects the object as invalid.",
+    "429": "The caller has too many concurrent requests or connections.",
+    "500": "Internal error of the server.",
+    "503": "The database or the Kubernetes API is unavailable; retry after Retry-After seconds.",
+    "504": "The request took too long.",
 }
 _OF_ALL: Final = ("400", "429", "500", "503", "504")
 _OF_CALLERS: Final = ("401", "403")
@@ -42,24 +43,24 @@ _OF_WRITES: Final = ("409", "413", "415", "422")
 
 
 class ErrorDetail(View):
-    """What went wrong."""
+    """Reason and message of an error."""
 
-    reason: str = Field(description="In one CamelCase word, for programs.")
-    message: str = Field(description="In a sentence, for people.")
+    reason: str = Field(description="One CamelCase word, for programs.")
+    message: str = Field(description="A sentence, for people.")
 
 
 class ErrorAnswer(View):
-    """A request that was refused."""
+    """Body of an error response."""
 
     error: ErrorDetail
 
 
 def document(routes: Sequence[Route], also: Iterable[type[BaseModel]] = ()) -> dict[str, Any]:
-    """The OpenAPI document.
+    """Returns the OpenAPI document.
 
     Args:
-        routes: the table.
-        also: further models to describe: the messages of the WebSocket.
+        routes: the table of routes.
+        also: further models to describe, such as the messages of the WebSocket.
     """
     schemas = _Schemas(routes, also)
     paths: dict[str, dict[str, Any]] = {}
@@ -71,8 +72,8 @@ def document(routes: Sequence[Route], also: Iterable[type[BaseModel]] = ()) -> d
         "info": {
             "title": "TARSy",
             "version": _version(),
-            "description": "Alerts are investigated by chains of agents. Who may what the Kubernetes API decides: the "
-            "bearer token says who asks, SubjectAccessReview whether they may, in the namespace of the path.",
+            "description": "Investigates alerts with chains of agents. The bearer token authenticates the caller; "
+            "SubjectAccessReview authorizes each request in the namespace of its path.",
         },
         "servers": [{"url": DIRECT_PREFIX}],
         "paths": paths,
@@ -84,10 +85,10 @@ def document(routes: Sequence[Route], also: Iterable[type[BaseModel]] = ()) -> d
 
 
 def openapi_route(routes: Sequence[Route], also: Iterable[type[BaseModel]] = ()) -> Route:
-    """The route that serves the document of `routes` and of itself."""
+    """Returns the route that serves the document of `routes` and of itself."""
     made: dict[Literal["document"], dict[str, Any]] = {}
 
-    async def get_openapi(_: Ask) -> web.StreamResponse:
+    async def get_openapi(_: CheckedRequest) -> web.StreamResponse:
         if "document" not in made:
             made["document"] = document((*routes, route), also)
         return web.json_response(made["document"])
@@ -96,7 +97,7 @@ def openapi_route(routes: Sequence[Route], also: Iterable[type[BaseModel]] = ())
         method="GET",
         path="/openapi.json",
         operation="getOpenapi",
-        summary="This document",
+        summary="Get this document",
         handler=get_openapi,
         public=True,
     )
@@ -104,7 +105,7 @@ def openapi_route(routes: Sequence[Route], also: Iterable[type[BaseModel]] = ())
 
 
 class _Schemas:
-    """Every model by name. What is read is described as it is read, what is answered as it is written."""
+    """All models by name: request models in validation mode, response models in serialization mode."""
 
     def __init__(self, routes: Sequence[Route], also: Iterable[type[BaseModel]]) -> None:
         read = [model for route in routes for model in (route.query, route.body) if model is not None]
@@ -118,11 +119,11 @@ class _Schemas:
         }
 
     def name(self, model: type[BaseModel], mode: _Mode) -> str:
-        """Of the schema of a model."""
+        """Returns the name of the schema of a model."""
         return str(self._refs[model, mode]["$ref"]).removeprefix(_REF)
 
     def content(self, model: type[BaseModel], mode: _Mode) -> dict[str, Any]:
-        """A body that is a model."""
+        """Returns the content object of a body."""
         return {"application/json": {"schema": {"$ref": _REF + self.name(model, mode)}}}
 
 
@@ -137,7 +138,7 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     if route.permission is not None:
         permission = route.permission
         resource = "/".join(part for part in (permission.resource, permission.subresource) if part)
-        operation["description"] = f"Needs `{permission.verb}` on `{resource}` of `{permission.group}`."
+        operation["description"] = f"Requires `{permission.verb}` on `{resource}` of `{permission.group}`."
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": schemas.content(route.body, "validation")}
     return operation
@@ -169,14 +170,15 @@ def _in_header(route: Route) -> Iterable[dict[str, Any]]:
             "name": IDEMPOTENCY_KEY,
             "in": "header",
             "required": False,
-            "description": "A request of the same caller with the same key and an equal body leads to what the first "
-            "one made, as long as that is there; with another body it is refused with 422.",
+            "description": "Makes a retry safe: a request of the same caller with the same key and an equal body "
+            "returns "
+            "the object that the first one created, as long as it exists. Another body yields 422.",
             "schema": {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY},
         }
 
 
 def _never_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A parameter is left out; it is never null."""
+    """Removes null from the schema of a parameter: a parameter is omitted, never null."""
     if schema.get("default", ...) is None:
         schema.pop("default")
     if "anyOf" not in schema:
@@ -190,7 +192,7 @@ def _success(route: Route, schemas: _Schemas) -> dict[str, Any]:
         return {"description": route.summary}
     content = schemas.content(route.response, "serialization")
     if route.query is not None and "follow" in route.query.model_fields:
-        content["text/event-stream"] = {"schema": {"type": "string", "description": "Each event a ServerMessage."}}
+        content["text/event-stream"] = {"schema": {"type": "string", "description": "Each event is a ServerMessage."}}
     return {"description": route.summary, "content": content}
 
 
@@ -207,7 +209,7 @@ def _refusals(route: Route, schemas: _Schemas) -> dict[str, Any]:
 
 
 def _without_titles(schema: Any) -> Any:
-    """Without the titles that pydantic makes of names; a property that is called so stays."""
+    """Removes the titles that pydantic generates; keeps properties that are named `title`."""
     match schema:
         case dict():
             return {

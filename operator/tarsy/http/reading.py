@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tarsy.http.bodies import BodyRoom, demand_depth, read_whole
 from tarsy.http.errors import BadRequest, UnsupportedMediaType
-from tarsy.http.route import BODY_BYTES, PATH_PARAMETERS
+from tarsy.http.route import DEFAULT_BODY_BYTES, PATH_PARAMETERS
 
 _SHOWN_ERRORS = 5
 _LARGE = 65_536
@@ -67,7 +67,7 @@ def read_query(model: type[BaseModel] | None, found: MultiMapping[str]) -> BaseM
 
 
 async def read_body(
-    model: type[BaseModel], request: web.Request, room: BodyRoom, *, group: str = "", limit: int = BODY_BYTES
+    model: type[BaseModel], request: web.Request, room: BodyRoom, *, group: str = "", limit: int = DEFAULT_BODY_BYTES
 ) -> BaseModel:
     """The JSON body, by the model of the route.
 

@@ -11,23 +11,15 @@ from typing import Annotated, Any, Final, TypeVar
 from uuid import UUID
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, StringConstraints
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, StringConstraints
 
+from tarsy.http.authentication.identity import Caller, Permission
 from tarsy.http.errors import Forbidden
-from tarsy.http.identity import NOBODY as NOBODY
-from tarsy.http.identity import RECORD_GROUP as RECORD_GROUP
-from tarsy.http.identity import Caller as Caller
-from tarsy.http.identity import Permission as Permission
 from tarsy.http.services import Services
 from tarsy.kube.client import KubeClient
 
-M = TypeVar("M", bound=BaseModel)
-RECORD_VERSION: Final = "v1alpha1"
-PRODUCT_GROUP: Final = "tarsy.dev"
-DIRECT_PREFIX: Final = "/api/v1"
-AGGREGATED_PREFIX: Final = f"/apis/{RECORD_GROUP}/{RECORD_VERSION}"
-BODY_BYTES: Final = 2 * 1024 * 1024
+_M = TypeVar("_M", bound=BaseModel)
+DEFAULT_BODY_BYTES: Final = 2 * 1024 * 1024
 PUBLIC_BODY_BYTES: Final = 1024
 
 PATH_PARAMETERS: Final[Mapping[str, Any]] = {
@@ -41,26 +33,8 @@ PATH_PARAMETERS: Final[Mapping[str, Any]] = {
 """The parameters that a path may have, and their types; OpenAPI describes them by the same."""
 
 
-class View(BaseModel):
-    """The base of everything that is answered: frozen, camelCase."""
-
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)
-
-
-class Query(BaseModel):
-    """The base of the parameters after `?`: camelCase, and unknown ones are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
-
-
-class Body(BaseModel):
-    """The base of JSON bodies: camelCase, and unknown fields are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
-
-
 @dataclass(frozen=True, slots=True)
-class Ask:
+class CheckedRequest:
     """One request, checked: identity, permission, parameters and body are in order.
 
     `namespace_uid` is that of the namespace in the path as it is now (empty where the path has none). `untimed` lifts
@@ -95,11 +69,11 @@ class Ask:
         """The id in the path."""
         return UUID(self.path["id"])
 
-    def query(self, model: type[M]) -> M:
+    def query(self, model: type[_M]) -> _M:
         """The query parameters, of the model that the route names."""
         return _of(model, self.checked_query)
 
-    def body(self, model: type[M]) -> M:
+    def body(self, model: type[_M]) -> _M:
         """The body, of the model that the route names."""
         return _of(model, self.checked_body)
 
@@ -119,7 +93,7 @@ class Ask:
         return self.services.callers.bearing(self.caller.token)
 
 
-Handler = Callable[[Ask], Awaitable[BaseModel | web.StreamResponse]]
+Handler = Callable[[CheckedRequest], Awaitable[BaseModel | web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +128,7 @@ class Route:
     permission: Permission | None = None
     query: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
-    body_bytes: int = BODY_BYTES
+    body_bytes: int = DEFAULT_BODY_BYTES
     idempotent: bool = False
     response: type[BaseModel] | None = None
     status: int = 200
@@ -173,7 +147,7 @@ class Route:
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 
 
-def _of(model: type[M], found: BaseModel | None) -> M:
+def _of(model: type[_M], found: BaseModel | None) -> _M:
     if not isinstance(found, model):
         raise TypeError(f"the route does not name {model.__name__}")
     return found

@@ -15,13 +15,19 @@ from pathlib import Path
 
 from aiohttp import web
 
-from tarsy.http.aggregated import AggregatedDoor, add_discovery
+from tarsy.http.admission.registration import Registration
+from tarsy.http.admission.tls import (
+    CertificateError,
+    ServingCertificate,
+    read_certificate,
+    server_context,
+    show_certificate,
+)
+from tarsy.http.aggregated import AggregatedFrontend, add_discovery
 from tarsy.http.application import build_application
-from tarsy.http.doors import DirectDoor
-from tarsy.http.front_proxy import FrontProxy, NoFrontProxy, read_front_proxy
-from tarsy.http.health import add_health
-from tarsy.http.page_files import add_page, read_page
-from tarsy.http.page_proxy import (
+from tarsy.http.authentication.front_proxy import FrontProxy, NoFrontProxy, read_front_proxy
+from tarsy.http.authentication.frontends import BearerFrontend
+from tarsy.http.authentication.web_ui_proxy import (
     OPTION,
     PageProxy,
     PageProxySettings,
@@ -29,17 +35,17 @@ from tarsy.http.page_proxy import (
     demand_own_authority,
     read_page_proxy,
 )
-from tarsy.http.registration import Registration
+from tarsy.http.health import add_health
 from tarsy.http.route import Route
 from tarsy.http.services import Services
-from tarsy.http.tls import CertificateError, ServingCertificate, read_certificate, server_context, show
+from tarsy.http.web_ui import add_page, read_page
 from tarsy.kube.client import ApiError
 from tarsy.listening.server import listen
 from tarsy.observe.metrics import Metrics
 
-log = logging.getLogger(__name__)
-LOOK_SECONDS = 30.0
-RETRY_SECONDS = 2.0
+_log = logging.getLogger(__name__)
+_LOOK_SECONDS = 30.0
+_RETRY_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +87,8 @@ class HttpServer:
         services: Services,
         metrics: Metrics | None = None,
         *,
-        look_seconds: float = LOOK_SECONDS,
-        beside: Callable[[web.Application, DirectDoor], None] | None = None,
+        look_seconds: float = _LOOK_SECONDS,
+        beside: Callable[[web.Application, BearerFrontend], None] | None = None,
     ) -> None:
         """Takes what is served and where.
 
@@ -129,7 +135,9 @@ class HttpServer:
 
     async def _direct(self) -> None:
         proxy = await self._page_proxy()
-        door = DirectDoor(self._services.kube, self._settings.audiences, origins=self._services.origins, proxy=proxy)
+        door = BearerFrontend(
+            self._services.kube, self._settings.audiences, origins=self._services.origins, proxy=proxy
+        )
         self.direct = app = build_application(self._routes, door, self._services, self._metrics)
         add_health(app, self._services.pool, self._takes_requests)
         add_page(app, await asyncio.to_thread(read_page))
@@ -144,7 +152,7 @@ class HttpServer:
         async with listen(app, self._settings.host, self.port, tls=context) as port:
             self.port = port
             self.direct_open.set()
-            log.info("the HTTP API is open at port %d", port)
+            _log.info("the HTTP API is open at port %d", port)
             while True:
                 await asyncio.sleep(self._look_seconds)
                 if self._settings.tls is not None and context is not None:
@@ -160,7 +168,7 @@ class HttpServer:
         try:
             await demand_own_authority(proxy, self._services.kube)
         except ApiError as error:
-            log.warning("whether %s is the cluster's own authority could not be seen: %s", OPTION, error.message)
+            _log.warning("whether %s is the cluster's own authority could not be seen: %s", OPTION, error.message)
         return proxy
 
     async def _renewed(
@@ -170,10 +178,10 @@ class HttpServer:
         try:
             own = await asyncio.to_thread(read_certificate, folder)
             if own != shown:
-                await asyncio.to_thread(show, context, own)
-                log.info("the HTTP API shows a new certificate")
+                await asyncio.to_thread(show_certificate, context, own)
+                _log.info("the HTTP API shows a new certificate")
         except CertificateError as error:
-            log.warning("the HTTP API goes on with the certificate that it has: %s", error)
+            _log.warning("the HTTP API goes on with the certificate that it has: %s", error)
             return shown
         return own
 
@@ -201,12 +209,12 @@ class HttpServer:
                 except (NoFrontProxy, CertificateError) as error:
                     await self._close(opened)
                     shown = None
-                    log.warning("the aggregated API is not served: %s", error)
+                    _log.warning("the aggregated API is not served: %s", error)
                 except ApiError as error:
-                    log.warning("the aggregated API: %s", error.message)
+                    _log.warning("the aggregated API: %s", error.message)
                     if not self.aggregated_open.is_set():
                         await self._close(opened)
-                        shown, wait = None, min(wait, RETRY_SECONDS)
+                        shown, wait = None, min(wait, _RETRY_SECONDS)
                 await asyncio.sleep(wait)
 
     async def _close(self, opened: contextlib.AsyncExitStack) -> None:
@@ -216,11 +224,11 @@ class HttpServer:
     @contextlib.asynccontextmanager
     async def _record_site(self, front: FrontProxy, own: ServingCertificate) -> AsyncIterator[None]:
         context = await asyncio.to_thread(server_context, own, front.authority)
-        door = AggregatedDoor(front)
+        door = AggregatedFrontend(front)
         routes = [route for route in self._routes if route.aggregated]
         app = build_application(routes, door, self._services, self._metrics)
         add_discovery(app, door)
         async with listen(app, self._settings.host, self.record_port or 0, tls=context) as port:
             self.record_port = port
-            log.info("the aggregated API is open at port %d", port)
+            _log.info("the aggregated API is open at port %d", port)
             yield

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from tarsy.http.access import Access
+from tarsy.http.authentication.access import AccessReviews
 from tarsy.http.errors import Unavailable
-from tarsy.http.namespaces import Namespaces
+from tarsy.http.namespaces import NamespaceReader
 from tarsy.kube.client import KubeClient
 from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.store.reads import Reads
 
 if TYPE_CHECKING:
     from tarsy.http.intake.texts import LargeTexts
-    from tarsy.http.live import Hub
+    from tarsy.http.live.hub import Hub
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Services:
     reads: Reads
     kube: KubeClient
     callers: KubeClient
-    access: Access
-    namespaces: Namespaces
+    access: AccessReviews
+    namespaces: NamespaceReader
     library_namespace: str = LIBRARY_NAMESPACE
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     live: "Hub | None" = None

@@ -1,8 +1,9 @@
 """All routes of the API, in the order in which OpenAPI lists them."""
 
-from tarsy.http.messages import ClientAction, ServerMessage
+from tarsy.http.authentication.web_ui_session import ROUTES as PAGE_SESSION
+from tarsy.http.live.messages import ClientAction, ServerMessage
+from tarsy.http.live.websocket import ROUTES as WEBSOCKET
 from tarsy.http.openapi import openapi_route
-from tarsy.http.page_session import ROUTES as PAGE_SESSION
 from tarsy.http.route import Route
 from tarsy.http.routes import (
     alert_types,
@@ -17,7 +18,6 @@ from tarsy.http.routes import (
     usage,
     warnings,
 )
-from tarsy.http.websocket import ROUTES as WEBSOCKET
 
 
 def all_routes() -> tuple[Route, ...]:

@@ -25,7 +25,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Attributes:
+class ResourceAttributes:
     """What is to be done: `verb` on a resource of a group; without `namespace` cluster-wide, without `name` on all."""
 
     verb: str
@@ -36,7 +36,7 @@ class Attributes:
     name: str = ""
 
 
-async def may(client: KubeClient, subject: Subject, attributes: Attributes) -> bool:
+async def may(client: KubeClient, subject: Subject, attributes: ResourceAttributes) -> bool:
     """Whether `subject` may do it.
 
     Args:

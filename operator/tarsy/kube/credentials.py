@@ -28,7 +28,7 @@ OUTAGE_SECONDS = 900.0
 PATIENCE_SECONDS = 3.0
 """How long the API may take to answer for a Secret that was read before, until that one is used."""
 
-WAIT_SECONDS = 30.0
+_WAIT_SECONDS = 30.0
 """How long one that was never read is asked for anew while the API cannot be reached."""
 
 RETRY_SECONDS = 1.0
@@ -74,7 +74,7 @@ class Secrets:
         client: KubeClient,
         *,
         clock: Callable[[], float] = time.monotonic,
-        wait_seconds: float = WAIT_SECONDS,
+        wait_seconds: float = _WAIT_SECONDS,
     ) -> None:
         self._client = client
         self._clock = clock

@@ -13,7 +13,7 @@ from typing import Literal
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.resources.meta import AnyResource
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 _MESSAGE_LIMIT = 1024
 _NAME_LIMIT = 253
 
@@ -58,4 +58,4 @@ class Events:
             await self._client.create(body)
         except ApiError as error:
             if error.reason != "AlreadyExists":
-                log.warning("event %s of %s was not written: %s", reason, obj, error.message)
+                _log.warning("event %s of %s was not written: %s", reason, obj, error.message)

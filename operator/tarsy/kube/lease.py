@@ -17,7 +17,7 @@ from tarsy.kube.client import ApiError, KubeClient
 GIVE_BACK_SECONDS = 2.0
 """How long a holder that ends tries to give the Lease back; without that it lapses."""
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class LeaderElection:
@@ -81,17 +81,17 @@ class LeaderElection:
                 held = await self._acquire_or_renew()
         except (ApiError, TimeoutError) as error:
             text = str(error) or f"no answer within {patience:.1f} s"
-            log.warning("lease %s/%s could not be renewed: %s", self._namespace, self._name, text)
+            _log.warning("lease %s/%s could not be renewed: %s", self._namespace, self._name, text)
             trusted = self._renewed + self._trusted_seconds - time.monotonic()
             held = self.active.is_set() and trusted > 0
         else:
             if held:
                 self._renewed = asked
         if held and not self.active.is_set():
-            log.info("%s is the active controller", self._identity)
+            _log.info("%s is the active controller", self._identity)
             self._become(True)
         elif not held and self.active.is_set():
-            log.warning("%s is no longer the active controller", self._identity)
+            _log.warning("%s is no longer the active controller", self._identity)
             self._become(False)
 
     def _become(self, active: bool) -> None:
@@ -152,4 +152,4 @@ class LeaderElection:
                     body["spec"]["holderIdentity"] = ""
                     await self._client.replace(body)
         except (ApiError, TimeoutError) as error:
-            log.info("lease %s/%s was not given back and will lapse: %s", self._namespace, self._name, error)
+            _log.info("lease %s/%s was not given back and will lapse: %s", self._namespace, self._name, error)

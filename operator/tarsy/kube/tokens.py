@@ -3,8 +3,8 @@
 Decision: a token is bound to an object that exists for nothing else (`boundObjectRef`), so deleting it revokes every
 token of the run at once, also those that a tool server kept; that they are short-lived is for the case that nobody
 deletes it. Workers only ask for tokens, of the accounts that a namespace names; the Secret is made and deleted by the
-active controller (`tarsy.controllers.run_secret`): whoever may make and read Secrets in a namespace can come by tokens
-of each of its ServiceAccounts, and what talks to models and tools shall not.
+active controller (`tarsy.controllers.runs.run_secret`): whoever may make and read Secrets in a namespace can come by
+tokens of each of its ServiceAccounts, and what talks to models and tools shall not.
 """
 
 from dataclasses import dataclass, field

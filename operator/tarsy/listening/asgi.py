@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from tarsy.listening.guard import Guard, Limits, Unknown
-from tarsy.listening.plain import PACKED
+from tarsy.listening.connection_guard import ConnectionGuard, ConnectionLimits, Unknown
 from tarsy.listening.server import peer_of
+from tarsy.listening.uncompressed_bodies import PACKED
 
 SIGN_IN: Final = "tarsy.sign_in"
 """In a scope: a callable without arguments; the client is known from then on."""
@@ -25,14 +25,14 @@ class Gate:
         limits: of connections that are not signed in.
     """
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        bounds = limits or Limits()
+    def __init__(self, limits: ConnectionLimits | None = None) -> None:
+        bounds = limits or ConnectionLimits()
         make: Callable[..., asyncio.Protocol] = AutoHTTPProtocol
         unknown = Unknown(bounds)
-        self._guards: dict[Any, Guard] = {}
+        self._guards: dict[Any, ConnectionGuard] = {}
         guards = self._guards
 
-        class Guarded(Guard):
+        class Guarded(ConnectionGuard):
             """A connection of this server."""
 
             def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:

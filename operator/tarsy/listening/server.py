@@ -17,13 +17,13 @@ from typing import Any
 
 from aiohttp import web
 
-from tarsy.listening.guard import Guard, Limits, Unknown, guard_of
+from tarsy.listening.connection_guard import ConnectionGuard, ConnectionLimits, Unknown, guard_of
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 HANDSHAKE_SECONDS = 10.0
-CLOSE_SECONDS = 3.0
+_CLOSE_SECONDS = 3.0
 HEADER_BYTES = 32_768
-HEADERS = 1_024
+_HEADERS = 1_024
 """A group of the caller is a header each, where a proxy names it."""
 KEEP_ALIVE_SECONDS = 3_600.0
 """For clients that have signed in: longer than a proxy in front keeps a connection."""
@@ -42,8 +42,8 @@ async def listen(
     port: int,
     *,
     tls: ssl.SSLContext | None = None,
-    limits: Limits | None = None,
-    close_seconds: float = CLOSE_SECONDS,
+    limits: ConnectionLimits | None = None,
+    close_seconds: float = _CLOSE_SECONDS,
 ) -> AsyncIterator[int]:
     """Serves an application while it is entered, and yields the port.
 
@@ -63,7 +63,7 @@ async def listen(
     async with contextlib.AsyncExitStack() as closing:
         closing.push_async_callback(runner.cleanup)
         assert runner.server is not None
-        listener = _Listener(runner.server, tls, limits or Limits())
+        listener = _Listener(runner.server, tls, limits or ConnectionLimits())
         sockets = await _bind(host, port)
         for one in sockets:
             closing.callback(one.close)
@@ -77,12 +77,12 @@ async def listen(
 class _Listener:
     """Accepts connections for one server."""
 
-    def __init__(self, server: web.Server, tls: ssl.SSLContext | None, limits: Limits) -> None:
+    def __init__(self, server: web.Server, tls: ssl.SSLContext | None, limits: ConnectionLimits) -> None:
         self._server = server
         self._tls = tls
         self._limits = limits
         self._unknown = Unknown(limits, self._make_room)
-        self._opening: dict[Guard, asyncio.Task[None]] = {}
+        self._opening: dict[ConnectionGuard, asyncio.Task[None]] = {}
         self._said = 0.0
         self._stopped = False
         make, answer = server.request_factory, server.request_handler
@@ -132,12 +132,12 @@ class _Listener:
             except OSError as error:
                 if error.errno not in _FULL:
                     raise
-                log.error("no connection can be accepted, again in %g s: %s", _AGAIN_SECONDS, error.strerror)
+                _log.error("no connection can be accepted, again in %g s: %s", _AGAIN_SECONDS, error.strerror)
                 loop.remove_reader(listening.fileno())
                 loop.call_later(_AGAIN_SECONDS, self._start_again, listening)
                 return
             connection.setblocking(False)
-            guard = Guard(self._protocol(loop), self._limits, self._unknown)
+            guard = ConnectionGuard(self._protocol(loop), self._limits, self._unknown)
             self._unknown.arrive(guard, peer_of(address))
             self._opening[guard] = task = loop.create_task(self._open(guard, connection))
             task.add_done_callback(lambda _, guard=guard: self._opening.pop(guard, None))  # type: ignore[misc]
@@ -158,13 +158,13 @@ class _Listener:
             access_log=None,  # type: ignore[arg-type]
             max_line_size=HEADER_BYTES,
             max_field_size=HEADER_BYTES,
-            max_headers=HEADERS,
+            max_headers=_HEADERS,
             lingering_time=_LINGER_SECONDS,
             read_bufsize=_BUFFER_BYTES,
             auto_decompress=False,
         )
 
-    async def _open(self, guard: Guard, connection: socket.socket) -> None:
+    async def _open(self, guard: ConnectionGuard, connection: socket.socket) -> None:
         seconds = None if self._tls is None else HANDSHAKE_SECONDS
         try:
             loop = asyncio.get_running_loop()
@@ -177,11 +177,11 @@ class _Listener:
             connection.close()
             raise
 
-    def _make_room(self, guard: Guard) -> None:
+    def _make_room(self, guard: ConnectionGuard) -> None:
         now = asyncio.get_running_loop().time()
         if now - self._said > _SAID_SECONDS or not self._said:
             self._said = now
-            log.warning(
+            _log.warning(
                 "more than %d connections are open whose clients are not signed in; the oldest are closed",
                 self._limits.connections,
             )
@@ -190,7 +190,7 @@ class _Listener:
             task.cancel()
 
 
-def _close_after(response: web.StreamResponse, request: web.BaseRequest, guard: Guard | None) -> None:
+def _close_after(response: web.StreamResponse, request: web.BaseRequest, guard: ConnectionGuard | None) -> None:
     """Ends the connection of a client that is not known after the answer, where it still sends a body."""
     if guard is not None and guard.unsigned and not request.content.is_eof() and not response.prepared:
         response.force_close()

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tarsy.llm.names import ToolNames, encode
 from tarsy.llm.protocol import (
     Chunk,
     EndChunk,
@@ -15,17 +14,18 @@ from tarsy.llm.protocol import (
     UsageChunk,
 )
 from tarsy.llm.text import TextJoiner
+from tarsy.llm.tool_names import ToolNames, encode_tool_name
 from tarsy.llm.toolcalls import ToolCallAssembler
 from tarsy.record.usage import Usage
 
 
-class Reading:
+class ResponseReading:
     """The state of one answer; a provider's own reading fills it and says what follows the text.
 
     `started` is True once anything of the answer was received, `finish_reason` is empty until the server gave it.
     """
 
-    def __init__(self, request: GenerateRequest, spell: Callable[[str], str] = encode) -> None:
+    def __init__(self, request: GenerateRequest, spell: Callable[[str], str] = encode_tool_name) -> None:
         """Takes how the request's tool names were sent."""
         earlier = (call.name for message in request.messages for call in message.tool_calls)
         names = ToolNames([*earlier, *(tool.name for tool in request.tools)], spell)

@@ -16,7 +16,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langsmith.run_helpers import tracing_context
 
-from tarsy.llm.answer import Reading
+from tarsy.llm.answer import ResponseReading
 from tarsy.llm.protocol import (
     ActivityChunk,
     Chunk,
@@ -28,7 +28,7 @@ from tarsy.llm.protocol import (
 )
 from tarsy.llm.refusal import NOT_A_STREAM, not_a_stream
 from tarsy.llm.text import encodable
-from tarsy.outbound.judging import Judge
+from tarsy.outbound.address_check import AddressCheck
 from tarsy.outbound.transport import PinnedTransport
 from tarsy.record.usage import Usage
 
@@ -37,7 +37,7 @@ _HEADERS = frozenset(
 )
 
 
-class Answer(Reading):
+class ChatResponse(ResponseReading):
     """The chunks of LangChain, read; a provider's own says what differs."""
 
     def read(self, piece: AIMessageChunk) -> Iterator[Chunk]:
@@ -83,10 +83,10 @@ class Answer(Reading):
         return piece.response_metadata.get("finish_reason") or ""
 
 
-class Chat(Protocol):
+class ChatModel(Protocol):
     """One model on one server with one key, behind LangChain."""
 
-    def answer(self, request: GenerateRequest) -> Answer:
+    def answer(self, request: GenerateRequest) -> ChatResponse:
         """What reads the answer to a request."""
         ...
 
@@ -124,7 +124,7 @@ async def stream(
 
 
 def http_client(
-    authorize: Callable[[httpx2.Headers], None], judge: Judge, *, connect_seconds: float, read_seconds: float
+    authorize: Callable[[httpx2.Headers], None], judge: AddressCheck, *, connect_seconds: float, read_seconds: float
 ) -> httpx2.AsyncClient:
     """The client for one server.
 

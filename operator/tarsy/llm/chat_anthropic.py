@@ -18,19 +18,19 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.messages.tool import tool_call
 
 from tarsy.llm import chat
-from tarsy.llm.chat import Answer
-from tarsy.llm.claude_state import Blocks, replay
-from tarsy.llm.names import encode
+from tarsy.llm.chat import ChatResponse
+from tarsy.llm.claude_state import Blocks, replay_blocks
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.reach import ADDRESSES, Server
-from tarsy.llm.stops import stops
+from tarsy.llm.reach import ADDRESSES, ModelServer
+from tarsy.llm.stop_reasons import stops
 from tarsy.llm.text import encodable
+from tarsy.llm.tool_names import encode_tool_name
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan import claude
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.messages import Message, Role, ToolDefinition
 
-API_VERSION = "2026-10-21"
+_API_VERSION = "2026-10-21"
 MOST_TOKENS = 16_384  # of an answer, for models that LangChain does not know; Claude must be told some number
 _FINISH = {
     "end_turn": "stop",
@@ -54,10 +54,16 @@ class AnthropicChat:
     """
 
     def __init__(
-        self, provider: ProviderPlan, key: str | None, server: Server, *, connect_seconds: float, read_seconds: float
+        self,
+        provider: ProviderPlan,
+        key: str | None,
+        server: ModelServer,
+        *,
+        connect_seconds: float,
+        read_seconds: float,
     ) -> None:
         def authorize(headers: httpx2.Headers) -> None:
-            headers["anthropic-version"] = API_VERSION
+            headers["anthropic-version"] = _API_VERSION
             headers["x-stainless-raw-response"] = "raw"  # the SDK looks here what LangChain asked it for
             if key is not None:
                 headers["authorization"] = f"Bearer {key}"
@@ -91,7 +97,7 @@ class AnthropicChat:
             http_client=self._http,
         )
 
-    def answer(self, request: GenerateRequest) -> Answer:
+    def answer(self, request: GenerateRequest) -> ChatResponse:
         """What reads the answer to a request."""
         return _ClaudesAnswer(request, self._provider.model)
 
@@ -119,7 +125,7 @@ class AnthropicChat:
         await self._http.aclose()
 
 
-class _ClaudesAnswer(Answer):
+class _ClaudesAnswer(ChatResponse):
     """Claude's, with what it wants back."""
 
     def __init__(self, request: GenerateRequest, model: str) -> None:
@@ -174,13 +180,13 @@ def _begun_by_another(request: GenerateRequest, model: str) -> bool:
         if message.role is Role.USER:
             return False
         if message.role is Role.ASSISTANT and message.tool_calls:
-            return replay(message, model) is None
+            return replay_blocks(message, model) is None
     return False
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Any]:
     schema = {"type": "object", "properties": {}, **tool.parameters_schema}
-    return {"name": encode(tool.name), "description": encodable(tool.description), "input_schema": schema}
+    return {"name": encode_tool_name(tool.name), "description": encodable(tool.description), "input_schema": schema}
 
 
 def _messages(conversation: Sequence[Message], model: str) -> list[BaseMessage]:
@@ -202,10 +208,12 @@ def _message(message: Message, model: str) -> BaseMessage | None:
             return ToolMessage(content, tool_call_id=message.tool_call_id or "")
         case Role.ASSISTANT:
             calls = [
-                tool_call(name=encode(call.name), args=json.loads(sendable_arguments(call.arguments)), id=call.id)
+                tool_call(
+                    name=encode_tool_name(call.name), args=json.loads(sendable_arguments(call.arguments)), id=call.id
+                )
                 for call in message.tool_calls
             ]
-            if (blocks := replay(message, model)) is not None:
+            if (blocks := replay_blocks(message, model)) is not None:
                 return AIMessage(
                     [block | {"name": "", "input": {}} if "id" in block else block for block in blocks],
                     tool_calls=calls,

@@ -18,14 +18,14 @@ from langchain_core.messages.tool import tool_call
 from langchain_google_genai import ChatGoogleGenerativeAI
 
 from tarsy.llm import chat
-from tarsy.llm.chat import Answer
+from tarsy.llm.chat import ChatResponse
 from tarsy.llm.google_native import errors
-from tarsy.llm.google_native.answer import FILTERED, UNUSABLE, name_of
 from tarsy.llm.google_native.client import Http, sdk
 from tarsy.llm.google_native.conversation import choice_of, declaration, thinking_of
 from tarsy.llm.google_native.names import spell
+from tarsy.llm.google_native.response import FILTERED, UNUSABLE, name_of
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
-from tarsy.llm.stops import stops
+from tarsy.llm.stop_reasons import stops
 from tarsy.llm.text import encodable
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan.model import ProviderPlan
@@ -59,7 +59,7 @@ class GoogleChat:
         # LangChain made one with the environment's settings and retries; nothing was sent with it.
         self._model.client = self._client
 
-    def answer(self, request: GenerateRequest) -> Answer:
+    def answer(self, request: GenerateRequest) -> ChatResponse:
         """What reads the answer to a request."""
         return _GeminisAnswer(request, self._provider.model)
 
@@ -88,17 +88,17 @@ class GoogleChat:
         await self._http.aclose()
 
 
-def classify(
+def classify_chat_error(
     error: BaseException, *, subject: str, secret: str | None, started: bool, makers: bool = False
 ) -> ModelError:
     """As `google_native.errors.classify`, for what LangChain wrapped in words of its own."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, sdk_errors.APIError):
         cause = cause.__cause__
-    return errors.classify(cause or error, subject=subject, secret=secret, started=started, makers=makers)
+    return errors.classify_google_error(cause or error, subject=subject, secret=secret, started=started, makers=makers)
 
 
-class _GeminisAnswer(Answer):
+class _GeminisAnswer(ChatResponse):
     """Gemini's, with what it wants back."""
 
     def __init__(self, request: GenerateRequest, model: str) -> None:

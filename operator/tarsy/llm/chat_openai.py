@@ -15,12 +15,12 @@ from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import BaseChatOpenAI
 
 from tarsy.llm import chat
-from tarsy.llm.chat import Answer
-from tarsy.llm.names import encode
+from tarsy.llm.chat import ChatResponse
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.reach import Server
-from tarsy.llm.stops import stops
+from tarsy.llm.reach import ModelServer
+from tarsy.llm.stop_reasons import stops
 from tarsy.llm.text import encodable
+from tarsy.llm.tool_names import encode_tool_name
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.messages import Message, Role, ToolDefinition
@@ -38,7 +38,13 @@ class OpenAIChat:
     """
 
     def __init__(
-        self, provider: ProviderPlan, key: str | None, server: Server, *, connect_seconds: float, read_seconds: float
+        self,
+        provider: ProviderPlan,
+        key: str | None,
+        server: ModelServer,
+        *,
+        connect_seconds: float,
+        read_seconds: float,
     ) -> None:
         def authorize(headers: httpx2.Headers) -> None:
             if key is not None:
@@ -83,9 +89,9 @@ class OpenAIChat:
         shared["max_tokens"] = None if older else provider.max_output_tokens
         self._model = _xai(shared) if self._xai else ChatOpenAI(**shared)
 
-    def answer(self, request: GenerateRequest) -> Answer:
+    def answer(self, request: GenerateRequest) -> ChatResponse:
         """What reads the answer to a request."""
-        return _XAIAnswer(request) if self._xai else Answer(request)
+        return _XAIAnswer(request) if self._xai else ChatResponse(request)
 
     def stream(self, request: GenerateRequest) -> AsyncGenerator[AIMessageChunk, None]:
         """Streams LangChain's chunks, none for an empty stream; raises whatever the SDKs raise."""
@@ -101,7 +107,7 @@ class OpenAIChat:
         await self._http.aclose()
 
 
-class _XAIAnswer(Answer):
+class _XAIAnswer(ChatResponse):
     """Grok's, with its reasoning."""
 
     def words(self, piece: AIMessageChunk) -> tuple[str, str]:
@@ -119,7 +125,7 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
     schema = {"type": "object", "properties": {}, **tool.parameters_schema}
     return {
         "type": "function",
-        "function": {"name": encode(tool.name), "description": tool.description, "parameters": schema},
+        "function": {"name": encode_tool_name(tool.name), "description": tool.description, "parameters": schema},
     }
 
 
@@ -139,7 +145,7 @@ def _message(message: Message) -> BaseMessage:
         case Role.ASSISTANT:
             # "Invalid" is what LangChain calls arguments that are text; those it sends as they are and in order.
             calls = [
-                invalid_tool_call(name=encode(call.name), args=sendable_arguments(call.arguments), id=call.id)
+                invalid_tool_call(name=encode_tool_name(call.name), args=sendable_arguments(call.arguments), id=call.id)
                 for call in message.tool_calls
             ]
             return AIMessage(content, invalid_tool_calls=calls)

@@ -47,7 +47,7 @@ class Blocks:
         return {_KEY: {"model": model, "blocks": blocks}}
 
 
-def replay(message: Message, model: str) -> list[dict[str, Any]] | None:
+def replay_blocks(message: Message, model: str) -> list[dict[str, Any]] | None:
     """An assistant message as blocks, its calls by their ids; None when its state is another model's, or none."""
     match (message.provider_state or {}).get(_KEY):
         case {"model": wrote, "blocks": [*kept]} if wrote == model and all(isinstance(block, dict) for block in kept):

@@ -11,13 +11,13 @@ import httpx2
 import openai
 from langchain_core.exceptions import ContextOverflowError
 
-from tarsy.llm.failures import about, causes, not_allowed, of_connection, said, told
+from tarsy.llm.context_windows import noted
+from tarsy.llm.failures import causes, describe_provider, not_allowed, of_connection, provider_message, said
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.refusal import clean, of_event, of_status, remedy, retry_after, words_of, words_of_text
-from tarsy.llm.windows import noted
+from tarsy.llm.refusal import clean_message, of_event, of_status, remedy, retry_after, words_of, words_of_text
 
 
-def classify(
+def classify_error(
     error: BaseException, *, subject: str, secret: str | None, started: bool, makers: bool = False
 ) -> ModelError:
     """Turns whatever a model call raised into a ModelError.
@@ -30,16 +30,16 @@ def classify(
         makers: whether the server is the maker's own.
     """
     if isinstance(error, ModelError):
-        return about(error, subject=subject, started=started)
+        return describe_provider(error, subject=subject, started=started)
     body = getattr(error, "body", None)
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
         body = body["error"]  # Anthropic's SDK leaves it wrapped
-    words = clean(_words(error, body), secret)
+    words = clean_message(_words(error, body), secret)
     response = getattr(error, "response", None)
     if isinstance(response, httpx2.Response) and not response.is_success:
         status = response.status_code
         code, retryable = of_status(status, body, words, overflow=isinstance(error, ContextOverflowError))
-        text = told(f"the server answered {status}{remedy(code, status, makers)}", words, makers=makers)
+        text = provider_message(f"the server answered {status}{remedy(code, status, makers)}", words, makers=makers)
         wait = retry_after(response.headers) if retryable else None
         found = ModelError(
             code, f"{subject}: {text}", retryable=retryable, retry_after=wait, started=started, words=words
@@ -66,9 +66,9 @@ def _of_type(
         return of_connection(found, told_by, started=started, makers=makers)
     if isinstance(error, openai.APIError) or isinstance(body, Mapping):
         code, retryable = of_event(body, words, overflow=isinstance(error, ContextOverflowError))
-        return code, retryable, told("the server reported an error in its answer", words, makers=makers)
+        return code, retryable, provider_message("the server reported an error in its answer", words, makers=makers)
     code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER
-    return code, True, told(f"the answer cannot be read ({type(error).__name__})", words, makers=makers)
+    return code, True, provider_message(f"the answer cannot be read ({type(error).__name__})", words, makers=makers)
 
 
 def _words(error: BaseException, body: object) -> str:

@@ -16,7 +16,7 @@ _LANGCHAIN = {
 _EXTRAS = {"vertexai": "google"}
 
 
-def missing(provider: ProviderPlan) -> str | None:
+def missing_extra(provider: ProviderPlan) -> str | None:
     """What to install for a provider; None when all is there."""
     module = _LANGCHAIN.get(provider.type) if provider.backend is Backend.LANGCHAIN else None
     if module is None or find_spec(module) is not None:

@@ -10,13 +10,13 @@ import ssl
 from collections.abc import Iterator, Sequence
 
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.reach import NOT_ALLOWED
-from tarsy.outbound.judging import NotAllowed
+from tarsy.llm.reach import ADDRESS_NOT_ALLOWED
+from tarsy.outbound.address_check import NotAllowed
 
 _IN_TRACE = "; what it said is in the trace"
 
 
-def about(error: ModelError, *, subject: str, started: bool) -> ModelError:
+def describe_provider(error: ModelError, *, subject: str, started: bool) -> ModelError:
     """An error that is classified already, with provider and model (`subject`) at the beginning of its message."""
     said = error.message.removeprefix(f"{subject.partition(' (')[0]}: ")
     return ModelError(
@@ -31,7 +31,7 @@ def about(error: ModelError, *, subject: str, started: bool) -> ModelError:
     )
 
 
-def told(text: str, words: str, *, makers: bool) -> str:
+def provider_message(text: str, words: str, *, makers: bool) -> str:
     """Appends the words of a server to a sentence, or where they are when it is not the maker's own."""
     if not words:
         return text
@@ -57,7 +57,7 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def not_allowed(found: Sequence[BaseException]) -> str | None:
     """Finds the sentence about an address that may not be connected to, by `causes`; None where there is none."""
-    return next((f"{NOT_ALLOWED}{cause}" for cause in found if isinstance(cause, NotAllowed)), None)
+    return next((f"{ADDRESS_NOT_ALLOWED}{cause}" for cause in found if isinstance(cause, NotAllowed)), None)
 
 
 def unreachable(found: Sequence[BaseException]) -> tuple[str, bool] | None:

@@ -13,7 +13,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from tarsy.llm import extras
-from tarsy.llm.google_native.access import Access
+from tarsy.llm.google_native.access import GoogleAccess
 from tarsy.llm.google_native.addresses import makers as google_url
 from tarsy.llm.protocol import Chunk, GenerateRequest, LifeChunk, ModelError, ModelErrorCode
 from tarsy.llm.reach import ADDRESSES, ANYWHERE, server_of
@@ -21,7 +21,7 @@ from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import ProviderPlan
 
 if TYPE_CHECKING:
-    from tarsy.llm.chat import Answer, Chat
+    from tarsy.llm.chat import ChatModel, ChatResponse
 
 _GOOGLES = ("google", "vertexai")
 _IMPORTING = threading.Lock()  # packages with import cycles do not like to be imported from two threads at once
@@ -56,16 +56,16 @@ class LangChainProvider:
         self._server = server_of(provider, google_url(provider) if google else ADDRESSES[provider.type], destinations)
         self._provider = provider
         self._key = key or None
-        self._access = Access(provider, self._key, lent_to=lent_to) if google else None
+        self._access = GoogleAccess(provider, self._key, lent_to=lent_to) if google else None
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
         self._subject = f"provider {provider.ref.name} (model {provider.model})"
         self._building = asyncio.Lock()
-        self._chat: Chat | None = None
+        self._chat: ChatModel | None = None
 
     async def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
         """Streams the answer: text as it comes; tool calls, usage and the end when the stream has ended properly."""
-        answer: Answer | None = None
+        answer: ChatResponse | None = None
         failure: ModelError | None = None
         try:
             chat = await self._open()
@@ -93,17 +93,17 @@ class LangChainProvider:
         if chat is not None:
             await chat.aclose()
 
-    async def _open(self) -> "Chat":
+    async def _open(self) -> "ChatModel":
         if self._chat is None:
             async with self._building:
                 if self._chat is None:
-                    if (missing := extras.missing(self._provider)) is not None:
+                    if (missing := extras.missing_extra(self._provider)) is not None:
                         raise ModelError(ModelErrorCode.INVALID_REQUEST, missing, retryable=False)
                     make = self._gemini(self._access) if self._access else asyncio.to_thread(self._build)
                     self._chat = await make
         return self._chat
 
-    async def _gemini(self, access: Access) -> "Chat":
+    async def _gemini(self, access: GoogleAccess) -> "ChatModel":
         await asyncio.to_thread(_import_google)
         from tarsy.llm.chat_google import GoogleChat
         from tarsy.llm.google_native.client import Http
@@ -115,7 +115,7 @@ class LangChainProvider:
             await http.aclose()
             raise
 
-    def _build(self) -> "Chat":
+    def _build(self) -> "ChatModel":
         waits = {"connect_seconds": self._connect_seconds, "read_seconds": self._read_seconds}
         with _IMPORTING:
             match self._provider.type:
@@ -130,12 +130,14 @@ class LangChainProvider:
 
     def _classified(self, error: Exception, *, started: bool) -> ModelError:
         if self._access is not None and not isinstance(error, ModelError):
-            from tarsy.llm.chat_google import classify
+            from tarsy.llm.chat_google import classify_chat_error
         else:
-            from tarsy.llm.errors import classify
+            from tarsy.llm.errors import classify_error as classify_chat_error
 
         secret = self._access.secret if self._access else self._key
-        return classify(error, subject=self._subject, secret=secret, started=started, makers=self._server.makers)
+        return classify_chat_error(
+            error, subject=self._subject, secret=secret, started=started, makers=self._server.makers
+        )
 
 
 def _import_google() -> None:

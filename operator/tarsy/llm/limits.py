@@ -23,7 +23,7 @@ from tarsy.llm.protocol import (
 from tarsy.plan.model import ProviderPlan
 
 
-class Ticket(Protocol):
+class Permit(Protocol):
     """One call's place: in the line, then at the provider; given back when its context is left."""
 
     async def ask(self) -> WaitChunk | None:
@@ -39,10 +39,10 @@ class Ticket(Protocol):
         ...
 
 
-class Turnstile(Protocol):
+class RateLimiter(Protocol):
     """Lets the model calls of one run pass."""
 
-    def ticket(self, provider: ProviderPlan, tokens: int) -> AbstractContextManager[Ticket]:
+    def ticket(self, provider: ProviderPlan, tokens: int) -> AbstractContextManager[Permit]:
         """A ticket for one call that is expected to use so many tokens."""
         ...
 
@@ -56,7 +56,7 @@ class Limited:
         turnstile: gives the turns.
     """
 
-    def __init__(self, client: LLMClient, provider: ProviderPlan, turnstile: Turnstile) -> None:
+    def __init__(self, client: LLMClient, provider: ProviderPlan, turnstile: RateLimiter) -> None:
         self._client = client
         self._provider = provider
         self._turnstile = turnstile

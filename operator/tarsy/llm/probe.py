@@ -21,14 +21,14 @@ from yarl import URL
 from tarsy.llm import extras
 from tarsy.llm.failures import causes, unreachable, where_to_look
 from tarsy.llm.google_native import provider as google_native
-from tarsy.llm.google_native.access import Access
+from tarsy.llm.google_native.access import GoogleAccess
 from tarsy.llm.google_native.addresses import address as google_address
 from tarsy.llm.google_native.addresses import makers as google_makers
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.reach import ADDRESSES, ANYWHERE, NOT_ALLOWED, Server, server_of
-from tarsy.llm.refusal import clean, of_status, remedy, words_of, words_of_text
+from tarsy.llm.reach import ADDRESS_NOT_ALLOWED, ADDRESSES, ANYWHERE, ModelServer, server_of
+from tarsy.llm.refusal import clean_message, of_status, remedy, words_of, words_of_text
+from tarsy.outbound.address_check import NotAllowed
 from tarsy.outbound.connector import PinnedConnector
-from tarsy.outbound.judging import NotAllowed
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import Backend, ProviderPlan
 
@@ -73,7 +73,11 @@ async def probe(
         seconds: for all of it.
         addresses: where the maker of each type has its API.
     """
-    missing = google_native.missing() if provider.backend is Backend.GOOGLE_NATIVE else extras.missing(provider)
+    missing = (
+        google_native.missing_google_settings()
+        if provider.backend is Backend.GOOGLE_NATIVE
+        else extras.missing_extra(provider)
+    )
     if missing is not None:
         return Probed(PACKAGE_MISSING, missing)
     if provider.type not in addresses and provider.vertexai is None:
@@ -84,12 +88,14 @@ async def probe(
         server = server_of(provider, makers, destinations)
         async with asyncio.timeout(seconds), _session(server) as session:
             if provider.vertexai is not None:
-                return await _ask_vertex(session, provider, server, Access(provider, key, lent_to=lent_to))
+                return await _ask_vertex(session, provider, server, GoogleAccess(provider, key, lent_to=lent_to))
             return await _ask(session, provider, server, key)
     except ModelError as error:
         return Probed(error.code.value, error.message)
     except NotAllowed as error:
-        return Probed(ModelErrorCode.INVALID_REQUEST.value, f"provider {provider.ref.name}: {NOT_ALLOWED}{error}")
+        return Probed(
+            ModelErrorCode.INVALID_REQUEST.value, f"provider {provider.ref.name}: {ADDRESS_NOT_ALLOWED}{error}"
+        )
     except TimeoutError:
         return Probed(ModelErrorCode.CONNECTION.value, f"no answer from the server within {seconds:g} s{place}")
     except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, ValueError):
@@ -98,7 +104,7 @@ async def probe(
         return Probed(ModelErrorCode.CONNECTION.value, f"{_unreachable(error)}{place}")
 
 
-async def _ask(session: aiohttp.ClientSession, provider: ProviderPlan, server: Server, key: str | None) -> Probed:
+async def _ask(session: aiohttp.ClientSession, provider: ProviderPlan, server: ModelServer, key: str | None) -> Probed:
     listing, headers = _where(provider, key, URL(server.url))
     own = server.makers
     found = await _get(session, listing.joinpath(provider.model), headers)
@@ -113,7 +119,9 @@ async def _ask(session: aiohttp.ClientSession, provider: ProviderPlan, server: S
     return _judged(found, own, key)
 
 
-async def _ask_vertex(session: aiohttp.ClientSession, provider: ProviderPlan, server: Server, access: Access) -> Probed:
+async def _ask_vertex(
+    session: aiohttp.ClientSession, provider: ProviderPlan, server: ModelServer, access: GoogleAccess
+) -> Probed:
     """Asks for the tokens of a dot; a model named with its publisher's or project's path is taken as it is."""
     own, vertex = server.makers, provider.vertexai
     if vertex is None or "/" in provider.model:
@@ -131,7 +139,7 @@ def _judged(found: _Answer, own: bool, key: str | None) -> Probed:
     if found.status == 200:
         return Probed()
     error = found.body.get("error", found.body) if isinstance(found.body, Mapping) else {}
-    words = clean(words_of(error) or words_of_text(found.text), key)
+    words = clean_message(words_of(error) or words_of_text(found.text), key)
     if found.status == 403 and "api.model.read" in words:
         return Probed(message="the key may not read models, so the model's name is not checked.")
     if found.status == 429:
@@ -174,7 +182,7 @@ async def _get(session: aiohttp.ClientSession, url: URL, headers: dict[str, str]
         return _Answer(response.status, body, bytes(content[:4096]).decode(errors="replace"))
 
 
-def _session(server: Server) -> aiohttp.ClientSession:
+def _session(server: ModelServer) -> aiohttp.ClientSession:
     """Nothing of the environment, no cookies, one connection that is not kept."""
     return aiohttp.ClientSession(
         connector=PinnedConnector(server.host, server.judge, force_close=True),

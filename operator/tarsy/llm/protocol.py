@@ -52,7 +52,7 @@ class GroundingKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class GroundingSource:
     """A page that an answer rests on."""
 
     title: str
@@ -65,7 +65,7 @@ class GroundingChunk:
 
     kind: GroundingKind
     queries: tuple[str, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[GroundingSource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ own: `tarsy.outbound` resolves, judges and connects. The makers' own addresses a
 from dataclasses import dataclass
 
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.outbound.judging import Judge, Of
+from tarsy.outbound.address_check import AddressCheck, Of
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import ProviderPlan
 from tarsy.plan.place import Place
 
 ANYWHERE = Destinations()
-NOT_ALLOWED = "spec.baseURL is not allowed: "
+ADDRESS_NOT_ALLOWED = "spec.baseURL is not allowed: "
 ADDRESSES = {
     "openai": "https://api.openai.com/v1",
     "xai": "https://api.x.ai/v1",
@@ -24,7 +24,7 @@ ADDRESSES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ModelServer:
     """A provider's server.
 
     Args:
@@ -36,11 +36,11 @@ class Server:
 
     url: str
     host: str
-    judge: Judge
+    judge: AddressCheck
     makers: bool
 
 
-def server_of(provider: ProviderPlan, address: str, destinations: Destinations = ANYWHERE) -> Server:
+def server_of(provider: ProviderPlan, address: str, destinations: Destinations = ANYWHERE) -> ModelServer:
     """Finds the server of a provider.
 
     Args:
@@ -53,17 +53,17 @@ def server_of(provider: ProviderPlan, address: str, destinations: Destinations =
     """
     if provider.base_url is None:
         place = Place.of(address)
-        return Server(place.url, place.host, Of(None), True)
+        return ModelServer(place.url, place.host, Of(None), True)
     try:
         place = Place.of(provider.base_url)
     except ValueError as error:
         raise _not_usable(provider, f"spec.baseURL is not a usable http(s) URL: {error}") from None
     if why := destinations.why_not(place.url, provider.ref.namespace):
-        raise _not_usable(provider, f"{NOT_ALLOWED}{why}")
-    return Server(place.url, place.host, Of(destinations, provider.ref.namespace), False)
+        raise _not_usable(provider, f"{ADDRESS_NOT_ALLOWED}{why}")
+    return ModelServer(place.url, place.host, Of(destinations, provider.ref.namespace), False)
 
 
-def check(provider: ProviderPlan, destinations: Destinations) -> None:
+def check_reach(provider: ProviderPlan, destinations: Destinations) -> None:
     """Refuses a provider whose URL alone tells that it may not be asked.
 
     Raises:

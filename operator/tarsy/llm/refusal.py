@@ -27,7 +27,7 @@ _FILTER = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPoli
 _NEVER_AGAIN = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 
 
-def clean(text: str, secret: str | None, limit: int = WORDS) -> str:
+def clean_message(text: str, secret: str | None, limit: int = WORDS) -> str:
     """One line of text from outside: no control characters, no key, at most `limit` characters."""
     line = " ".join("".join(c if c.isprintable() or c.isspace() else "" for c in text).split())
     if secret:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from tarsy.llm.google_native.provider import GoogleNativeProvider
 from tarsy.llm.langchain import LangChainProvider
-from tarsy.llm.limits import Limited, Turnstile
+from tarsy.llm.limits import Limited, RateLimiter
 from tarsy.llm.openai_native import OpenAINativeProvider
 from tarsy.llm.protocol import LLMClient, ModelError, ModelErrorCode
-from tarsy.llm.reach import ANYWHERE, check
+from tarsy.llm.reach import ANYWHERE, check_reach
 from tarsy.llm.retry import OnRetry, Retrying, RetryPolicy
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import Backend, ProviderPlan, SecretKey
@@ -35,7 +35,7 @@ class SecretProblem(Exception):
         self.message = message
 
 
-Secrets = Callable[[SecretKey], Awaitable[str]]
+_Secrets = Callable[[SecretKey], Awaitable[str]]
 """Fetches one key of one Secret (a short cache is the implementer's); raises SecretProblem."""
 
 Build = Callable[[ProviderPlan, str | None], LLMClient]
@@ -99,7 +99,7 @@ class ModelRegistry:
 
     def __init__(
         self,
-        secrets: Secrets,
+        secrets: _Secrets,
         *,
         policy: RetryPolicy | None = None,
         on_retry: OnRetry | None = None,
@@ -118,7 +118,7 @@ class ModelRegistry:
         self._closed = False
 
     @asynccontextmanager
-    async def client(self, provider: ProviderPlan, turnstile: Turnstile | None = None) -> AsyncIterator[LLMClient]:
+    async def client(self, provider: ProviderPlan, turnstile: RateLimiter | None = None) -> AsyncIterator[LLMClient]:
         """A client with the key as it is now, for as long as the context is open.
 
         Args:
@@ -129,7 +129,7 @@ class ModelRegistry:
             ModelError: CREDENTIALS_MISSING when the key cannot be had, INVALID_REQUEST for an unsupported type or an
                 address that may not be asked.
         """
-        check(provider, self._destinations)
+        check_reach(provider, self._destinations)
         key = await self._key(provider)
         if self._closed:
             raise RuntimeError("the model registry is closed")
@@ -191,7 +191,7 @@ class ModelRegistry:
         self._entries.move_to_end(name)
         return entry
 
-    def _limited(self, entry: _Entry, provider: ProviderPlan, turnstile: Turnstile) -> LLMClient:
+    def _limited(self, entry: _Entry, provider: ProviderPlan, turnstile: RateLimiter) -> LLMClient:
         return self._retrying(Limited(entry.bare, provider, turnstile))
 
     def _retrying(self, client: LLMClient) -> Retrying:

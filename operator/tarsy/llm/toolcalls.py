@@ -10,8 +10,8 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from tarsy.llm.names import ToolNames
 from tarsy.llm.text import encodable
+from tarsy.llm.tool_names import ToolNames
 from tarsy.record.messages import ToolCall
 
 MOST_CALLS = 256

@@ -1,1 +1,1 @@
-"""Everything on one machine: Kubernetes API, Postgres, scripted model, sample tools, the stack of them."""
+"""Holds the former name of `tarsy.kubernetes_tools` for one release."""

@@ -34,12 +34,12 @@ certificate_authority_data, email, ssh_key), kubernetes (basic, kubernetes_secre
 (aws_*, api_key, token), all. (Reference section 1.10.)
 """  # noqa: E501
 
-from tarsy.masking.customs import CustomPattern
-from tarsy.masking.decision import Outcome, without_secrets, without_secrets_or_withheld
+from tarsy.masking.custom_patterns import CustomPattern
 from tarsy.masking.errors import InvalidPattern, MaskingError, MaskingFailed
+from tarsy.masking.failure_policy import MaskingOutcome, mask_or_fail, without_secrets_or_withheld
 from tarsy.masking.masker import Masker, build_masker
-from tarsy.masking.maskers import Fault, Maskers, Setting, faults, usable
-from tarsy.masking.unfolding import Unfolding
+from tarsy.masking.maskers import Maskers, PatternFault, Setting, faults, usable
+from tarsy.masking.streaming_masker import StreamingMasker
 from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 
 
@@ -52,19 +52,19 @@ __all__ = [
     "DEFAULT_GROUPS",
     "DEFAULT_PATTERNS",
     "CustomPattern",
-    "Fault",
     "InvalidPattern",
     "Masker",
     "Maskers",
     "MaskingError",
     "MaskingFailed",
-    "Outcome",
+    "MaskingOutcome",
+    "PatternFault",
     "Setting",
-    "Unfolding",
+    "StreamingMasker",
     "build_masker",
     "default_masker",
     "faults",
+    "mask_or_fail",
     "usable",
-    "without_secrets",
     "without_secrets_or_withheld",
 ]

@@ -1,11 +1,11 @@
-"""Second looks at words that look drawn and not written: tokens, keys, base64 (see `tarsy.masking.judges`)."""
+"""Second looks at words that look drawn and not written: tokens, keys, base64 (see `tarsy.masking.validators`)."""
 
 import base64
 import binascii
 import re
 
 from tarsy.masking.engine import Span
-from tarsy.masking.judges import digits
+from tarsy.masking.validators import digits
 
 _SAMPLE = 4_096  # bytes of a word that tell what it looks like
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")

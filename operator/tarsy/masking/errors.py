@@ -1,7 +1,8 @@
 """What can go wrong in this room: a configuration that cannot be used, and a text that could not be masked.
 
 They are two classes because they concern two people: the first is the author's of an object, who reads it in the
-object's conditions; the second is the caller's, for whom `tarsy.masking.decision` decides what of the text goes on.
+object's conditions; the second is the caller's, for whom `tarsy.masking.failure_policy` decides what of the text goes
+on.
 """
 
 

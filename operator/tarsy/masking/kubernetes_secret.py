@@ -10,9 +10,9 @@ import json
 import re
 
 from tarsy.masking.engine import Regex
-from tarsy.masking.frames import TAG
 from tarsy.masking.secret_json import JsonSecrets
 from tarsy.masking.secret_yaml import YamlSecrets
+from tarsy.masking.yaml_context import TAG
 
 TRIGGER = rb"""kind[\\"']*[ ]*:\s*[\\"']*Secret"""
 

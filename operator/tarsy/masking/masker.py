@@ -11,21 +11,21 @@ from enum import Enum, auto
 from itertools import groupby
 
 from tarsy.masking.catalogue import GROUPS, PATTERNS, STRUCTURAL, Pattern
-from tarsy.masking.customs import Custom, CustomPattern, by_customs, compiled
+from tarsy.masking.custom_patterns import Custom, CustomPattern, by_customs, compiled
 from tarsy.masking.disguise import TRIGGER as DISGUISE
 from tarsy.masking.disguise import Disguise
 from tarsy.masking.engine import FirstLook
 from tarsy.masking.errors import InvalidPattern, MaskingFailed
 from tarsy.masking.kubernetes_secret import TRIGGER, KubernetesSecrets
-from tarsy.masking.ruleset import Crowd, Ruleset, apart, replaced
-from tarsy.masking.shape import mended
-from tarsy.masking.text import decode, encode
+from tarsy.masking.ruleset import PatternGroup, Ruleset, apart, replaced
+from tarsy.masking.shape import mended_text
+from tarsy.masking.text import decode_utf8, encode_utf8
 
 _DATA = re.compile(rb"""\b(?:data|stringData)\\*["']?\s*:""")
 _CHUNK = 4_096
 
 
-class Reach(Enum):
+class PatternReach(Enum):
     """How much of a text is needed to know what is secret in it, as far as a look at its beginning tells."""
 
     NONE = auto()
@@ -53,17 +53,17 @@ class Masker:
         self._hides_data = structural
         self._customs = customs
 
-    def reach(self, text: str) -> Reach:
+    def reach(self, text: str) -> PatternReach:
         """How much of a text that begins with this must be known before any of its words can be shown."""
         if self._customs:
-            return Reach.BEYOND
-        encoded, _ = encode(text)
+            return PatternReach.BEYOND
+        encoded, _ = encode_utf8(text)
         there = self._look.among(encoded)
         if (there and there[0] < len(self._across.triggers)) or (self._hides_data and _DATA.search(encoded)):
-            return Reach.BEYOND
+            return PatternReach.BEYOND
         if self._disguised in there and not any(self._within.spot(step.text) for step in self._disguise.plain(encoded)):
             there = [index for index in there if index != self._disguised]
-        return Reach.LINE if there else Reach.NONE
+        return PatternReach.LINE if there else PatternReach.NONE
 
     def mask(self, text: str) -> str:
         """The text with every secret that was found replaced by its tag.
@@ -74,10 +74,10 @@ class Masker:
         Raises:
             MaskingFailed: Custom patterns took too long; `left` is the text as all others left it.
         """
-        encoded, stand_ins = encode(text)
+        encoded, stand_ins = encode_utf8(text)
         masked = self._masked(encoded, self._look.among(encoded))
         masked, slow = by_customs(self._customs, masked)
-        result = text if masked == encoded else decode(mended(masked), stand_ins)
+        result = text if masked == encoded else decode_utf8(mended_text(masked), stand_ins)
         if slow:
             names = ", ".join(repr(name) for name in slow)
             raise MaskingFailed(f"custom pattern {names} took too long on a text of {len(encoded)} bytes", result)
@@ -93,9 +93,9 @@ class Masker:
             if hidden != text and b"\\" in text:  # strings may have been written anew: look again
                 across = None
             text = hidden
-        text = self._across.mask(text, b"\n" in text, Crowd(), across)
+        text = self._across.mask(text, b"\n" in text, PatternGroup(), across)
         masked: list[bytes] = []
-        crowd = Crowd()
+        crowd = PatternGroup()
         for chunk in _chunks(text):
             masked.append(self._within.mask(chunk, len(chunk) < len(text), crowd))
             if crowd.there:

@@ -11,10 +11,10 @@ from functools import partial
 from threading import Lock
 from typing import Literal, Protocol
 
-from tarsy.masking.customs import CustomPattern
+from tarsy.masking.custom_patterns import CustomPattern
 from tarsy.masking.errors import InvalidPattern
 from tarsy.masking.masker import Masker, build_masker
-from tarsy.masking.unfolding import Unfolding
+from tarsy.masking.streaming_masker import StreamingMasker
 from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 
 _MOST = 64
@@ -45,7 +45,7 @@ class Setting(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class PatternFault:
     """An entry of a setting that cannot be used, with the remedy."""
 
     part: Literal["groups", "patterns", "custom"]
@@ -74,13 +74,13 @@ class Maskers:
         masker = self._masker(setting)
         return masker.mask if masker else _as_it_is
 
-    def unfolding(self, setting: Setting) -> Unfolding:
+    def unfolding(self, setting: Setting) -> StreamingMasker:
         """What masks one text as the setting says while it comes.
 
         Raises:
             InvalidPattern: See `of`.
         """
-        return Unfolding(self._masker(setting))
+        return StreamingMasker(self._masker(setting))
 
     def _masker(self, setting: Setting) -> Masker | None:
         if not setting.enabled:
@@ -124,9 +124,9 @@ def usable(setting: Setting) -> Setting:
     )
 
 
-def faults(setting: Setting) -> list[Fault]:
+def faults(setting: Setting) -> list[PatternFault]:
     """All entries that cannot be used, in their order."""
-    found: list[Fault] = []
+    found: list[PatternFault] = []
     for index, group in enumerate(setting.groups):
         found += _tried("groups", index, partial(build_masker, [group]))
     for index, pattern in enumerate(setting.patterns):
@@ -136,11 +136,13 @@ def faults(setting: Setting) -> list[Fault]:
     return found
 
 
-def _tried(part: Literal["groups", "patterns", "custom"], index: int, build: Callable[[], object]) -> list[Fault]:
+def _tried(
+    part: Literal["groups", "patterns", "custom"], index: int, build: Callable[[], object]
+) -> list[PatternFault]:
     try:
         build()
     except InvalidPattern as error:
-        return [Fault(part, index, error.sentence)]
+        return [PatternFault(part, index, error.sentence)]
     return []
 
 

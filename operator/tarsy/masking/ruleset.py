@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tarsy.masking.engine import FirstLook, Regex, Span
-from tarsy.masking.judges import Judge, whole
 from tarsy.masking.rules import Rule
 from tarsy.masking.shape import dressed
+from tarsy.masking.validators import Validator, whole_match
 
 _MANY_SECRETS = 4_000
 _SOME = 64  # pieces of one chunk from which on it is worth counting
@@ -17,11 +17,11 @@ _BYTES_PER_SECRET = 24
 @dataclass(frozen=True, slots=True)
 class _Rule:
     regex: Regex
-    judge: Judge
+    judge: Validator
     tag: bytes
 
 
-class Crowd:
+class PatternGroup:
     """How many secrets each rule found in a text so far, and whether that shows a text made to cost time.
 
     Thousands of secrets, closer than lines of a list are, are no evidence: the rest of such a text becomes one tag.
@@ -64,7 +64,7 @@ class Ruleset:
         """Whether a rule may find something in the text."""
         return bool(self._look.among(text))
 
-    def mask(self, text: bytes, multiline: bool, crowd: Crowd, there: Sequence[int] | None = None) -> bytes:
+    def mask(self, text: bytes, multiline: bool, crowd: PatternGroup, there: Sequence[int] | None = None) -> bytes:
         """The text with what the rules find replaced.
 
         Args:
@@ -96,7 +96,7 @@ def _captures(pattern: bytes) -> bool:
     return re.compile(rb"(?<!\\)\((?!\?)").search(pattern) is not None
 
 
-def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: Crowd) -> bytes:
+def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: PatternGroup) -> bytes:
     """The text with what one rule finds replaced: `Regex.spans` written out, since this is where the time goes."""
     pieces: list[bytes] = []
     done = at = 0
@@ -112,7 +112,7 @@ def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: Crowd) -> bytes:
             if found[group][0] >= 0:
                 start, end = found[group]
                 break
-        if judge is not whole:
+        if judge is not whole_match:
             part = judge(text[start:end])
             if part is None:
                 continue

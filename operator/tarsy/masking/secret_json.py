@@ -8,7 +8,7 @@ single quotes pass as well.
 import re
 
 from tarsy.masking.engine import Regex
-from tarsy.masking.frames import TAG, Frames
+from tarsy.masking.yaml_context import TAG, Frames
 
 # Possessive, so linear; the standard library's engine because its sub() costs a tenth per match of RE2's wrapper.
 _STRINGS = re.compile(rb'"(?:[^"\\\n]|\\.)*+"')

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from tarsy.masking.engine import Regex
-from tarsy.masking.frames import TAG, Frames
+from tarsy.masking.yaml_context import TAG, Frames
 
 _QUOTED_TAG = b'"' + TAG + b'"'
 _MAX_COLUMN = 900

@@ -45,7 +45,7 @@ def dressed(text: bytes, start: int, end: int, tag: bytes, multiline: bool) -> b
     return tag
 
 
-def mended(text: bytes) -> bytes:
+def mended_text(text: bytes) -> bytes:
     """The text with quotes around plain scalars of YAML that begin with a tag and go on after it."""
     if b"\n" not in text or (b": [MASKED_" not in text and b"- [MASKED_" not in text):
         return text

@@ -12,7 +12,7 @@ _BLOCK = 0x800
 _BLOCKS = range(0xF0000, 0x10F800, _BLOCK)
 
 
-def encode(text: str) -> tuple[bytes, Mapping[int, int]]:
+def encode_utf8(text: str) -> tuple[bytes, Mapping[int, int]]:
     """The text as UTF-8, and which of its characters stand for lone surrogates (seldom any)."""
     try:
         return text.encode(), {}
@@ -25,7 +25,7 @@ def encode(text: str) -> tuple[bytes, Mapping[int, int]]:
         return text.translate(there).encode(), {stand_in: lone for lone, stand_in in there.items()}
 
 
-def decode(text: bytes, stand_ins: Mapping[int, int]) -> str:
+def decode_utf8(text: bytes, stand_ins: Mapping[int, int]) -> str:
     """The text again."""
     decoded = text.decode()
     return decoded.translate(stand_ins) if stand_ins else decoded

@@ -75,7 +75,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-def readable(error: BaseException) -> str:
+def readable_error(error: BaseException) -> str:
     """The first reason inside nested exception groups, as text (cancellations only when there is nothing else).
 
     Args:
@@ -91,7 +91,7 @@ def is_lost(error: MCPError) -> bool:
     Args:
         error: What the SDK raised.
     """
-    if isinstance(error.data, dict) and "sent" in error.data:  # by `tarsy.mcp.wire`
+    if isinstance(error.data, dict) and "sent" in error.data:  # by `tarsy.mcp.sdk_http`
         return error.code == CONNECTION_CLOSED
     return error.code == CONNECTION_CLOSED and error.message.startswith(_OF_THE_SDK)
 
@@ -110,7 +110,7 @@ def in_our_words(error: BaseException) -> str:
         meaning = _CODES.get(first.code)
         return f"it answered with the JSON-RPC error {first.code}{f' ({meaning})' if meaning else ''}"
     if isinstance(first, MCPError | OSError | httpx2.ConnectError):
-        return readable(first)  # what the others say may quote what a server sent
+        return readable_error(first)  # what the others say may quote what a server sent
     return type(first).__name__
 
 

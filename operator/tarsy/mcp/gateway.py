@@ -23,18 +23,18 @@ from starlette.types import Message, Receive, Scope, Send
 
 from tarsy.listening.asgi import SIGN_IN
 from tarsy.mcp.gateway_session import GatewaySession, Tool
-from tarsy.mcp.wire import LARGEST_ANSWER
+from tarsy.mcp.sdk_http import LARGEST_ANSWER
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
-PATH = "/mcp"
+_PATH = "/mcp"
 SESSION = "mcp-session-id"
-CLOSE_SECONDS = 15.0
+_CLOSE_SECONDS = 15.0
 """How long sessions may take to end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GatewayLimits:
     """What one gateway takes.
 
     Args:
@@ -57,10 +57,10 @@ class Gateway:
         limits: what it takes.
     """
 
-    def __init__(self, tool: Tool, token_file: Path, limits: Limits | None = None) -> None:
+    def __init__(self, tool: Tool, token_file: Path, limits: GatewayLimits | None = None) -> None:
         self._tool = tool
         self._token_file = token_file
-        self._limits = limits or Limits()
+        self._limits = limits or GatewayLimits()
         self._sessions: dict[str, tuple[GatewaySession, asyncio.Task[None]]] = {}
         self._application = RequestBodyLimitMiddleware(self._mcp, self._limits.message_bytes)
 
@@ -78,7 +78,7 @@ class Gateway:
         for session, _ in self._sessions.values():
             session.end()
         if tasks:
-            await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
+            await asyncio.wait(tasks, timeout=_CLOSE_SECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one HTTP request (ASGI)."""
@@ -86,8 +86,8 @@ class Gateway:
             return
         if scope["path"] == "/healthz":
             await PlainTextResponse("ok\n")(scope, receive, send)
-        elif scope["path"] != PATH:
-            await PlainTextResponse(f"only {PATH} and /healthz are here\n", 404)(scope, receive, send)
+        elif scope["path"] != _PATH:
+            await PlainTextResponse(f"only {_PATH} and /healthz are here\n", 404)(scope, receive, send)
         elif (refused := self._refused(Headers(scope=scope))) is not None:
             await refused(scope, receive, send)
         else:
@@ -99,7 +99,7 @@ class Gateway:
         try:
             token = self._token_file.read_text().strip()
         except OSError as error:
-            log.error("the token could not be read: %s: %s", self._token_file, error.strerror)
+            _log.error("the token could not be read: %s: %s", self._token_file, error.strerror)
             return PlainTextResponse("the gateway has no token\n", 503)
         scheme, _, brought = headers.get("authorization", "").partition(" ")
         if token and scheme.lower() == "bearer" and hmac.compare_digest(brought.strip().encode(), token.encode()):

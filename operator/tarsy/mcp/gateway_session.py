@@ -21,9 +21,9 @@ from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from starlette.types import Receive, Scope, Send
 
-from tarsy.mcp.child import Command, Tail, child
+from tarsy.mcp.stdio_transport import Command, Tail, child
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 ENDED = "Connection closed: the tool server has ended"
 _SHORTEST_SECRET = 4
@@ -110,7 +110,7 @@ class GatewaySession:
                     with self._scope, self._transport.idle_scope or anyio.CancelScope():
                         await self._live(tail, from_client, to_client)
                 except OSError as error:
-                    log.warning("the tool server could not be started: %s", error.strerror or type(error).__name__)
+                    _log.warning("the tool server could not be started: %s", error.strerror or type(error).__name__)
                 finally:
                     self._over = True
                     with anyio.CancelScope(shield=True):
@@ -119,7 +119,7 @@ class GatewaySession:
         finally:
             self.connected.set()
             said = self._tool.redact(tail.last_words())
-            log.info("session %s ended%s", self.id[:8], f"; the tool server said: {said}" if said else "")
+            _log.info("session %s ended%s", self.id[:8], f"; the tool server said: {said}" if said else "")
 
     async def _live(self, tail: Tail, from_client: _Reading, to_client: _Writing) -> None:
         tool = self._tool

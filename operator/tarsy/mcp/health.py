@@ -9,10 +9,10 @@ reached by HTTP: a status must not become a way to read what stands behind addre
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tarsy.mcp.connection import Policy
 from tarsy.mcp.errors import McpError
-from tarsy.mcp.link import Policy
-from tarsy.mcp.offer import Offer, digests_of, offer
 from tarsy.mcp.session import McpSession
+from tarsy.mcp.tool_catalog import Offer, digests_of, offer
 from tarsy.plan.model import ServerPlan, StdioTransport
 
 

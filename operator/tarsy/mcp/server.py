@@ -7,10 +7,10 @@ session describes in another way is not called any more.
 import asyncio
 from collections.abc import Mapping
 
+from tarsy.mcp.connection import Policy
 from tarsy.mcp.errors import ConnectionLost, McpError
-from tarsy.mcp.link import Policy
-from tarsy.mcp.offer import Offer, digests_of, offer
 from tarsy.mcp.session import McpSession
+from tarsy.mcp.tool_catalog import Offer, digests_of, offer
 from tarsy.plan.model import ServerPlan
 
 REOPEN_SECONDS = 10.0

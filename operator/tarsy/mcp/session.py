@@ -17,13 +17,22 @@ from mcp.client import Client, ClientSession
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
-from tarsy.mcp.binding import of_request
-from tarsy.mcp.errors import ConnectionLost, McpError, OpenFailed, Protocol, Timeout, in_our_words, is_lost, readable
-from tarsy.mcp.explaining import without_addresses
-from tarsy.mcp.link import Link, Policy, link
+from tarsy.mcp.connection import Policy, ServerConnection, connect_server
+from tarsy.mcp.connection_errors import without_addresses
+from tarsy.mcp.errors import (
+    ConnectionLost,
+    McpError,
+    OpenFailed,
+    Protocol,
+    Timeout,
+    in_our_words,
+    is_lost,
+    readable_error,
+)
+from tarsy.mcp.namespace_binding import of_request
 from tarsy.plan.model import ServerPlan
 
-IDEMPOTENCY_KEY = "tarsy.dev/idempotency-key"
+_IDEMPOTENCY_KEY = "tarsy.dev/idempotency-key"
 _CLOSE_SECONDS = 8.0
 _PAGES = 100
 _LONGEST_REASON = 600
@@ -48,7 +57,7 @@ class McpSession:
         self._end = asyncio.Event()
         self._failure: McpError | None = None
         self._session: ClientSession | None = None
-        self._link: Link | None = None
+        self._link: ServerConnection | None = None
         self._last_words = ""
         self._calls = 0
         self._retired = False
@@ -109,7 +118,7 @@ class McpSession:
         """
         if not self.alive or self._session is None:
             raise ConnectionLost("the session has ended")
-        meta = {IDEMPOTENCY_KEY: idempotency_key, **of_request(self._server)}
+        meta = {_IDEMPOTENCY_KEY: idempotency_key, **of_request(self._server)}
         parameters = types.CallToolRequestParams(name=tool, arguments=arguments, _meta=meta)
         self._calls += 1
         try:
@@ -168,18 +177,18 @@ class McpSession:
         text = without_addresses(" ".join(self.redact(text).split()))
         return text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + "..."
 
-    def _with_ending(self, failure: McpError, way: Link) -> McpError:
+    def _with_ending(self, failure: McpError, way: ServerConnection) -> McpError:
         """The failure with how the command ended, and what it said last."""
         told = way.ending() or failure.sentence
         return OpenFailed(told + _quoted(self._last_words), ours=way.ending() or failure.ours)
 
     def _not_opened(self, error: Exception) -> OpenFailed:
-        return OpenFailed(self._brief(readable(error)), ours=self._brief(in_our_words(error)))
+        return OpenFailed(self._brief(readable_error(error)), ours=self._brief(in_our_words(error)))
 
     async def _own(self) -> None:
         with self._scope:
             try:
-                async with link(self._server, self._policy, self._end.set) as way:
+                async with connect_server(self._server, self._policy, self._end.set) as way:
                     self._link = way
                     try:
                         await self._live(way)
@@ -197,7 +206,7 @@ class McpSession:
             finally:
                 self._end.set()
 
-    async def _live(self, way: Link) -> None:
+    async def _live(self, way: ServerConnection) -> None:
         async with Client(way.transport, cache=None, client_info=_ourselves()) as client:
             self.tools = await _all_tools(client)
             self.instructions = client.instructions or ""

@@ -17,24 +17,24 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from tarsy.masking import InvalidPattern, Outcome, without_secrets_or_withheld
-from tarsy.mcp.acting import ClusterOf, Tokens
+from tarsy.masking import InvalidPattern, MaskingOutcome, without_secrets_or_withheld
+from tarsy.mcp.agent_tools import Offers, split
 from tarsy.mcp.arguments import is_sendable, parse_arguments
-from tarsy.mcp.binding import OutOfReach, hold
-from tarsy.mcp.content import render
+from tarsy.mcp.connection import HostResolver, Policy, ReachableHosts
 from tarsy.mcp.errors import ConnectionLost, McpError, in_our_words
-from tarsy.mcp.link import Policy, Reach, Resolve
-from tarsy.mcp.offers import Offers, split
+from tarsy.mcp.namespace_binding import OutOfReach, hold_to_namespaces
+from tarsy.mcp.result_text import render
 from tarsy.mcp.schema import ArgumentSchema
 from tarsy.mcp.server import ToolServer
+from tarsy.mcp.service_account_auth import ClusterOf, Tokens
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import MaskingPlan, ServerPlan, StdioTransport
 from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
 
 _BACKOFF = (0.25, 0.75)
-log = logging.getLogger(__name__)
-Mask = Callable[[str], str]
-MaskOf = Callable[[MaskingPlan], Mask]
+_log = logging.getLogger(__name__)
+_Mask = Callable[[str], str]
+MaskOf = Callable[[MaskingPlan], _Mask]
 _LARGE = 65_536  # characters from which on masking would hold up the event loop
 _WITHHELD = "The answer could not be searched for secrets and is withheld. Ask for less of it, or for something else."
 _WITHHELD_ARGUMENTS = '{"withheld": "could not be searched for secrets"}'
@@ -55,8 +55,8 @@ class McpToolbox:
         self,
         servers: Mapping[str, ToolServer],
         unavailable: Mapping[str, str],
-        mask: Mask,
-        masks: Mapping[str, Mask] = MappingProxyType({}),
+        mask: _Mask,
+        masks: Mapping[str, _Mask] = MappingProxyType({}),
     ) -> None:
         self._servers = servers
         self._mask = mask
@@ -137,7 +137,7 @@ class McpToolbox:
             return ToolOutcome("The arguments hold characters or numbers that JSON cannot carry.", is_error=True)
         server = self._servers[server_name]
         try:
-            parsed = hold(server.plan, tool, definition.parameters_schema, parsed)
+            parsed = hold_to_namespaces(server.plan, tool, definition.parameters_schema, parsed)
         except OutOfReach as refused_call:
             return ToolOutcome(str(refused_call), is_error=True)
         if wrong := self._schema(definition).faults(parsed):
@@ -188,7 +188,7 @@ class McpToolbox:
         """What a server, or its failure, says of itself: masked like its answers."""
         return self._masked(server, text, f"what tool server {server} says of itself", _WITHHELD_WORDS).text
 
-    def _masked(self, server: str, text: str, what: str, notice: str) -> Outcome:
+    def _masked(self, server: str, text: str, what: str, notice: str) -> MaskingOutcome:
         return without_secrets_or_withheld(self._masks.get(server, self._mask), text, what, notice)
 
     async def _failure(self, server: ToolServer, tool: str, reason: str) -> ToolOutcome:
@@ -221,13 +221,13 @@ class McpToolboxes:
 
     def __init__(
         self,
-        resolve: Resolve,
+        resolve: HostResolver,
         *,
-        mask: Mask,
+        mask: _Mask,
         mask_of: MaskOf | None = None,
         allow_stdio: bool = False,
         destinations: Destinations | None = None,
-        reach: Reach | None = None,
+        reach: ReachableHosts | None = None,
         cluster: ClusterOf | None = None,
     ) -> None:
         self._mask = mask
@@ -250,7 +250,7 @@ class McpToolboxes:
             servers: The servers of one agent execution.
         """
         unavailable: dict[str, str] = {}
-        masks: dict[str, Mask] = {}
+        masks: dict[str, _Mask] = {}
         for plan in servers:
             try:
                 masks[plan.name] = self._mask_of(plan.masking) if self._mask_of else self._mask

@@ -44,7 +44,7 @@ def configure(*, json: bool, level: str = "INFO", stream: TextIO | None = None) 
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
 
 
-def about(**words: str | int) -> AbstractContextManager[object]:
+def log_context(**words: str | int) -> AbstractContextManager[object]:
     """What is logged meanwhile by this task, and always by those that it starts meanwhile, is about `words`."""
     return structlog.contextvars.bound_contextvars(**words)
 

@@ -61,7 +61,7 @@ _HTTP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 
 
 KIND = Label("kind", ("investigation", "question"))
 ENDS = Label("state", ("completed", "failed", "cancelled", "timed_out"))
-OPEN = Label("state", ("queued", "running"))
+_OPEN = Label("state", ("queued", "running"))
 PROVIDER_TYPE = Label("provider_type", ("openai", "google", "vertexai", "anthropic", "xai", OTHER))
 TRANSPORT = Label("transport", ("stdio", "http", "sse", OTHER))
 STRATEGY = Label(
@@ -107,7 +107,7 @@ MODEL_ERROR = Label(
 TOKENS = Label("kind", ("input", "output", "thinking", "cached"))
 OUTCOME = Label("outcome", ("completed", "failed"))
 TOOL_OUTCOME = Label("outcome", ("completed", "failed", "interrupted"))
-TOOL_ERROR = Label("outcome", ("failed", "interrupted"))
+_TOOL_ERROR = Label("outcome", ("failed", "interrupted"))
 CONFIDENCE = Label("confidence", ("High", "Medium", "Low", "Inconclusive", "none"))
 CITATION = Label("outcome", ("held", "failed"))
 LIMIT = Label("limit", ("Tokens", "Cost", "ToolCalls", "Minutes"))
@@ -140,7 +140,7 @@ SWEPT = _counter("swept_investigations", "Runs that the sweep ended: nobody ran 
 QUEUED = _shared("investigations_queued", "Investigations that wait for a worker.")
 RUNNING = _shared("investigations_running", "Investigations that were begun and have not ended.")
 OLDEST_QUEUED = _shared("investigations_queued_oldest_seconds", "How long the oldest of those that wait has waited.")
-QUESTIONS = _shared("questions_open", "Questions that are not answered yet.", OPEN)
+QUESTIONS = _shared("questions_open", "Questions that are not answered yet.", _OPEN)
 
 WORKERS = _shared("workers", "Workers whose lease is alive.")
 PLACES = _asked("worker_places", "Investigations that this process may run at once.")
@@ -169,7 +169,7 @@ LIMIT_WAIT = _seconds(
 )
 
 TOOL_CALLS = _counter("mcp_calls", "Tool calls that a server was asked for.", TRANSPORT, TOOL_OUTCOME)
-TOOL_ERRORS = _counter("mcp_errors", "Tool calls that failed, or whose outcome is not known.", TRANSPORT, TOOL_ERROR)
+TOOL_ERRORS = _counter("mcp_errors", "Tool calls that failed, or whose outcome is not known.", TRANSPORT, _TOOL_ERROR)
 TOOL_SECONDS = _seconds("mcp_duration", "How long tool calls took.", _TOOL_SECONDS, TRANSPORT)
 REFUSED_TOOL_CALLS = _counter("refused_tool_calls", "Tool calls that were not made: a policy, or a tool that changed.")
 GUARD_ANSWERS = _counter("guard_answers", "Repeated tool calls that were answered from the run's own record.")

@@ -21,16 +21,16 @@ from prometheus_client.registry import Collector
 
 from tarsy.observe.metric_table import ALL, MASKING_FAILED, OTHER, RECORD_UP, Label, Metric
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 READ_SECONDS = 2.0
 KEPT_SECONDS = 5.0
 UNMATCHED = "unmatched"
 _PREPARED = 256
 """A metric with more combinations of its labels than these has them when they come."""
 
-Values = Mapping[tuple[str, ...], float]
+_Values = Mapping[tuple[str, ...], float]
 """Values by those of the labels, in their order."""
-Reading = Mapping[Metric, Values]
+GaugeReading = Mapping[Metric, _Values]
 
 
 class UndeclaredLabel(ValueError):
@@ -50,9 +50,9 @@ class Metrics:
         self._made = {metric: _made(metric, self._registry) for metric in ALL if not metric.asked}
         self._children: dict[tuple[Metric, tuple[str, ...]], Counter | Histogram] = {}
         self._routes = {UNMATCHED}
-        self._pulled: list[tuple[Metric, Callable[[], Values]]] = []
-        self._reads: list[Callable[[], Awaitable[Reading]]] = []
-        self._record: Reading = {}
+        self._pulled: list[tuple[Metric, Callable[[], _Values]]] = []
+        self._reads: list[Callable[[], Awaitable[GaugeReading]]] = []
+        self._record: GaugeReading = {}
         self._read_at = -math.inf
         self._reading = asyncio.Lock()
         for metric in self._made:
@@ -81,11 +81,11 @@ class Metrics:
             raise KeyError(metric.name)
         child.observe(max(0.0, seconds))
 
-    def pull(self, metric: Metric, read: Callable[[], Values]) -> None:
+    def pull(self, metric: Metric, read: Callable[[], _Values]) -> None:
         """Has what is kept elsewhere in this process read whenever somebody asks; `read` must be quick."""
         self._pulled.append((metric, read))
 
-    def read_record(self, read: Callable[[], Awaitable[Reading]]) -> None:
+    def read_record(self, read: Callable[[], Awaitable[GaugeReading]]) -> None:
         """Has gauges read from Postgres when somebody asks; while that fails they are not told."""
         self._reads.append(read)
 
@@ -123,17 +123,17 @@ class Metrics:
         async with self._reading:  # two that ask at once are told the same
             if not self._reads or self._clock() - self._read_at < KEPT_SECONDS:
                 return
-            found: dict[Metric, Values] = {RECORD_UP: {(): 1.0}}
+            found: dict[Metric, _Values] = {RECORD_UP: {(): 1.0}}
             try:
                 async with asyncio.timeout(READ_SECONDS):
                     for read in self._reads:
                         found.update(await read())
             except Exception as error:  # whatever it is: the rest is told
-                log.warning("metrics of the record cannot be read: %s", str(error) or type(error).__name__)
+                _log.warning("metrics of the record cannot be read: %s", str(error) or type(error).__name__)
                 found = {RECORD_UP: {(): 0.0}}
             self._record, self._read_at = found, self._clock()
 
-    def _asked(self) -> Iterator[tuple[Metric, Values]]:
+    def _asked(self) -> Iterator[tuple[Metric, _Values]]:
         yield from self._record.items()
         for metric, read in self._pulled:
             yield metric, read()
@@ -159,7 +159,7 @@ class Metrics:
 class _Asked(Collector):
     """What is kept elsewhere, as families of the client library; several readings of one metric are one family."""
 
-    def __init__(self, read: Callable[[], Iterable[tuple[Metric, Values]]]) -> None:
+    def __init__(self, read: Callable[[], Iterable[tuple[Metric, _Values]]]) -> None:
         self._read = read
 
     def collect(self) -> Iterable[Family]:

@@ -11,12 +11,12 @@ from collections.abc import AsyncIterator
 
 from aiohttp import web
 
-from tarsy.listening.plain import plain_bodies_only
 from tarsy.listening.server import listen
+from tarsy.listening.uncompressed_bodies import plain_bodies_only
 from tarsy.observe.metrics import Metrics
 
-log = logging.getLogger(__name__)
-PATH = "/metrics"
+_log = logging.getLogger(__name__)
+_PATH = "/metrics"
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -37,7 +37,7 @@ async def serve_metrics(metrics: Metrics, host: str, port: int) -> AsyncIterator
         return web.Response(body=await metrics.text(), headers={"Content-Type": _TYPE, "Cache-Control": "no-store"})
 
     app = web.Application(middlewares=[plain_bodies_only])
-    app.router.add_route("GET", PATH, answer)
+    app.router.add_route("GET", _PATH, answer)
     async with listen(app, host, port) as bound:
-        log.info("metrics are at http://%s:%d%s", host, bound, PATH)
+        _log.info("metrics are at http://%s:%d%s", host, bound, _PATH)
         yield bound

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
 
 from tarsy.observe.tracing import FixedIds, Tracing
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 QUEUE = 4096
 """Spans that wait at most; what comes while it is full pushes the oldest out."""
@@ -29,7 +29,7 @@ QUEUE = 4096
 EXPORT_SECONDS = 10.0
 EVERY_SECONDS = 2.0
 CLOSE_SECONDS = 5.0
-PATH = "/v1/traces"
+_PATH = "/v1/traces"
 
 
 @asynccontextmanager
@@ -43,7 +43,7 @@ async def exporting(endpoint: str, service: str) -> AsyncIterator[Tracing]:
     ids, release = RunIds(), version("tarsy-operator")
     about = {"service.name": os.environ.get("OTEL_SERVICE_NAME", service), "service.version": release}
     provider = TracerProvider(resource=Resource.create(about), id_generator=ids, shutdown_on_exit=False)
-    exporter = SayingOnce(OTLPSpanExporter(endpoint.rstrip("/") + PATH, timeout=EXPORT_SECONDS))
+    exporter = SayingOnce(OTLPSpanExporter(endpoint.rstrip("/") + _PATH, timeout=EXPORT_SECONDS))
     provider.add_span_processor(
         BatchSpanProcessor(
             exporter, max_queue_size=QUEUE, schedule_delay_millis=EVERY_SECONDS * 1000, max_export_batch_size=512
@@ -70,9 +70,9 @@ class SayingOnce(SpanExporter):
             result = SpanExportResult.FAILURE
         failed = result is not SpanExportResult.SUCCESS
         if failed and not self._failing:
-            log.warning("traces are dropped: the collector does not take them")
+            _log.warning("traces are dropped: the collector does not take them")
         elif self._failing and not failed:
-            log.info("traces are sent again")
+            _log.info("traces are sent again")
         self._failing = failed
         return result
 
@@ -115,4 +115,4 @@ async def _close(provider: TracerProvider) -> None:
         async with asyncio.timeout(CLOSE_SECONDS):
             await over.wait()
     except TimeoutError:
-        log.warning("the last traces were not sent: no collector took them within %g s", CLOSE_SECONDS)
+        _log.warning("the last traces were not sent: no collector took them within %g s", CLOSE_SECONDS)

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from tarsy.outbound.judging import Judge, NotAllowed, Resolve, check, judged, resolve
+from tarsy.outbound.address_check import AddressCheck, NotAllowed, Resolve, check_addresses, judged, resolve_host
 
 _MOST = 1024
 
@@ -26,20 +26,20 @@ class PinnedConnector(aiohttp.TCPConnector):
         options: of `aiohttp.TCPConnector`.
     """
 
-    def __init__(self, host: str, judge: Judge, *, look_up: Resolve = resolve, **options: Any) -> None:
+    def __init__(self, host: str, judge: AddressCheck, *, look_up: Resolve = resolve_host, **options: Any) -> None:
         resolver = _Resolver(host, judge, look_up)
 
         def connect_from(info: tuple[Any, ...]) -> socket.socket:
             family, kind, protocol, _, where = info
             if where[0] not in resolver.found:
-                check(host, where[0], judge)
+                check_addresses(host, where[0], judge)
             return socket.socket(family, kind, protocol)
 
         super().__init__(resolver=resolver, socket_factory=connect_from, **options)
 
 
 class _Resolver(AbstractResolver):
-    def __init__(self, host: str, judge: Judge, look_up: Resolve) -> None:
+    def __init__(self, host: str, judge: AddressCheck, look_up: Resolve) -> None:
         self._host = host
         self._judge = judge
         self._look_up = look_up

@@ -10,7 +10,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from tarsy.outbound.judging import Judge, NotAllowed, Resolve, judged, resolve
+from tarsy.outbound.address_check import AddressCheck, NotAllowed, Resolve, judged, resolve_host
 
 _CONNECT_SECONDS = 10.0
 
@@ -30,11 +30,11 @@ class PinnedTransport(httpx2.AsyncHTTPTransport):
 
     def __init__(
         self,
-        judge: Judge,
+        judge: AddressCheck,
         *,
         tls: ssl.SSLContext | None = None,
         limits: httpx2.Limits | None = None,
-        look_up: Resolve = resolve,
+        look_up: Resolve = resolve_host,
     ) -> None:
         context = tls or httpx2.create_ssl_context()
         limits = limits or httpx2.Limits(max_connections=100, max_keepalive_connections=20)
@@ -51,7 +51,7 @@ class PinnedTransport(httpx2.AsyncHTTPTransport):
 
 
 class _Pinned(httpcore2.AnyIOBackend):
-    def __init__(self, judge: Judge, look_up: Resolve) -> None:
+    def __init__(self, judge: AddressCheck, look_up: Resolve) -> None:
         self._judge = judge
         self._look_up = look_up
 

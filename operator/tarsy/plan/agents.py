@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tarsy.plan import builtin
-from tarsy.plan.errors import At
+from tarsy.plan.errors import FieldPath
 from tarsy.plan.levels import Level, Scope, last_set
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import AgentPlan, Strategy
@@ -22,13 +22,13 @@ from tarsy.resources.v1alpha1.common import FallbackEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ResolvedAgent:
     """An agent of the plan, and the field each of its settings comes from (missing: built in)."""
 
     plan: AgentPlan
-    origins: Mapping[str, At] = field(default_factory=dict)
+    origins: Mapping[str, FieldPath] = field(default_factory=dict)
 
-    def called(self, name: str) -> Made:
+    def called(self, name: str) -> ResolvedAgent:
         """The same agent under another name."""
         return replace(self, plan=self.plan.model_copy(update={"name": name}))
 
@@ -43,12 +43,12 @@ class Agents:
         self._providers = providers
         self._tools = Tools(scope, look, brought)
 
-    def of_stage(self, stage: Stage, at: At, slot: StageAgent, at_slot: At) -> Made | None:
+    def of_stage(self, stage: Stage, at: FieldPath, slot: StageAgent, at_slot: FieldPath) -> ResolvedAgent | None:
         """The agent in one slot of a stage."""
         scope = self._scope
         agent = self._look.named(Agent, scope.home, slot.name, at_slot / "name")
         spec = AgentSpec() if agent is None else agent.spec
-        at_agent = At(Agent.KIND, scope.home, slot.name)
+        at_agent = FieldPath(Agent.KIND, scope.home, slot.name)
         strategy = self._tools.strategy_of_stage(spec, at_agent, slot, at_slot)
         iterations = last_set(
             (scope.defaults.max_iterations, scope.at_defaults / "maxIterations"),
@@ -71,14 +71,14 @@ class Agents:
             wanted=agent is not None,
         )
 
-    def synthesis(self, settings: Synthesis, at: At, stage: Stage) -> Made | None:
+    def synthesis(self, settings: Synthesis, at: FieldPath, stage: Stage) -> ResolvedAgent | None:
         """What joins the results of several agents; it never has MCP tools.
 
         The agent is the one named, else `synthesis-agent` of the chain's namespace or of the library, else built in.
         """
         agent = self._tools.own_or_shared(settings.agent, builtin.SYNTHESIS_AGENT, at / "synthesis" / "agent")
         spec = AgentSpec() if agent is None else agent.spec
-        at_agent = at if agent is None else At.of(agent)
+        at_agent = at if agent is None else FieldPath.of(agent)
         strategy = last_set(
             (spec.strategy, at_agent / "strategy"), (settings.strategy, at / "synthesis" / "strategy")
         ) or (Strategy.SYNTHESIS, None)
@@ -92,7 +92,7 @@ class Agents:
         instructions = {"instructions": builtin.SYNTHESIS_INSTRUCTIONS}
         return replace(made, plan=made.plan.model_copy(update=instructions))
 
-    def executive_summary(self) -> Made | None:
+    def executive_summary(self) -> ResolvedAgent | None:
         """The summary at the end, if the chain (or else the defaults) wants one; it never has tools.
 
         Its provider follows the row of the scoring provider in reference section 1.5: the defaults, the defaults for
@@ -110,7 +110,7 @@ class Agents:
         name = builtin.EXECUTIVE_SUMMARY_AGENT
         return self._make(name, name, None, (Strategy.SINGLE_CALL, None), choice)
 
-    def chat(self, members: Iterable[AgentPlan]) -> Made | None:
+    def chat(self, members: Iterable[AgentPlan]) -> ResolvedAgent | None:
         """Who answers follow-up questions, unless the chain takes none; `members` are the agents of all stages.
 
         The agent is the one named, else `chat-agent` of the chain's namespace or of the library, else built in. Its
@@ -122,7 +122,7 @@ class Agents:
             return None
         agent = self._tools.own_or_shared(settings.agent, builtin.CHAT_AGENT, at / "agent")
         spec = AgentSpec() if agent is None else agent.spec
-        at_agent = at if agent is None else At.of(agent)
+        at_agent = at if agent is None else FieldPath.of(agent)
         strategy = self._tools.strategy_of_chat(spec, at_agent, settings, at)
         iterations = last_set(
             (scope.defaults.max_iterations, scope.at_defaults / "maxIterations"),
@@ -141,21 +141,21 @@ class Agents:
         name: str,
         agent_name: str,
         agent: Agent | None,
-        strategy: tuple[str, At | None] | None,
+        strategy: tuple[str, FieldPath | None] | None,
         choice: Choice | None,
         *,
-        iterations: tuple[int, At] | None = None,
+        iterations: tuple[int, FieldPath] | None = None,
         servers: Servers = ((), None),
         fallback: tuple[Level[tuple[FallbackEntry, ...]], ...] = (),
         wanted: bool = True,
-    ) -> Made | None:
+    ) -> ResolvedAgent | None:
         """The agent out of its parts; `wanted` is False when it was to be an object and is not there."""
         if choice is None:
             return None
         how = strategy_in(strategy)
         at_strategy = strategy[1] if strategy else None
         self._look.runs_on(how, choice.provider, at_strategy or choice.at)
-        wish = (agent.spec.native_tools, At.of(agent) / "nativeTools") if agent else (None, choice.at)
+        wish = (agent.spec.native_tools, FieldPath.of(agent) / "nativeTools") if agent else (None, choice.at)
         work = self._providers.work(choice, how, wish, bool(servers[0]))
         change = self._providers.fallback(work, *fallback)
         summarizer = self._providers.summarizer() if servers[0] else None
@@ -180,17 +180,17 @@ class Agents:
         origins = _origins(at_strategy, choice, iterations if tools else None, servers, work, change)
         if summarizer is not None:
             origins["summarizer"] = summarizer.at
-        return Made(plan, origins)
+        return ResolvedAgent(plan, origins)
 
 
 def _origins(
-    strategy: At | None,
+    strategy: FieldPath | None,
     choice: Choice,
-    iterations: tuple[int, At] | None,
+    iterations: tuple[int, FieldPath] | None,
     servers: Servers,
     work: Work,
     change: Fallbacks,
-) -> dict[str, At]:
+) -> dict[str, FieldPath]:
     fields = {
         "strategy": strategy,
         "provider": choice.at,

@@ -8,31 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tarsy.plan.errors import At
+from tarsy.plan.errors import FieldPath
 from tarsy.plan.levels import Level, Scope
 from tarsy.plan.lookup import Lookup
-from tarsy.plan.model import AgentPlan, Budget, Limits
+from tarsy.plan.model import AgentLimits, AgentPlan, PlannedBudget
 from tarsy.resources.v1alpha1.common import Budget as BudgetSpec
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 
 
-def limits(scope: Scope) -> tuple[Limits, Mapping[str, At]]:
+def limits(scope: Scope) -> tuple[AgentLimits, Mapping[str, FieldPath]]:
     """Field by field: built in, the defaults, the chain; with where each that is set stands."""
     values: dict[str, float] = {}
-    origins: dict[str, At] = {}
+    origins: dict[str, FieldPath] = {}
     for spec, at in ((scope.defaults, scope.at_defaults), (scope.chain, scope.at_chain)):
         for block, where in ((spec.timeouts, at / "timeouts"), (spec.loop, at / "loop")):
             for name, field in type(block).model_fields.items() if block else ():
                 value = getattr(block, name)
                 if value is not None:
                     values[name], origins[name] = value, where / str(field.alias)
-    return Limits.model_validate(values), origins
+    return AgentLimits.model_validate(values), origins
 
 
-def budget(scope: Scope, of_run: Level[BudgetSpec]) -> tuple[Budget, Mapping[str, At]]:
+def budget(scope: Scope, of_run: Level[BudgetSpec]) -> tuple[PlannedBudget, Mapping[str, FieldPath]]:
     """Field by field: the defaults, the chain, and the run's own where it is lower; with where each stands."""
     values: dict[str, float] = {}
-    origins: dict[str, At] = {}
+    origins: dict[str, FieldPath] = {}
     for spec, at in (
         (scope.defaults.budget, scope.at_defaults / "budget"),
         (scope.chain.budget, scope.at_chain / "budget"),
@@ -43,19 +43,19 @@ def budget(scope: Scope, of_run: Level[BudgetSpec]) -> tuple[Budget, Mapping[str
             if value is None or (spec is of_run[0] and value >= values.get(name, value + 1)):
                 continue
             values[name], origins[name] = value, at / str(field.alias)
-    return Budget.model_validate(values), origins
+    return PlannedBudget.model_validate(values), origins
 
 
-def chat_budget(scope: Scope) -> tuple[Budget, At | None]:
+def chat_budget(scope: Scope) -> tuple[PlannedBudget, FieldPath | None]:
     """What one answer to a question may use; with where a limit in dollars stands."""
     spec = scope.chain.chat.budget if scope.chain.chat else None
     if spec is None:
-        return Budget(), None
+        return PlannedBudget(), None
     at = scope.at_chain / "chat" / "budget" / "costUSD"
-    return Budget.model_validate(spec.model_dump()), at if spec.cost_usd is not None else None
+    return PlannedBudget.model_validate(spec.model_dump()), at if spec.cost_usd is not None else None
 
 
-def costs_are_known(agents: Iterable[AgentPlan], at_cost: At | None, look: Lookup) -> None:
+def costs_are_known(agents: Iterable[AgentPlan], at_cost: FieldPath | None, look: Lookup) -> None:
     """Reports every provider of unknown rates when there is a budget in dollars, which stands in field `at_cost`."""
     if at_cost is None:
         return
@@ -64,7 +64,7 @@ def costs_are_known(agents: Iterable[AgentPlan], at_cost: At | None, look: Looku
         for provider in (agent.provider, *others):
             if provider is not None and provider.rates is None:
                 look.report(
-                    At(LLMProvider.KIND, provider.ref.namespace, provider.ref.name) / "rates",
+                    FieldPath(LLMProvider.KIND, provider.ref.namespace, provider.ref.name) / "rates",
                     f"is not set and the price of {provider.model} is not known, but {at_cost.kind} "
                     f"{at_cost.namespace}/{at_cost.name} has a budget in dollars "
                     f"({at_cost.path}); set inputPerMillion and outputPerMillion, or leave costUSD out",

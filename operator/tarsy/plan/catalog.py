@@ -11,17 +11,17 @@ from typing import Protocol, TypeVar
 
 from tarsy.resources.meta import AnyResource
 
-R = TypeVar("R", bound=AnyResource)
+_R = TypeVar("_R", bound=AnyResource)
 
 
 class Catalog(Protocol):
     """What is known of the cluster's configuration at one moment; answers come from memory."""
 
-    def get(self, kind: type[R], namespace: str, name: str) -> R | None:
+    def get(self, kind: type[_R], namespace: str, name: str) -> _R | None:
         """The object, or None."""
         ...
 
-    def list(self, kind: type[R], namespace: str) -> Sequence[R]:
+    def list(self, kind: type[_R], namespace: str) -> Sequence[_R]:
         """The objects of a kind in a namespace, in any order."""
         ...
 
@@ -50,12 +50,12 @@ class ResourceCatalog:
             name: {"kubernetes.io/metadata.name": name, **labels} for name, labels in (namespaces or {}).items()
         }
 
-    def get(self, kind: type[R], namespace: str, name: str) -> R | None:
+    def get(self, kind: type[_R], namespace: str, name: str) -> _R | None:
         """The object, or None."""
         found = self._objects.get((kind, namespace), {}).get(name)
         return found if isinstance(found, kind) else None
 
-    def list(self, kind: type[R], namespace: str) -> Sequence[R]:
+    def list(self, kind: type[_R], namespace: str) -> Sequence[_R]:
         """The objects of a kind in a namespace, by name."""
         objects = self._objects.get((kind, namespace), {})
         return [obj for _, obj in sorted(objects.items()) if isinstance(obj, kind)]

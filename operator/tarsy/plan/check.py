@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tarsy.plan import builtin
 from tarsy.plan.catalog import Catalog
-from tarsy.plan.errors import At, PlanError
+from tarsy.plan.errors import FieldPath, PlanError
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import ConfigMapKey, SecretKey, Strategy
 from tarsy.plan.policy import ToolPolicy, names, stricter
@@ -35,7 +35,7 @@ class _Named:
 
     kind: Nameable
     name: str
-    at: At
+    at: FieldPath
     selection: McpSelection | None = None
 
 
@@ -49,7 +49,7 @@ def providers_named(defaults: InvestigationDefaults) -> set[str]:
     return {named.name for named in _named(defaults) if named.kind is LLMProvider}
 
 
-def named_objects(obj: AnyResource, catalog: Catalog) -> list[tuple[AnyResource, At]]:
+def named_objects(obj: AnyResource, catalog: Catalog) -> list[tuple[AnyResource, FieldPath]]:
     """The objects that `obj` names and that are there, each with the field that names it."""
     look = Lookup(catalog)
     for named in _named(obj):
@@ -58,13 +58,13 @@ def named_objects(obj: AnyResource, catalog: Catalog) -> list[tuple[AnyResource,
     return list(look.found.values())
 
 
-def secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
+def secrets(obj: AnyResource) -> list[tuple[SecretKey, FieldPath]]:
     """The Secret keys that `obj` names for its use, each with its field.
 
     A Secret is only ever in the object's own namespace.
     """
-    at = At.of(obj)
-    found: list[tuple[SecretKeyRef, At]] = []
+    at = FieldPath.of(obj)
+    found: list[tuple[SecretKeyRef, FieldPath]] = []
     if isinstance(obj, LLMProvider) and obj.spec.api_key_secret_ref is not None:
         found.append((obj.spec.api_key_secret_ref, at / "apiKeySecretRef"))
     if isinstance(obj, AlertRoute) and obj.spec.auth is not None:
@@ -78,7 +78,7 @@ def secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
                 found.append((host.token_secret_ref, (at / "runbookHosts")[index] / "tokenSecretRef"))
     if isinstance(obj, MCPServer):
         stdio, http = obj.spec.transport.stdio, obj.spec.transport.http
-        values: list[tuple[EnvVar | Header, At]] = []
+        values: list[tuple[EnvVar | Header, FieldPath]] = []
         if stdio is not None:
             values += [(item, (at / "transport" / "stdio" / "env")[n]) for n, item in enumerate(stdio.env)]
         if obj.spec.run is not None:
@@ -96,12 +96,12 @@ def secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
     return [_key(at, ref, field) for ref, field in found]
 
 
-def notify_secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
+def notify_secrets(obj: AnyResource) -> list[tuple[SecretKey, FieldPath]]:
     """The Secret keys that `obj` names for those it tells; no run needs them, so they make nothing not Ready."""
     if not isinstance(obj, Chain | AlertRoute):
         return []
-    at = At.of(obj)
-    found: list[tuple[SecretKey, At]] = []
+    at = FieldPath.of(obj)
+    found: list[tuple[SecretKey, FieldPath]] = []
     for index, target in enumerate(obj.spec.notify):
         field = (at / "notify")[index]
         if target.slack is not None:
@@ -111,21 +111,21 @@ def notify_secrets(obj: AnyResource) -> list[tuple[SecretKey, At]]:
     return found
 
 
-def _key(at: At, ref: SecretKeyRef, field: At) -> tuple[SecretKey, At]:
+def _key(at: FieldPath, ref: SecretKeyRef, field: FieldPath) -> tuple[SecretKey, FieldPath]:
     return SecretKey(namespace=at.namespace, name=ref.name, key=ref.key), field
 
 
-def config_maps(obj: AnyResource) -> list[tuple[ConfigMapKey, At]]:
+def config_maps(obj: AnyResource) -> list[tuple[ConfigMapKey, FieldPath]]:
     """The ConfigMap keys that `obj` names and that are fetched on use, each with its field."""
     http = obj.spec.transport.http if isinstance(obj, MCPServer) else None
     if http is None or http.tls is None or http.tls.ca_from.config_map_key_ref is None:
         return []
-    at, ref = At.of(obj), http.tls.ca_from.config_map_key_ref
+    at, ref = FieldPath.of(obj), http.tls.ca_from.config_map_key_ref
     field = at / "transport" / "http" / "tls" / "caFrom" / "configMapKeyRef"
     return [(ConfigMapKey(namespace=at.namespace, name=ref.name, key=ref.key), field)]
 
 
-def check(obj: AnyResource, catalog: Catalog) -> list[PlanError]:
+def check_references(obj: AnyResource, catalog: Catalog) -> list[PlanError]:
     """All that makes `obj` not Ready, in the order of its fields' walk; nothing for kinds that are no configuration.
 
     Secrets (see `secrets`) and whether a server answers are not looked at: that needs more than a catalog.
@@ -154,7 +154,7 @@ def check(obj: AnyResource, catalog: Catalog) -> list[PlanError]:
 
 def _check_tools(server: MCPServer, look: Lookup) -> None:
     """Reports lists that leave nothing, and such as contradict each other."""
-    spec, at = server.spec, At.of(server)
+    spec, at = server.spec, FieldPath.of(server)
     allow, deny = spec.tools.allow, spec.tools.deny
     if allow is not None and all(names(deny, entry) for entry in allow):
         look.report(at / "tools" / "deny", "leaves none of spec.tools.allow; deny fewer tools")
@@ -174,7 +174,7 @@ def _check_tools(server: MCPServer, look: Lookup) -> None:
 
 
 def _check_chain(chain: Chain, look: Lookup) -> None:
-    at = At.of(chain)
+    at = FieldPath.of(chain)
     for index, stage in enumerate(chain.spec.stages):
         look.stage_fits(stage, (at / "stages")[index])
         if stage.synthesis is not None and stage.synthesis.strategy is not None:
@@ -190,7 +190,7 @@ def _check_chain(chain: Chain, look: Lookup) -> None:
 
 
 def _named(obj: AnyResource) -> Iterator[_Named]:
-    at = At.of(obj)
+    at = FieldPath.of(obj)
     match obj:
         case Agent():
             yield from _selected(obj.spec.mcp_servers, at)
@@ -207,7 +207,7 @@ def _named(obj: AnyResource) -> Iterator[_Named]:
             return
 
 
-def _named_by_chain(chain: Chain, at: At) -> Iterator[_Named]:
+def _named_by_chain(chain: Chain, at: FieldPath) -> Iterator[_Named]:
     spec = chain.spec
     yield from _provider(spec.llm_provider, at)
     yield from _selected(spec.mcp_servers, at)
@@ -238,16 +238,16 @@ def _named_by_chain(chain: Chain, at: At) -> Iterator[_Named]:
         yield from _selected(spec.chat.mcp_servers, at / "chat")
 
 
-def _provider(name: str | None, at: At) -> Iterator[_Named]:
+def _provider(name: str | None, at: FieldPath) -> Iterator[_Named]:
     if name is not None:
         yield _Named(LLMProvider, name, at / "llmProvider")
 
 
-def _fallback(entries: Sequence[FallbackEntry] | None, at: At) -> Iterator[_Named]:
+def _fallback(entries: Sequence[FallbackEntry] | None, at: FieldPath) -> Iterator[_Named]:
     for index, entry in enumerate(entries or ()):
         yield _Named(LLMProvider, entry.llm_provider, (at / "fallback")[index] / "llmProvider")
 
 
-def _selected(selections: Sequence[McpSelection] | None, at: At) -> Iterator[_Named]:
+def _selected(selections: Sequence[McpSelection] | None, at: FieldPath) -> Iterator[_Named]:
     for index, selection in enumerate(selections or ()):
         yield _Named(MCPServer, selection.name, (at / "mcpServers")[index], selection)

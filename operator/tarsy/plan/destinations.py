@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Network
 
-from tarsy.plan.place import Address, Place
+from tarsy.plan.place import Place, ServiceAddress
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _OPTION = "--url-host"
@@ -126,7 +126,7 @@ class Destinations:
             return f"host {host} has no address that can be judged; {_remedy(host)}"
         return self._of_address(host, found, own=not alias and self._is_own(host, namespace))
 
-    def _of_address(self, host: str, found: Address, *, own: bool = False) -> str | None:
+    def _of_address(self, host: str, found: ServiceAddress, *, own: bool = False) -> str | None:
         inner = (found, *_carried(found))
         if any(one in network for one in inner for network in self.networks):
             return None
@@ -161,18 +161,18 @@ def _remedy(host: str) -> str:
     return f"ask the administrator to start operator and workers with {_OPTION} {host}"
 
 
-def _address(text: str) -> Address | None:
+def _address(text: str) -> ServiceAddress | None:
     try:
         return ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return None
 
 
-def _plainly_public(address: Address) -> bool:
+def _plainly_public(address: ServiceAddress) -> bool:
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
-def _carried(address: Address) -> tuple[IPv4Address, ...]:
+def _carried(address: ServiceAddress) -> tuple[IPv4Address, ...]:
     if isinstance(address, IPv4Address):
         return ()
     carried = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]

@@ -36,7 +36,7 @@ class PlanInvalid(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class FieldPath:
     """A field of an object, in the JSON names of the API."""
 
     kind: str
@@ -45,14 +45,14 @@ class At:
     path: str = "spec"
 
     @classmethod
-    def of(cls, obj: AnyResource) -> At:
+    def of(cls, obj: AnyResource) -> FieldPath:
         """The spec of `obj`."""
         return cls(obj.KIND, obj.metadata.namespace, obj.metadata.name)
 
-    def __getitem__(self, index: int) -> At:
+    def __getitem__(self, index: int) -> FieldPath:
         return replace(self, path=f"{self.path}[{index}]")
 
-    def __truediv__(self, field: str) -> At:
+    def __truediv__(self, field: str) -> FieldPath:
         return replace(self, path=f"{self.path}.{field}")
 
     def error(self, message: str) -> PlanError:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tarsy.plan.errors import At
+from tarsy.plan.errors import FieldPath
 from tarsy.resources.v1alpha1.chain import ChainSpec
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaultsSpec
 
-T = TypeVar("T")
-Level = tuple[T | None, At]
+_T = TypeVar("_T")
+Level = tuple[_T | None, FieldPath]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Scope:
 
     path: tuple[str, ...]
     chain: ChainSpec
-    at_chain: At
+    at_chain: FieldPath
     defaults: InvestigationDefaultsSpec
-    at_defaults: At
+    at_defaults: FieldPath
     shared: InvestigationDefaultsSpec = field(default_factory=InvestigationDefaultsSpec)
 
     @property
@@ -44,11 +44,11 @@ class Scope:
         return self.at_chain.namespace
 
 
-def last_set(*levels: Level[T]) -> tuple[T, At] | None:
+def last_set(*levels: Level[_T]) -> tuple[_T, FieldPath] | None:
     """The highest level that is set, with its field; an empty list is set."""
     return next(((value, at) for value, at in reversed(levels) if value is not None), None)
 
 
-def last_filled(*levels: Level[tuple[T, ...]]) -> tuple[tuple[T, ...], At] | None:
+def last_filled(*levels: Level[tuple[_T, ...]]) -> tuple[tuple[_T, ...], FieldPath] | None:
     """The highest level that has something in its list: an empty list is as good as none."""
     return last_set(*((value or None, at) for value, at in levels))

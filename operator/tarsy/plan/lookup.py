@@ -19,11 +19,11 @@ from tarsy.plan.builtin import (
     strategies_of,
 )
 from tarsy.plan.catalog import Catalog
-from tarsy.plan.errors import At, PlanError
+from tarsy.plan.errors import FieldPath, PlanError
 from tarsy.plan.model import Backend, ObjectRef, Strategy
 from tarsy.plan.offered import offered_tools
 from tarsy.plan.policy import ToolPolicy, names, stricter
-from tarsy.plan.scope import Shareable, admits, refusal
+from tarsy.plan.scope import Shareable, admits, scope_refusal
 from tarsy.plan.thinking import measures
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.chain import Stage
@@ -31,8 +31,8 @@ from tarsy.resources.v1alpha1.common import McpSelection
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
 
-R = TypeVar("R", bound=AnyResource)
-S = TypeVar("S", bound=Shareable)
+_R = TypeVar("_R", bound=AnyResource)
+_S = TypeVar("_S", bound=Shareable)
 
 
 class Lookup:
@@ -47,16 +47,16 @@ class Lookup:
         self.errors: dict[PlanError, None] = {}
         self.left_out: dict[str, None] = {}
         self.unchosen: PlanError | None = None
-        self.found: dict[ObjectRef, tuple[AnyResource, At]] = {}
+        self.found: dict[ObjectRef, tuple[AnyResource, FieldPath]] = {}
         self._used: dict[tuple[str, str, str], ObjectRef] = {}
 
-    def report(self, at: At, message: str) -> PlanError:
+    def report(self, at: FieldPath, message: str) -> PlanError:
         """Notes a mistake; the same one twice is one."""
         error = at.error(message)
         self.errors[error] = None
         return error
 
-    def note(self, obj: AnyResource, at: At) -> None:
+    def note(self, obj: AnyResource, at: FieldPath) -> None:
         """Notes the field that names an object; the first one stays."""
         self.found.setdefault(_ref(obj), (obj, at))
 
@@ -74,7 +74,7 @@ class Lookup:
         """The objects used, by kind, namespace and name."""
         return tuple(ref for _, ref in sorted(self._used.items()))
 
-    def named(self, kind: type[R], namespace: str, name: str, at: At) -> R | None:
+    def named(self, kind: type[_R], namespace: str, name: str, at: FieldPath) -> _R | None:
         """The object that field `at` names in `namespace`; reports when there is none."""
         found = self.catalog.get(kind, namespace, name)
         if found is None:
@@ -83,7 +83,7 @@ class Lookup:
             self.note(found, at)
         return found
 
-    def shared(self, kind: type[S], namespaces: Sequence[str], name: str, at: At) -> S | None:
+    def shared(self, kind: type[_S], namespaces: Sequence[str], name: str, at: FieldPath) -> _S | None:
         """The object that a run in `namespaces[0]` names, in the first of `namespaces` that has it.
 
         Reports when none has it, or when it does not admit the run's namespace.
@@ -97,14 +97,14 @@ class Lookup:
         self._missing(kind, namespaces, name, at)
         return None
 
-    def admitted(self, obj: Shareable, namespace: str, at: At) -> bool:
+    def admitted(self, obj: Shareable, namespace: str, at: FieldPath) -> bool:
         """Whether `obj` may be used from `namespace`; reports when it may not."""
         if admits(obj, namespace, self.catalog.namespace_labels(namespace)):
             return True
-        self.report(at, refusal(obj, namespace))
+        self.report(at, scope_refusal(obj, namespace))
         return False
 
-    def _missing(self, kind: type[AnyResource], namespaces: Sequence[str], name: str, at: At) -> None:
+    def _missing(self, kind: type[AnyResource], namespaces: Sequence[str], name: str, at: FieldPath) -> None:
         if (place := next((it for it in namespaces if self.catalog.is_invalid(kind, it, name)), None)) is not None:
             self.report(at, f"{kind.KIND} {place}/{name} does not fit its kind; its condition Ready says what is wrong")
             return
@@ -115,7 +115,7 @@ class Lookup:
         self.report(at, f"there is no {kind.KIND} {name} in namespace {where}; {hint}, or name another")
 
     def tools_exist(
-        self, server: MCPServer, selection: McpSelection, at: At, policy: ToolPolicy = ToolPolicy.ALL
+        self, server: MCPServer, selection: McpSelection, at: FieldPath, policy: ToolPolicy = ToolPolicy.ALL
     ) -> None:
         """Reports tools of a selection that the server's own lists, or its policy and the agent's, leave out, and
         those that it does not offer, as far as its status knows what it offers.
@@ -145,7 +145,7 @@ class Lookup:
                 "on the agent",
             )
 
-    def _tools_are_offered(self, server: MCPServer, chosen: Sequence[str], at: At) -> None:
+    def _tools_are_offered(self, server: MCPServer, chosen: Sequence[str], at: FieldPath) -> None:
         offered = offered_tools(server)
         absent = [tool for tool in chosen if offered is not None and tool not in offered]
         if offered is None or not absent:
@@ -159,7 +159,7 @@ class Lookup:
             "lists what it offers)",
         )
 
-    def joins(self, strategy: Strategy, at: At) -> bool:
+    def joins(self, strategy: Strategy, at: FieldPath) -> bool:
         """Whether a synthesis can be done with a strategy; reports when it cannot."""
         if strategy in SYNTHESIS_STRATEGIES:
             return True
@@ -167,7 +167,7 @@ class Lookup:
         self.report(at, f"strategy {strategy} cannot join the results of several agents; use {usable}")
         return False
 
-    def runs_on(self, strategy: Strategy, provider: LLMProvider, at: At) -> None:
+    def runs_on(self, strategy: Strategy, provider: LLMProvider, at: FieldPath) -> None:
         """Reports a strategy whose backend the provider's type has not; `at` is where the strategy was chosen."""
         if runs_on(strategy, provider.spec.type):
             return
@@ -185,7 +185,9 @@ class Lookup:
             return
         for tool, field in NATIVE_TOOLS.items():
             if getattr(wishes, tool):
-                self.report(At.of(provider) / "nativeTools" / field, f"type {kind} has no native tools; leave it out")
+                self.report(
+                    FieldPath.of(provider) / "nativeTools" / field, f"type {kind} has no native tools; leave it out"
+                )
 
     def thinking_fits(self, provider: LLMProvider) -> None:
         """Reports a measure of thinking that a provider's model does not know."""
@@ -196,10 +198,10 @@ class Lookup:
         for field in wish.to_dict():
             if field not in usable:
                 remedy = f"use {' or '.join(usable)} instead, or leave it out" if usable else "leave it out"
-                at = At.of(provider) / "thinking" / field
+                at = FieldPath.of(provider) / "thinking" / field
                 self.report(at, f"model {model} of type {kind} has no {field} of thinking; {remedy}")
 
-    def stage_fits(self, stage: Stage, at: At) -> None:
+    def stage_fits(self, stage: Stage, at: FieldPath) -> None:
         """Reports replicas of several agents, and agents of a stage that people could not tell apart."""
         if stage.replicas > 1 and len(stage.agents) > 1:
             self.report(at / "replicas", "replicas above 1 need exactly one agent; list agents, or repeat one of them")

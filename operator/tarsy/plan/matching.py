@@ -50,7 +50,7 @@ def check_matcher(matcher: Matcher) -> None:
         _expression(matcher.value)
 
 
-def shown(matcher: Matcher) -> str:
+def format_matcher(matcher: Matcher) -> str:
     """The matcher as people write it."""
     return f'{matcher.name}{matcher.match_type}"{matcher.value}"'
 

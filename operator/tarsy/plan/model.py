@@ -89,7 +89,7 @@ class LongRates(_Frozen):
     cached: float | None = None
 
 
-class Rates(_Frozen):
+class PlannedRates(_Frozen):
     """What a model costs, in US dollars for a million tokens; thinking is billed as output.
 
     `cached` is for input the provider had cached (None: as `input`). `as_of` is the date of the bundled table that
@@ -103,7 +103,7 @@ class Rates(_Frozen):
     as_of: str | None = None
 
 
-class Thinking(_Frozen):
+class PlannedThinking(_Frozen):
     """How much a model thinks, in the one measure that it knows: tokens, a level, or an effort."""
 
     budget: int | None = None
@@ -161,8 +161,8 @@ class ProviderPlan(_Frozen):
     temperature: float | None = None
     max_output_tokens: int | None = None
     context_window: int | None = None
-    thinking: Thinking | None = None
-    rates: Rates | None = None
+    thinking: PlannedThinking | None = None
+    rates: PlannedRates | None = None
     limits: CallLimits | None = None
     timeouts: CallTimeouts | None = None
 
@@ -286,7 +286,7 @@ class ServerPlan(_Frozen):
         return isinstance(self.transport, HttpTransport) and self.transport.token_audience is not None
 
 
-class Limits(_Frozen):
+class AgentLimits(_Frozen):
     """Seconds and counts that bound a run (defaults: reference section 2, "Loop" and "Retries").
 
     For `repeat_seconds` the result of a repeatable call is given again instead of the same call being made again;
@@ -310,7 +310,7 @@ class Limits(_Frozen):
     finding_repairs: int = Field(default=1, ge=0, le=1)
 
 
-class Budget(_Frozen):
+class PlannedBudget(_Frozen):
     """What a whole run may use; None is no limit. Reaching one of them forces a conclusion."""
 
     tokens: int | None = None
@@ -379,11 +379,11 @@ class Plan(_Frozen):
     executive_summary: AgentPlan | None
     chat: AgentPlan | None = None
     chat_seconds: float | None = None
-    chat_budget: Budget = Budget()
+    chat_budget: PlannedBudget = PlannedBudget()
     alert_masking: MaskingPlan | None = None
     model_output_masking: MaskingPlan | None = None
-    limits: Limits = Limits()
-    budget: Budget = Budget()
+    limits: AgentLimits = AgentLimits()
+    budget: PlannedBudget = PlannedBudget()
     namespace_limit: int | None = None
     chain_limit: int | None = None
     objects: tuple[ObjectRef, ...] = ()

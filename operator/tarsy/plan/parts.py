@@ -15,21 +15,21 @@ from tarsy.plan.model import (
     HttpTransport,
     MaskingPlan,
     ObjectRef,
+    PlannedRates,
+    PlannedThinking,
     ProviderPlan,
-    Rates,
     ReachPlan,
     SecretKey,
     ServerPlan,
     StdioTransport,
     SummarizationPlan,
-    Thinking,
     Value,
     Vertex,
     WorkloadTransport,
 )
 from tarsy.plan.policy import stricter
 from tarsy.plan.rates import bundled
-from tarsy.plan.reach import reach_plan, told
+from tarsy.plan.reach import reach_message, reach_plan
 from tarsy.resources.v1alpha1.common import McpSelection, SecretKeyRef
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.masking import Masking
@@ -56,10 +56,10 @@ def provider_plan(provider: LLMProvider, ref: ObjectRef) -> ProviderPlan:
         temperature=spec.temperature,
         max_output_tokens=spec.max_output_tokens,
         context_window=spec.context_window,
-        thinking=Thinking(budget=spec.thinking.budget, level=spec.thinking.level, effort=spec.thinking.effort)
+        thinking=PlannedThinking(budget=spec.thinking.budget, level=spec.thinking.level, effort=spec.thinking.effort)
         if spec.thinking
         else None,
-        rates=Rates(
+        rates=PlannedRates(
             input=spec.rates.input_per_million,
             output=spec.rates.output_per_million,
             cached=spec.rates.cached_input_per_million,
@@ -90,7 +90,7 @@ def server_plan(
         ref=ref,
         name=ref.name,
         transport=_transport(server),
-        instructions=told(server, reach),
+        instructions=reach_message(server, reach),
         selected=selection.tools or (),
         allow=spec.tools.allow or (),
         deny=spec.tools.deny,

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 
-Address = IPv4Address | IPv6Address
+ServiceAddress = IPv4Address | IPv6Address
 _URL = re.compile(r"(https?)://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 _AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::(.*))?", re.DOTALL)
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
@@ -35,7 +35,7 @@ class Place:
     scheme: str
     host: str
     port: int
-    address: Address | None
+    address: ServiceAddress | None
     url: str
 
     @classmethod
@@ -66,7 +66,7 @@ class Place:
         return cls(scheme, host, port, address, f"{scheme}://{authority}{rest}")
 
 
-def _host(text: str) -> tuple[str, Address | None]:
+def _host(text: str) -> tuple[str, ServiceAddress | None]:
     if text.startswith("["):
         try:
             address = IPv6Address(text[1:-1])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tarsy.plan import bounds, builtin, gemini
-from tarsy.plan.errors import At
+from tarsy.plan.errors import FieldPath
 from tarsy.plan.levels import Level, Scope, last_set
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import Backend, FallbackPlan, ProviderPlan, Strategy
@@ -30,12 +30,12 @@ from tarsy.resources.v1alpha1.common import (
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults, InvestigationDefaultsSpec
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 
-T = TypeVar("T", str, tuple[FallbackEntry, ...])
-OfDefaults = Callable[[InvestigationDefaultsSpec, At], tuple[Level[T], ...]]
+_T = TypeVar("_T", str, tuple[FallbackEntry, ...])
+OfDefaults = Callable[[InvestigationDefaultsSpec, FieldPath], tuple[Level[_T], ...]]
 """The levels that one object of defaults has for a setting, from lowest to highest."""
 
 
-def _nothing(spec: InvestigationDefaultsSpec, at: At) -> tuple[Level[str], ...]:
+def _nothing(spec: InvestigationDefaultsSpec, at: FieldPath) -> tuple[Level[str], ...]:
     return ()
 
 
@@ -50,7 +50,7 @@ class Choice:
 
     provider: LLMProvider
     plan: ProviderPlan
-    at: At
+    at: FieldPath
 
     def used_by(self, strategy: Strategy) -> ProviderPlan:
         """The provider's part of the plan, for an agent of this strategy."""
@@ -66,7 +66,7 @@ class Work:
 
     choice: Choice
     strategy: Strategy
-    native_tools: dict[str, At]
+    native_tools: dict[str, FieldPath]
     wish: Level[NativeTools]
     tools: bool
 
@@ -77,7 +77,7 @@ class Fallbacks:
 
     plans: tuple[FallbackPlan, ...] = ()
     skipped: tuple[str, ...] = ()
-    at: At | None = None
+    at: FieldPath | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Providers:
         self._look = look
         self._of_alert = of_alert
         self._elsewhere = terms.elsewhere if terms else ()
-        self._at_shared = At(InvestigationDefaults.KIND, scope.home, scope.at_defaults.name)
+        self._at_shared = FieldPath(InvestigationDefaults.KIND, scope.home, scope.at_defaults.name)
         self._stands_in = StandsIn()
 
     def choose(self, own: Level[str], purpose: OfDefaults[str] = _nothing) -> Choice | None:
@@ -196,7 +196,7 @@ class Providers:
         )
         return self._named(*chosen) if chosen else None
 
-    def _pick(self, of_defaults: OfDefaults[T], *levels: Level[T]) -> tuple[T, At] | None:
+    def _pick(self, of_defaults: OfDefaults[_T], *levels: Level[_T]) -> tuple[_T, FieldPath] | None:
         """The highest level that is set; of defaults, those that may name providers in this run."""
         scope = self._scope
         if (chosen := last_set(*levels)) is not None:
@@ -209,7 +209,7 @@ class Providers:
             self._look.leave_out(self._not_lent(*lent))
         return last_set(*of_defaults(scope.shared, self._at_shared))
 
-    def _not_lent(self, named: str | tuple[FallbackEntry, ...], at: At) -> str:
+    def _not_lent(self, named: str | tuple[FallbackEntry, ...], at: FieldPath) -> str:
         names = (named,) if isinstance(named, str) else tuple(entry.llm_provider for entry in named)
         chain = self._scope.at_chain
         return (
@@ -219,7 +219,7 @@ class Providers:
             f"{at.namespace}, or let spec.allowedProviderNamespaces of Chain {chain.namespace}/{chain.name} admit it"
         )
 
-    def _named(self, name: str, at: At) -> Choice | None:
+    def _named(self, name: str, at: FieldPath) -> Choice | None:
         provider = self._look.named(LLMProvider, at.namespace, name, at)
         # Defaults grant nothing to other namespaces, so what the library's name must admit the run by itself.
         from_defaults = at.kind == InvestigationDefaults.KIND
@@ -234,14 +234,14 @@ class Providers:
 
     def _native_tools(
         self, provider: LLMProvider, strategy: Strategy, wish: Level[NativeTools], tools: bool
-    ) -> tuple[dict[str, At], dict[str, At]]:
+    ) -> tuple[dict[str, FieldPath], dict[str, FieldPath]]:
         """The native tools that are on, and those that agent or alert want and cannot have, each with its field."""
-        levels = ((provider.spec.native_tools, At.of(provider) / "nativeTools"), wish, self._of_alert)
+        levels = ((provider.spec.native_tools, FieldPath.of(provider) / "nativeTools"), wish, self._of_alert)
         native = builtin.BACKENDS[strategy] is Backend.GOOGLE_NATIVE
         native = native and builtin.runs_on(strategy, provider.spec.type)
         native = native and (not tools or gemini.combines_tools(provider.spec.type, provider.spec.model))
-        on: dict[str, At] = {}
-        refused: dict[str, At] = {}
+        on: dict[str, FieldPath] = {}
+        refused: dict[str, FieldPath] = {}
         for tool, field in builtin.NATIVE_TOOLS.items():
             chosen = last_set(*((getattr(wishes, tool) if wishes else None, at / field) for wishes, at in levels))
             if chosen is None or not chosen[0]:

@@ -9,7 +9,7 @@ List prices for standard processing; writing to a provider's cache is not counte
 import re
 from typing import Final
 
-from tarsy.plan.model import LongRates, Rates
+from tarsy.plan.model import LongRates, PlannedRates
 
 AS_OF: Final = "2026-11-04"
 SOURCE: Final = "the makers' price lists as collected by genai-prices 0.2.3 (MIT)"
@@ -102,7 +102,7 @@ _LONG: Final[dict[str, dict[str, tuple[float, float, float, int, float, float, f
 }
 
 
-def bundled(kind: str, model: str, base_url: str | None) -> Rates | None:
+def bundled(kind: str, model: str, base_url: str | None) -> PlannedRates | None:
     """The rates of a provider that says none; None when they are not known.
 
     Args:
@@ -115,9 +115,9 @@ def bundled(kind: str, model: str, base_url: str | None) -> Rates | None:
     name = _DATED.sub("", model)
     if flat := _FLAT.get(kind, {}).get(name):
         read, cached, written = flat
-        return Rates(input=read, cached=cached, output=written, as_of=AS_OF)
+        return PlannedRates(input=read, cached=cached, output=written, as_of=AS_OF)
     if tiers := _LONG.get(kind, {}).get(name):
         read, cached, written, above, *more = tiers
         long = LongRates(above=above, input=more[0], cached=more[1], output=more[2])
-        return Rates(input=read, cached=cached, output=written, long=long, as_of=AS_OF)
+        return PlannedRates(input=read, cached=cached, output=written, long=long, as_of=AS_OF)
     return None

@@ -2,7 +2,7 @@
 
 Decision: rights are the server's unless it acts as a ServiceAccount of the run's namespace and holds no credentials of
 its own. Calls with the rights of another namespace are held to the run's namespace, outside of what a model writes
-(`tarsy.mcp.binding`, or the server itself); only the owner of the server grants more.
+(`tarsy.mcp.namespace_binding`, or the server itself); only the owner of the server grants more.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def reach_plan(server: MCPServer, namespace: str, labels: Mapping[str, str]) -> 
     )
 
 
-def told(server: MCPServer, reach: ReachPlan) -> str:
+def reach_message(server: MCPServer, reach: ReachPlan) -> str:
     """The instructions of a server, with the namespace that its calls are held to."""
     said = server.spec.instructions or ""
     if reach.namespace is None:

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tarsy.plan.catalog import Catalog
-from tarsy.plan.check import check, named_objects
-from tarsy.plan.errors import At, PlanError, PlanInvalid
+from tarsy.plan.check import check_references, named_objects
+from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
 from tarsy.plan.lookup import Lookup
-from tarsy.plan.resolve import explain
+from tarsy.plan.resolve import explain_plan
 from tarsy.resources.meta import AnyResource, condition
 from tarsy.resources.v1alpha1.agent import Agent
 from tarsy.resources.v1alpha1.alert import AlertContent
@@ -28,7 +28,7 @@ from tarsy.resources.v1alpha1.mcp_server import MCPServer
 INVALID = "ReferencesInvalid"
 PLAN_INVALID = "PlanInvalid"
 NOT_READY = "ReferencesNotReady"
-UNKNOWN = "ReferencesUnknown"
+UNKNOWN_READINESS = "ReferencesUnknown"
 NEEDS_DEFAULTS = "NeedsDefaults"
 JUDGED_BY_OTHERS = (Chain, Agent, InvestigationDefaults)
 """Kinds whose readiness depends on that of other objects."""
@@ -37,7 +37,7 @@ _REQUIRED = (Agent, LLMProvider, MCPServer)
 
 
 @dataclass(frozen=True, slots=True)
-class Readiness:
+class PlanReadiness:
     """What keeps an object from being used, each with a reason; the references that nobody has judged yet; what else
     is to be said of one that can be used, and the reason to say beside it."""
 
@@ -46,24 +46,24 @@ class Readiness:
     notes: tuple[str, ...] = ()
     reason: str = "Usable"
 
-    def with_notes(self, notes: Iterable[str]) -> Readiness:
+    def with_notes(self, notes: Iterable[str]) -> PlanReadiness:
         """The same with other notes."""
         return replace(self, notes=tuple(note for note in notes if note))
 
 
-USABLE = Readiness()
+USABLE = PlanReadiness()
 
 
-def readiness(obj: AnyResource, catalog: Catalog, library_namespace: str | None) -> Readiness:
+def readiness(obj: AnyResource, catalog: Catalog, library_namespace: str | None) -> PlanReadiness:
     """Judges an object by what it says and what it names; Secrets and servers are not asked here."""
-    errors = dict.fromkeys(check(obj, catalog), INVALID)
+    errors = dict.fromkeys(check_references(obj, catalog), INVALID)
     if not isinstance(obj, JUDGED_BY_OTHERS):
-        return Readiness(tuple(errors.items()))
+        return PlanReadiness(tuple(errors.items()))
     if not isinstance(obj, Chain):
         return _with_references(errors, named_objects(obj, catalog), "Usable", ())
     look = Lookup(catalog)
     try:
-        explain(
+        explain_plan(
             namespace=obj.metadata.namespace,
             alert=AlertContent(alert_type=next(iter(obj.spec.alert_types), "Any"), data="-"),
             chain=obj,
@@ -92,8 +92,8 @@ def _is_shared(chain: Chain) -> bool:
 
 
 def _with_references(
-    errors: dict[PlanError, str], found: Iterable[tuple[AnyResource, At]], reason: str, notes: Iterable[str]
-) -> Readiness:
+    errors: dict[PlanError, str], found: Iterable[tuple[AnyResource, FieldPath]], reason: str, notes: Iterable[str]
+) -> PlanReadiness:
     unknown: dict[PlanError, None] = {}
     said = dict.fromkeys(notes)
     judged: set[str] = set()
@@ -110,7 +110,7 @@ def _with_references(
             )
         elif (away := _away(named)) is not None:
             said[away] = None
-    return Readiness(tuple(errors.items()), tuple(unknown), tuple(said), reason)
+    return PlanReadiness(tuple(errors.items()), tuple(unknown), tuple(said), reason)
 
 
 def _away(named: AnyResource) -> str | None:

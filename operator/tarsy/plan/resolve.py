@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tarsy.plan import builtin
-from tarsy.plan.agents import Agents, Made
+from tarsy.plan.agents import Agents, ResolvedAgent
 from tarsy.plan.bounds import budget as lowest_budget
 from tarsy.plan.bounds import chat_budget, costs_are_known, limits
 from tarsy.plan.catalog import Catalog
-from tarsy.plan.errors import At, PlanInvalid
+from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.levels import Scope, last_set
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import AgentPlan, MaskingPlan, Plan, StagePlan, SuccessPolicy
@@ -46,7 +46,7 @@ class Explained:
     """A plan, and the field each of its settings comes from, by path in the plan (missing: built in)."""
 
     plan: Plan
-    origins: Mapping[str, At]
+    origins: Mapping[str, FieldPath]
 
 
 def resolve(
@@ -56,8 +56,8 @@ def resolve(
     chain: Chain,
     catalog: Catalog,
     library_namespace: str | None,
-    source: At | None = None,
-    budget: tuple[Budget, At] | None = None,
+    source: FieldPath | None = None,
+    budget: tuple[Budget, FieldPath] | None = None,
 ) -> Plan:
     """The plan of a run.
 
@@ -73,7 +73,7 @@ def resolve(
     Raises:
         PlanInvalid: with every mistake of the alert, the chain and what they name.
     """
-    return explain(
+    return explain_plan(
         namespace=namespace,
         alert=alert,
         chain=chain,
@@ -84,31 +84,33 @@ def resolve(
     ).plan
 
 
-def explain(
+def explain_plan(
     *,
     namespace: str,
     alert: AlertContent,
     chain: Chain,
     catalog: Catalog,
     library_namespace: str | None,
-    source: At | None = None,
-    budget: tuple[Budget, At] | None = None,
+    source: FieldPath | None = None,
+    budget: tuple[Budget, FieldPath] | None = None,
     look: Lookup | None = None,
 ) -> Explained:
     """The plan of a run as `resolve` makes it, and where each of its settings comes from.
 
     `look` follows the references, and keeps what was found where no plan can be made.
     """
-    at = source or At("Alert", namespace, "")
+    at = source or FieldPath("Alert", namespace, "")
     look = look or Lookup(catalog)
     defaults = defaults_for(namespace, catalog, library_namespace)
     shared = catalog.get(InvestigationDefaults, chain.metadata.namespace, DEFAULTS_NAME)
     scope = Scope(
         path=search_path(namespace, library_namespace),
         chain=chain.spec,
-        at_chain=At.of(chain),
+        at_chain=FieldPath.of(chain),
         defaults=InvestigationDefaultsSpec() if defaults is None else defaults.spec,
-        at_defaults=At(InvestigationDefaults.KIND, namespace, DEFAULTS_NAME) if defaults is None else At.of(defaults),
+        at_defaults=FieldPath(InvestigationDefaults.KIND, namespace, DEFAULTS_NAME)
+        if defaults is None
+        else FieldPath.of(defaults),
         shared=InvestigationDefaultsSpec() if shared is None else shared.spec,
     )
     if defaults is not None:
@@ -182,10 +184,10 @@ class _Gathered:
     def __init__(self, look: Lookup) -> None:
         self.look = look
         self.agents: list[AgentPlan] = []
-        self.origins: dict[str, At] = {}
+        self.origins: dict[str, FieldPath] = {}
         self.complete = True
 
-    def add(self, path: str, made: Made | None) -> AgentPlan | None:
+    def add(self, path: str, made: ResolvedAgent | None) -> AgentPlan | None:
         """Notes an agent that stands at `path` of the plan, and gives its part of the plan."""
         if made is None:
             self.complete = False
@@ -195,7 +197,7 @@ class _Gathered:
         return made.plan
 
 
-def _stage(stage: Stage, at: At, path: str, scope: Scope, agents: Agents, gathered: _Gathered) -> StagePlan:
+def _stage(stage: Stage, at: FieldPath, path: str, scope: Scope, agents: Agents, gathered: _Gathered) -> StagePlan:
     gathered.look.stage_fits(stage, at)
     slots = [agents.of_stage(stage, at, slot, (at / "agents")[index]) for index, slot in enumerate(stage.agents)]
     replica = stage.replicas > 1
@@ -224,7 +226,7 @@ def _stage(stage: Stage, at: At, path: str, scope: Scope, agents: Agents, gather
     )
 
 
-def _brought(alert: AlertContent, at: At, scope: Scope, look: Lookup) -> Servers | None:
+def _brought(alert: AlertContent, at: FieldPath, scope: Scope, look: Lookup) -> Servers | None:
     """The servers that the alert brings; None when it brings none (an empty list is none)."""
     if not alert.mcp_servers or (scope.chain.alert_tools == "Denied"):
         return None
@@ -232,7 +234,7 @@ def _brought(alert: AlertContent, at: At, scope: Scope, look: Lookup) -> Servers
     return servers(alert.mcp_servers, field, scope.path, scope.namespace, look), field
 
 
-def _wish(alert: AlertContent, at: At, chain: Chain, look: Lookup) -> NativeTools | None:
+def _wish(alert: AlertContent, at: FieldPath, chain: Chain, look: Lookup) -> NativeTools | None:
     """The alert's wish for native tools, if its chain takes one; reports what it brings against the chain's will."""
     if chain.spec.alert_tools != "Denied":
         return alert.native_tools
@@ -245,7 +247,7 @@ def _wish(alert: AlertContent, at: At, chain: Chain, look: Lookup) -> NativeTool
 
 
 def _wish_is_met(
-    wish: NativeTools | None, at: At, chain: Chain, agents: list[AgentPlan], complete: bool, look: Lookup
+    wish: NativeTools | None, at: FieldPath, chain: Chain, agents: list[AgentPlan], complete: bool, look: Lookup
 ) -> None:
     """Reports a native tool that the alert wants and no agent of the run can have, once all agents are known."""
     for tool, field in builtin.NATIVE_TOOLS.items() if complete else ():

@@ -56,7 +56,7 @@ def _meets(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
             return requirement.key not in labels
 
 
-def refusal(obj: Shareable, namespace: str) -> str:
+def scope_refusal(obj: Shareable, namespace: str) -> str:
     """The sentence for an object that does not admit `namespace`."""
     return (
         f"{obj} may not be used from namespace {namespace}; let its spec.allowedNamespaces admit that namespace, "

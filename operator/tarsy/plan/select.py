@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tarsy.plan.catalog import Catalog
-from tarsy.plan.errors import At, PlanInvalid
-from tarsy.plan.scope import admits, refusal
+from tarsy.plan.errors import FieldPath, PlanInvalid
+from tarsy.plan.scope import admits, scope_refusal
 from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.chain import Chain
 
@@ -35,8 +35,8 @@ def select(
     alert: AlertContent,
     catalog: Catalog,
     library_namespace: str | None,
-    source: At | None = None,
-    chain_ref: tuple[str, At] | None = None,
+    source: FieldPath | None = None,
+    chain_ref: tuple[str, FieldPath] | None = None,
 ) -> Chain | NoChain:
     """The chain for an alert.
 
@@ -51,7 +51,7 @@ def select(
     Raises:
         PlanInvalid: the named chain does not admit the namespace, or several chains claim the alert's type.
     """
-    at = source or At("Alert", namespace, "")
+    at = source or FieldPath("Alert", namespace, "")
     path = search_path(namespace, library_namespace)
     if chain_ref is None and alert.chain_ref is not None:
         chain_ref = (alert.chain_ref.name, at / "chainRef" / "name")
@@ -66,18 +66,18 @@ def claimants(catalog: Catalog, namespace: str, alert_type: str) -> list[Chain]:
     return sorted(chains, key=lambda chain: chain.metadata.name)
 
 
-def _by_name(name: str, at: At, path: tuple[str, ...], catalog: Catalog) -> Chain | NoChain:
+def _by_name(name: str, at: FieldPath, path: tuple[str, ...], catalog: Catalog) -> Chain | NoChain:
     for namespace in path:
         chain = catalog.get(Chain, namespace, name)
         if chain is None:
             continue
         if not admits(chain, path[0], catalog.namespace_labels(path[0])):
-            raise PlanInvalid([at.error(refusal(chain, path[0]))])
+            raise PlanInvalid([at.error(scope_refusal(chain, path[0]))])
         return chain
     return NoChain(f"{at.path}: there is no Chain {name} in namespace {' or '.join(path)} yet; create it")
 
 
-def _by_type(alert_type: str, at: At, path: tuple[str, ...], catalog: Catalog) -> Chain | NoChain:
+def _by_type(alert_type: str, at: FieldPath, path: tuple[str, ...], catalog: Catalog) -> Chain | NoChain:
     labels = catalog.namespace_labels(path[0])
     closed: list[Chain] = []
     for namespace in path:
@@ -97,7 +97,7 @@ def _by_type(alert_type: str, at: At, path: tuple[str, ...], catalog: Catalog) -
             )
         return chains[0]
     if closed:
-        return NoChain(f"{at.path}: {refusal(closed[0], path[0])}")
+        return NoChain(f"{at.path}: {scope_refusal(closed[0], path[0])}")
     return NoChain(
         f"{at.path}: no Chain in namespace {' or '.join(path)} has {alert_type} in its spec.alertTypes yet; "
         "create one, or name a Chain in chainRef"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tarsy.plan.errors import At
+from tarsy.plan.errors import FieldPath
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
 
 
@@ -25,9 +25,9 @@ class _Seen:
 class StandsIn:
     """The entries of the fallback lists of a plan, and whether each is another provider for some agent."""
 
-    _lists: dict[At, dict[int, _Seen]] = field(default_factory=dict)
+    _lists: dict[FieldPath, dict[int, _Seen]] = field(default_factory=dict)
 
-    def note(self, at: At, index: int, name: str, itself: bool, chosen_at: At) -> None:
+    def note(self, at: FieldPath, index: int, name: str, itself: bool, chosen_at: FieldPath) -> None:
         """Notes one entry for one agent.
 
         Args:
@@ -41,7 +41,7 @@ class StandsIn:
         seen.other |= not itself
         seen.chosen_elsewhere |= (chosen_at.kind, chosen_at.namespace) != (at.kind, at.namespace)
 
-    def useless(self) -> Iterator[tuple[At, str]]:
+    def useless(self) -> Iterator[tuple[FieldPath, str]]:
         """The entries that are no fallback for any agent: field and name of the provider."""
         for at, entries in self._lists.items():
             shared = at.kind == InvestigationDefaults.KIND

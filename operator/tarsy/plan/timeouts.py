@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tarsy.plan.model import CallTimeouts, Limits
+from tarsy.plan.model import AgentLimits, CallTimeouts
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider, Timeouts
 
 MAKERS = CallTimeouts(silence=120, first_token=240, stall=60, call=300, iteration=360)
@@ -17,7 +17,7 @@ _TOOLS = 60.0
 """Seconds of an iteration beyond its model call, where nothing else is set."""
 
 
-def call_timeouts(provider: LLMProvider, limits: Limits, chosen: Collection[str] = ()) -> CallTimeouts:
+def call_timeouts(provider: LLMProvider, limits: AgentLimits, chosen: Collection[str] = ()) -> CallTimeouts:
     """The time limits of a provider's calls.
 
     Args:

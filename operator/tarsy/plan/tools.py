@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from tarsy.plan import builtin
-from tarsy.plan.errors import At
+from tarsy.plan.errors import FieldPath
 from tarsy.plan.levels import Level, Scope, last_filled, last_set
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import AgentPlan, ServerPlan, Strategy
@@ -22,8 +22,8 @@ from tarsy.resources.v1alpha1.chain import ChatSettings, Stage, StageAgent
 from tarsy.resources.v1alpha1.common import McpSelection
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
 
-Servers = tuple[tuple[ServerPlan, ...], At | None]
-Chosen = tuple[str, At] | None
+Servers = tuple[tuple[ServerPlan, ...], FieldPath | None]
+_Chosen = tuple[str, FieldPath] | None
 
 
 class Tools:
@@ -35,7 +35,7 @@ class Tools:
         self._look = look
         self._brought = brought
 
-    def strategy_of_stage(self, spec: AgentSpec, at_agent: At, slot: StageAgent, at_slot: At) -> Chosen:
+    def strategy_of_stage(self, spec: AgentSpec, at_agent: FieldPath, slot: StageAgent, at_slot: FieldPath) -> _Chosen:
         """The strategy of the agent in one slot of a stage, with the field it stands in."""
         scope = self._scope
         return last_set(
@@ -45,7 +45,7 @@ class Tools:
             (slot.strategy, at_slot / "strategy"),
         )
 
-    def strategy_of_chat(self, spec: AgentSpec, at_agent: At, settings: ChatSettings, at: At) -> Chosen:
+    def strategy_of_chat(self, spec: AgentSpec, at_agent: FieldPath, settings: ChatSettings, at: FieldPath) -> _Chosen:
         """The strategy of whoever answers questions, with the field it stands in."""
         scope = self._scope
         return last_set(
@@ -56,7 +56,14 @@ class Tools:
         )
 
     def of_stage(
-        self, stage: Stage, at: At, slot: StageAgent, at_slot: At, spec: AgentSpec, at_agent: At, strategy: Chosen
+        self,
+        stage: Stage,
+        at: FieldPath,
+        slot: StageAgent,
+        at_slot: FieldPath,
+        spec: AgentSpec,
+        at_agent: FieldPath,
+        strategy: _Chosen,
     ) -> Servers:
         """The servers of the agent in one slot of a stage."""
         if strategy_in(strategy) in builtin.STRATEGIES_WITHOUT_TOOLS:
@@ -73,10 +80,10 @@ class Tools:
     def of_chat(
         self,
         settings: ChatSettings,
-        at: At,
+        at: FieldPath,
         spec: AgentSpec,
-        at_agent: At,
-        strategy: Chosen,
+        at_agent: FieldPath,
+        strategy: _Chosen,
         union: tuple[ServerPlan, ...],
     ) -> Servers:
         """The servers of whoever answers questions; `union` are those of all stages."""
@@ -91,7 +98,7 @@ class Tools:
         )
         return found if found[0] else (held_to(policy, union), self._scope.at_chain / "stages" if union else None)
 
-    def own_or_shared(self, name: str | None, builtin_name: str, at: At) -> Agent | None:
+    def own_or_shared(self, name: str | None, builtin_name: str, at: FieldPath) -> Agent | None:
         """The Agent a field names; one with the name of the built-in may also be the library's, or not be at all."""
         scope, catalog = self._scope, self._look.catalog
         if name is not None and name != builtin_name:
@@ -114,7 +121,7 @@ class Tools:
             selections = tuple(one for one in selections if self._let_in(one, at))
         return servers(selections, at, (at.namespace,), self._scope.namespace, self._look, policy), at
 
-    def _let_in(self, selection: McpSelection, at: At) -> bool:
+    def _let_in(self, selection: McpSelection, at: FieldPath) -> bool:
         server = self._look.catalog.get(MCPServer, at.namespace, selection.name)
         labels = self._look.catalog.namespace_labels(self._scope.namespace)
         if server is None or admits(server, self._scope.namespace, labels):
@@ -155,26 +162,26 @@ def _all(scope: Scope, look: Lookup, brought: Servers | None) -> Iterator[Server
         for index, slot in enumerate(stage.agents):
             at_slot = (at / "agents")[index]
             agent = look.named(Agent, scope.home, slot.name, at_slot / "name")
-            spec, at_agent = AgentSpec() if agent is None else agent.spec, At(Agent.KIND, scope.home, slot.name)
+            spec, at_agent = AgentSpec() if agent is None else agent.spec, FieldPath(Agent.KIND, scope.home, slot.name)
             strategy = tools.strategy_of_stage(spec, at_agent, slot, at_slot)
             found += tools.of_stage(stage, at, slot, at_slot, spec, at_agent, strategy)[0]
     yield from found
     settings, at = scope.chain.chat or ChatSettings(), scope.at_chain / "chat"
     if settings.enabled:
         answers = tools.own_or_shared(settings.agent, builtin.CHAT_AGENT, at / "agent")
-        spec, at_agent = (AgentSpec(), at) if answers is None else (answers.spec, At.of(answers))
+        spec, at_agent = (AgentSpec(), at) if answers is None else (answers.spec, FieldPath.of(answers))
         strategy = tools.strategy_of_chat(spec, at_agent, settings, at)
         yield from tools.of_chat(settings, at, spec, at_agent, strategy, tuple(found))[0]
 
 
-def strategy_in(chosen: tuple[str, At | None] | None) -> Strategy:
+def strategy_in(chosen: tuple[str, FieldPath | None] | None) -> Strategy:
     """The strategy that was chosen, else the built-in one."""
     return Strategy(chosen[0]) if chosen else builtin.STRATEGY
 
 
 def servers(
     selections: Sequence[McpSelection],
-    at: At,
+    at: FieldPath,
     path: Sequence[str],
     namespace: str,
     look: Lookup,

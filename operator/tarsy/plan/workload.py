@@ -15,7 +15,7 @@ PORT = 8080
 """Of the Service, whatever the container's is."""
 
 TOKEN_KEY = "token"
-Address = Callable[[str, str], str]
+WorkloadAddress = Callable[[str, str], str]
 """The beginning of the URL of a Service, of its name and namespace."""
 
 
@@ -63,7 +63,7 @@ def why_not_lent(server: str, namespace: str, of_run: str, library: str) -> str 
     )
 
 
-def reached(server: ServerPlan, run: UUID | None = None, address: Address = service_address) -> ServerPlan:
+def reached(server: ServerPlan, run: UUID | None = None, address: WorkloadAddress = service_address) -> ServerPlan:
     """The server as it is reached: by HTTP, with its token; any other than a workload as it is.
 
     Args:

@@ -1,8 +1,8 @@
 """A finding: what an investigation concluded, in a structure that a person and a program can both use.
 
 A model writes the summary, the claims and their citations; everything else is what the record said when the citations
-were checked against it (`tarsy.engine.citations`). The one never comes from the other: what a model writes about its
-own support is not read.
+were checked against it (`tarsy.engine.findings.citations`). The one never comes from the other: what a model writes
+about its own support is not read.
 """
 
 from dataclasses import dataclass

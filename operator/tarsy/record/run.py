@@ -233,7 +233,7 @@ class RunOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class StageView:
+class StageProgress:
     """A stage as status and CLI show it."""
 
     index: int
@@ -290,7 +290,7 @@ class InvestigationRecord:
     model_calls: int
     interrupted_model_calls: int
     tool_calls: int
-    stages: tuple[StageView, ...]
+    stages: tuple[StageProgress, ...]
     outcome: RunOutcome | None
     evidence_missing: tuple[str, ...] = ()
     alert_cut: str | None = None

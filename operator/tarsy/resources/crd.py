@@ -66,7 +66,7 @@ def files() -> dict[str, str]:
     return {**kinds, "kustomization.yaml": HEADER + _yaml(kustomization)}
 
 
-def write(directory: Path) -> list[Path]:
+def write_crds(directory: Path) -> list[Path]:
     """Write the files into `directory`, which is made if need be, and return their paths."""
     directory.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -77,7 +77,7 @@ def write(directory: Path) -> list[Path]:
     return paths
 
 
-def check(directory: Path) -> list[str]:
+def check_crds(directory: Path) -> list[str]:
     """What is wrong with the files in `directory`, one sentence each; nothing when they are current."""
     wanted = files()
     present = {path.name for path in directory.glob("*.yaml")}

@@ -1,6 +1,7 @@
-"""What every kind has: apiVersion, kind, metadata, spec, status, and conditions.
+"""Defines the fields common to all kinds: apiVersion, kind, metadata, spec, status, and conditions.
 
-Decision: a status is always there in Python (empty when the object has none yet), so no reader asks whether it exists.
+Decision: a status is always present in Python (empty when the object has none yet), so no reader checks whether it
+exists.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from tarsy.resources.schema import Lenient, Model, Rule, Time, Unique, clipped, whole_seconds
+from tarsy.resources.schema import Lenient, Model, Time, Unique, ValidationRule, clipped, whole_seconds
 
 GROUP = "tarsy.dev"
 VERSION = "v1alpha1"
@@ -54,18 +55,18 @@ class Condition(Lenient):
     model_config = ConfigDict(json_schema_extra={"required": ["type", "status", "lastTransitionTime", "reason"]})
 
     type: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
-        description="What the condition is about, in CamelCase."
+        description="Type of the condition, in CamelCase."
     )
-    status: ConditionStatus = Field(description="Whether it holds.")
+    status: ConditionStatus = Field(description="Status of the condition.")
     reason: Annotated[
         str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
-    ] = Field(description="Why, in one CamelCase word, for programs.")
+    ] = Field(description="Reason for the status, as one CamelCase word for programs.")
     message: Annotated[str, clipped(1024), StringConstraints(max_length=1024)] = Field(
-        default="", description="Why, in a sentence, for people."
+        default="", description="Explanation of the status, for people."
     )
-    last_transition_time: Time | None = Field(default=None, description="When the status last changed.")
+    last_transition_time: Time | None = Field(default=None, description="Time at which the status last changed.")
     observed_generation: int | None = Field(
-        default=None, ge=0, description="The metadata.generation that the condition was computed from."
+        default=None, ge=0, description="metadata.generation that this condition reflects."
     )
 
 
@@ -73,28 +74,29 @@ Conditions = Annotated[tuple[Condition, ...], Unique("type")]
 
 
 class Status(Lenient):
-    """What the status of every kind has."""
+    """Status fields common to all kinds."""
 
     observed_generation: int | None = Field(
-        default=None, ge=0, description="The metadata.generation that this status was computed from."
+        default=None, ge=0, description="metadata.generation that this status reflects."
     )
     conditions: Conditions = Field(
-        default=(), max_length=6, description="The state of the object, for programs and for kubectl wait."
+        default=(), max_length=6, description="Conditions of the object, for programs and kubectl wait."
     )
 
 
 def condition(conditions: tuple[Condition, ...], type_: str) -> Condition | None:
-    """The condition of that type, or None."""
+    """Returns the condition of that type, or None."""
     return next((item for item in conditions if item.type == type_), None)
 
 
 def set_condition(conditions: tuple[Condition, ...], new: Condition, now: datetime) -> tuple[Condition, ...]:
-    """`conditions` with `new` in the place of its type; its transition time is `now` only when the status changed.
+    """Returns `conditions` with `new` replacing the condition of its type. The transition time becomes `now` only if
+    the status changed.
 
     Args:
-        conditions: those of the object now.
-        new: the wanted one; its own last_transition_time is ignored.
-        now: the time of this change, with a time zone.
+    conditions: current conditions of the object.
+    new: the wanted condition; its own last_transition_time is ignored.
+    now: time of this change, with a time zone.
     """
     old = condition(conditions, new.type)
     kept = old.last_transition_time if old is not None and old.status == new.status else None
@@ -132,7 +134,7 @@ class Resource(Model, Generic[SpecT, StatusT]):
     SHORT_NAMES: ClassVar[tuple[str, ...]]
     COLUMNS: ClassVar[tuple[Column, ...]]
     SELECTABLE_FIELDS: ClassVar[tuple[str, ...]] = ()
-    RULES: ClassVar[tuple[Rule, ...]] = ()
+    RULES: ClassVar[tuple[ValidationRule, ...]] = ()
 
     api_version: Literal["tarsy.dev/v1alpha1"] = "tarsy.dev/v1alpha1"
     kind: str
@@ -149,7 +151,7 @@ class Resource(Model, Generic[SpecT, StatusT]):
         return f"{self.KIND} {self.key}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, ready for the API: without what is unset, and without a status that says nothing."""
+        """Returns the JSON form for the API, without unset fields and without an empty status."""
         document = super().to_dict()
         document["metadata"] = self.metadata.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         if self.status == type(self.status)():

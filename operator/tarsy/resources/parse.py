@@ -18,7 +18,7 @@ from tarsy.resources.meta import API_VERSION, AnyResource
 from tarsy.resources.schema import HINTS, BrokenRules
 from tarsy.resources.v1alpha1 import KINDS
 
-R = TypeVar("R", bound=AnyResource)
+_R = TypeVar("_R", bound=AnyResource)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class InvalidResource(ValueError):
         self.errors = errors
 
 
-def parse(obj: Mapping[str, Any]) -> AnyResource:
+def parse_object(obj: Mapping[str, Any]) -> AnyResource:
     """The object as its kind's model.
 
     Raises:
@@ -72,13 +72,13 @@ def parse(obj: Mapping[str, Any]) -> AnyResource:
     raise AssertionError("an object without a status has no error in its status")
 
 
-def parse_as(kind: type[R], obj: Mapping[str, Any]) -> R:
+def parse_as(kind: type[_R], obj: Mapping[str, Any]) -> _R:
     """The object as that kind's model.
 
     Raises:
         InvalidResource: with every error, or because the object is of another kind.
     """
-    resource = parse(obj)
+    resource = parse_object(obj)
     if not isinstance(resource, kind):
         raise InvalidResource(resource.KIND, resource.key, (FieldError("kind", f"must be {kind.KIND}"),))
     return resource

@@ -30,11 +30,11 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-Reason = Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"]
+_Reason = Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"]
 
 
 @dataclass(frozen=True)
-class Rule:
+class ValidationRule:
     """One rule of a model: `cel` for the API server, `holds` for Python (None when it compares with the old object).
 
     `message` names the field and the remedy. `field` is the JSON name of the field it is about, if it is one field.
@@ -44,7 +44,7 @@ class Rule:
     message: str
     holds: Callable[[Any], bool] | None = None
     field: str | None = None
-    reason: Reason = "FieldValueInvalid"
+    reason: _Reason = "FieldValueInvalid"
 
     def validation(self) -> dict[str, str]:
         """The rule as one entry of `x-kubernetes-validations`."""
@@ -57,7 +57,7 @@ class Rule:
 class BrokenRules(ValueError):
     """The rules of one model that an object breaks; `parse` reports each of them by itself."""
 
-    def __init__(self, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, rules: tuple[ValidationRule, ...]) -> None:
         super().__init__("; ".join(rule.message for rule in rules))
         self.rules = rules
 
@@ -68,7 +68,7 @@ class Model(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
     )
-    RULES: ClassVar[tuple[Rule, ...]] = ()
+    RULES: ClassVar[tuple[ValidationRule, ...]] = ()
 
     @model_validator(mode="after")
     def _rules_hold(self) -> Self:
@@ -171,7 +171,7 @@ def _rfc3339(value: datetime) -> str:
 
 
 NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 KEY = r"^[-._a-zA-Z0-9]+$"
 HTTP_URL = r"^https?://[^\s/?#]+[^\s]*$"
 HOST_PORT = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$"
@@ -193,7 +193,7 @@ SHA256 = r"^[0-9a-f]{64}$"
 
 HINTS = {
     NAME: "must be a Kubernetes name: lower-case letters, digits, '-' and '.', with a letter or digit at both ends",
-    LABEL: "must be lower-case letters, digits and '-', with a letter or digit at both ends",
+    _LABEL: "must be lower-case letters, digits and '-', with a letter or digit at both ends",
     KEY: "must be a key of a ConfigMap or Secret: letters, digits, '-', '_' and '.'",
     HTTP_URL: "must be a URL that begins with http:// or https:// and has a host",
     HOST_PORT: "must be a host in lower case, with a port after a colon if need be, and nothing else",
@@ -216,7 +216,7 @@ HINTS = {
 # As metav1.Time: whole seconds in UTC.
 Time = Annotated[AwareDatetime, AfterValidator(whole_seconds), PlainSerializer(_rfc3339, when_used="json")]
 ObjectName = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=NAME)]
-LabelName = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=LABEL)]
+LabelName = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=_LABEL)]
 DataKey = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=KEY)]
 HttpUrl = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=HTTP_URL)]
 HostPort = Annotated[str, StringConstraints(min_length=1, max_length=259, pattern=HOST_PORT)]

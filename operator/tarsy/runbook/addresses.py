@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tarsy.plan.destinations import Destinations
-from tarsy.runbook.sources import Source
+from tarsy.runbook.sources import RunbookSource
 
 _NOT_PUBLIC = (
     "answers from an address that is not public; ask the administrator to start the operator with --runbook-host for it"
@@ -19,7 +19,7 @@ _NOT_PUBLIC = (
 
 @dataclass(frozen=True, slots=True)
 class SourceJudge:
-    """Judges one source's addresses (`tarsy.outbound.judging.Judge`).
+    """Judges one source's addresses (`tarsy.outbound.address_check.AddressCheck`).
 
     Args:
         source: a trusted one may have any address.
@@ -27,7 +27,7 @@ class SourceJudge:
         destinations: says how names are looked up.
     """
 
-    source: Source
+    source: RunbookSource
     public: Callable[[str], bool]
     destinations: Destinations
 

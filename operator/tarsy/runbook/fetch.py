@@ -14,19 +14,19 @@ from collections.abc import Awaitable, Callable
 import aiohttp
 from yarl import URL
 
+from tarsy.outbound.address_check import NotAllowed, Resolve, check_addresses, is_address, resolve_host
 from tarsy.outbound.connector import PinnedConnector
-from tarsy.outbound.judging import NotAllowed, Resolve, check, is_address, resolve
 from tarsy.plan.destinations import Destinations, is_public
 from tarsy.plan.model import SecretKey
 from tarsy.plan.place import Place
 from tarsy.runbook.addresses import SourceJudge
 from tarsy.runbook.errors import RunbookUnavailable
-from tarsy.runbook.sources import Source, raw_form, source_of
+from tarsy.runbook.sources import RunbookSource, raw_form, source_of
 
 _ANYWHERE = Destinations()
 MAX_BYTES = 262_144
 TIMEOUT_SECONDS = 30.0
-CACHE_SECONDS = 60.0
+_CACHE_SECONDS = 60.0
 MAX_REDIRECTS = 5
 MAX_CACHED = 64
 
@@ -51,7 +51,7 @@ class Fetcher:
         read_token: ReadToken,
         *,
         destinations: Destinations = _ANYWHERE,
-        look_up: Resolve = resolve,
+        look_up: Resolve = resolve_host,
         public: Callable[[str], bool] = is_public,
         clock: Callable[[], float] = time.monotonic,
         timeout_seconds: float = TIMEOUT_SECONDS,
@@ -62,9 +62,9 @@ class Fetcher:
         self._public = public
         self._clock = clock
         self._timeout_seconds = timeout_seconds
-        self._cache: OrderedDict[tuple[str, tuple[Source, ...]], tuple[float, str]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, tuple[RunbookSource, ...]], tuple[float, str]] = OrderedDict()
 
-    async def fetch(self, url: str, among: tuple[Source, ...]) -> str:
+    async def fetch(self, url: str, among: tuple[RunbookSource, ...]) -> str:
         """The text at `url`.
 
         What is kept is kept for the same sources only: who has no token does not get what another's token fetched.
@@ -88,13 +88,13 @@ class Fetcher:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # Its text may repeat what a server answered; its kind does not.
             raise RunbookUnavailable(f"it could not be fetched ({type(error).__name__})") from None
-        self._cache[url, among] = (now + CACHE_SECONDS, text)
+        self._cache[url, among] = (now + _CACHE_SECONDS, text)
         self._cache.move_to_end((url, among))
         while len(self._cache) > MAX_CACHED:
             self._cache.popitem(last=False)
         return text
 
-    async def _fetch(self, url: str, among: tuple[Source, ...]) -> str:
+    async def _fetch(self, url: str, among: tuple[RunbookSource, ...]) -> str:
         current = raw_form(URL(_place(url).url))
         for _ in range(MAX_REDIRECTS + 1):
             answer = await self._ask(current, source_of(current, among))
@@ -103,12 +103,12 @@ class Fetcher:
             current = raw_form(URL(_place(str(answer)).url))
         raise RunbookUnavailable(f"it was redirected more than {MAX_REDIRECTS} times")
 
-    async def _ask(self, url: URL, source: Source) -> str | URL:
+    async def _ask(self, url: URL, source: RunbookSource) -> str | URL:
         """One request: the text, or where it is instead."""
         judge = SourceJudge(source, self._public, self._destinations)
         host = _place(str(url)).host
         if is_address(host):  # before a token is read for it
-            check(host, host, judge)
+            check_addresses(host, host, judge)
         headers = {"Accept": "text/plain, text/markdown, */*;q=0.5", "Accept-Encoding": "identity"}
         if source.token is not None:
             headers["Authorization"] = f"Bearer {await self._read_token(source.token)}"

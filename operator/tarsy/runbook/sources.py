@@ -23,7 +23,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RunbookSource:
     """A host that runbooks may come from; `trusted` by the administrator: any address, and http too."""
 
     host: str
@@ -31,20 +31,20 @@ class Source:
     token: SecretKey | None = None
 
 
-def sources(trusted: Iterable[str], of_namespace: Iterable[Source]) -> tuple[Source, ...]:
+def sources(trusted: Iterable[str], of_namespace: Iterable[RunbookSource]) -> tuple[RunbookSource, ...]:
     """The sources of a run: the administrator's hosts, and those of the namespace.
 
     A host on both lists is the administrator's, with the namespace's token.
     """
-    found: dict[str, Source] = {}
-    for source in (*of_namespace, *(Source(host, trusted=True) for host in trusted)):
+    found: dict[str, RunbookSource] = {}
+    for source in (*of_namespace, *(RunbookSource(host, trusted=True) for host in trusted)):
         host = _canonical(source.host)
-        before = found.get(host, Source(host))
-        found[host] = Source(host, before.trusted or source.trusted, before.token or source.token)
+        before = found.get(host, RunbookSource(host))
+        found[host] = RunbookSource(host, before.trusted or source.trusted, before.token or source.token)
     return tuple(found[host] for host in sorted(found))
 
 
-def source_of(url: URL, among: Iterable[Source]) -> Source:
+def source_of(url: URL, among: Iterable[RunbookSource]) -> RunbookSource:
     """The source that a URL is of.
 
     Raises:
@@ -77,7 +77,7 @@ def raw_form(url: URL) -> URL:
     return URL(f"https://{GITHUB_RAW}/{page[1]}/{page[2]}", encoded=True)
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """A URL for people: without what may be secret in it."""
     try:
         parsed = URL(url)

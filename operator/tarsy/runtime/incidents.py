@@ -10,7 +10,7 @@ import logging
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.store.intake import Intake, Owed
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 _NEVER = ("Invalid", "BadRequest", "NotFound", "RequestEntityTooLarge")
 """The API's words for an object that can never be: it is wrong itself, or there is no such namespace."""
 

@@ -20,31 +20,31 @@ from uuid import UUID
 
 import asyncpg
 
-from tarsy.engine.chat import Chat, answer
-from tarsy.engine.investigation import Investigation, investigate
-from tarsy.engine.ports import LeaseLost, Live, Models, Nobody, Toolboxes, World
+from tarsy.engine.chat import ChatRun, answer_question
+from tarsy.engine.investigation import InvestigationRun, investigate
+from tarsy.engine.ports import LeaseLost, Live, Models, NoFollowers, RunContext, Toolboxes
 from tarsy.masking import InvalidPattern, Maskers, Setting, usable
 from tarsy.observe.metric_table import LEASES_LOST, LEFT
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import RunTrace, Tracing
 from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.record.run import Failure, RunOutcome, State
-from tarsy.runtime.control import RunControl
-from tarsy.runtime.live import Shown
-from tarsy.runtime.metered import MeteredWriter
-from tarsy.runtime.metering import RunMeter
-from tarsy.runtime.observed import ObservedRecorder, begin_trace, end_trace
-from tarsy.runtime.tokens import ActingToolboxes
-from tarsy.runtime.turnstile import RunModels, SharedModels, Turnstiles
+from tarsy.runtime.masked_stream import MaskedStream
+from tarsy.runtime.metrics_recorder import MeteredWriter
+from tarsy.runtime.rate_limiter import RateLimiters, RunModels, SharedModels
+from tarsy.runtime.run_control import RunControl
+from tarsy.runtime.run_metrics import RunMeter
+from tarsy.runtime.service_account_tokens import ActingToolboxes
+from tarsy.runtime.tracing_recorder import ObservedRecorder, begin_trace, end_trace
 from tarsy.runtime.workloads import RunToolboxes
 from tarsy.store.claims import ClaimedRun
 from tarsy.store.errors import StoreError
 from tarsy.store.questions import Questions
 from tarsy.store.runs import Runs
-from tarsy.store.wakeups import Notify
+from tarsy.store.wakeups import NotifyFunction
 from tarsy.stream.deltas import Deltas
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Runner:
@@ -64,10 +64,10 @@ class Runner:
         runs: Runs,
         models: SharedModels,
         toolboxes: Toolboxes,
-        notify: Notify,
+        notify: NotifyFunction,
         *,
         grace_seconds: float = 300.0,
-        turnstiles: Turnstiles | None = None,
+        turnstiles: RateLimiters | None = None,
         deltas: Deltas | None = None,
         metrics: Metrics | None = None,
         tracing: Tracing | None = None,
@@ -101,10 +101,10 @@ class Runner:
                 meter.ended(outcome, claimed.plan.limits.investigation_seconds - (deadline - self._clock()))
         except LeaseLost as lost:
             self._metrics.add(LEASES_LOST)
-            log.warning("run of %s/%s given up: %s", claimed.namespace, claimed.name, lost)
+            _log.warning("run of %s/%s given up: %s", claimed.namespace, claimed.name, lost)
         except StoreError as error:
             self._metrics.add(LEFT)
-            log.warning("run of %s/%s stopped, to be resumed: %s", claimed.namespace, claimed.name, error)
+            _log.warning("run of %s/%s stopped, to be resumed: %s", claimed.namespace, claimed.name, error)
         finally:
             end_trace(trace, ended)
 
@@ -145,7 +145,7 @@ class Runner:
         with self._live(claimed.id, masking) as live:
             recorder = ObservedRecorder(writer, claimed.plan, trace)
             mask = self._metrics.watched(self._maskers.of(masking), "model_output")
-            world = World(recorder, models, toolboxes, control, mask=mask, live=live)
+            world = RunContext(recorder, models, toolboxes, control, mask=mask, live=live)
             return await self._in_world(claimed, world)
 
     def _of_run(self, claimed: ClaimedRun) -> RunToolboxes:
@@ -153,7 +153,7 @@ class Runner:
             return self._toolboxes.of_run(claimed.id, claimed.namespace)
         return RunToolboxes(self._toolboxes, claimed.id)
 
-    async def _in_world(self, claimed: ClaimedRun, world: World) -> RunOutcome:
+    async def _in_world(self, claimed: ClaimedRun, world: RunContext) -> RunOutcome:
         try:
             # A task of its own, ended with this one: a task group counts what its children's errors cancel as a
             # cancellation of the task it is in, and here only a real one may count.
@@ -167,7 +167,7 @@ class Runner:
             if task is not None and task.cancelling():
                 # A task group forgets a cancellation that one of its tasks answered with an error of its own.
                 raise asyncio.CancelledError from raised
-            log.exception("run of %s/%s failed", claimed.namespace, claimed.name)
+            _log.exception("run of %s/%s failed", claimed.namespace, claimed.name)
             return _internal_error(error)
 
     def _masking(self, plan: Plan) -> Setting:
@@ -176,28 +176,28 @@ class Runner:
         try:
             self._maskers.of(setting)  # compiled once for each setting (tens of ms)
         except InvalidPattern as error:
-            log.warning("the namespace's modelOutputMasking cannot be used whole: %s", error.sentence)
+            _log.warning("the namespace's modelOutputMasking cannot be used whole: %s", error.sentence)
             return usable(setting)
         return setting
 
     def _live(self, run: UUID, masking: Setting) -> AbstractContextManager[Live]:
         """Who reads along with a run."""
         if self._deltas is None:
-            return nullcontext(Nobody())
-        return self._deltas.of(run, lambda: Shown(self._maskers.unfolding(masking)))
+            return nullcontext(NoFollowers())
+        return self._deltas.of(run, lambda: MaskedStream(self._maskers.unfolding(masking)))
 
-    async def _run(self, claimed: ClaimedRun, world: World) -> RunOutcome:
+    async def _run(self, claimed: ClaimedRun, world: RunContext) -> RunOutcome:
         if claimed.parent is None:
-            start = Investigation(claimed.id, claimed.plan, claimed.alert_data, claimed.runbook or "")
+            start = InvestigationRun(claimed.id, claimed.plan, claimed.alert_data, claimed.runbook or "")
             return await investigate(start, world)
         past = await self._questions.past(claimed.parent, claimed.id)
         author = str(claimed.author.get("username") or "a colleague")
-        return await answer(Chat(claimed.id, claimed.plan, author, claimed.alert_data, past), world)
+        return await answer_question(ChatRun(claimed.id, claimed.plan, author, claimed.alert_data, past), world)
 
     async def _finish(self, claimed: ClaimedRun, outcome: RunOutcome) -> None:
         until = self._clock() + self._grace
         await self._runs.finish(claimed.id, claimed.attempt, outcome, remaining=lambda: until - self._clock())
-        log.info("run of %s/%s ended: %s", claimed.namespace, claimed.name, outcome.state.value)
+        _log.info("run of %s/%s ended: %s", claimed.namespace, claimed.name, outcome.state.value)
 
 
 def _first_leaf(raised: BaseException) -> BaseException:

@@ -12,18 +12,18 @@ import secrets
 import socket
 from uuid import UUID
 
-from tarsy.observe.logs import about
+from tarsy.observe.logs import log_context
 from tarsy.observe.metric_table import CLAIMED, HELD, PLACES, WAIT, WORKERS_LOST
 from tarsy.observe.metrics import Metrics
 from tarsy.record.ids import worker_id
-from tarsy.runtime.control import LocalLease, RunControl
-from tarsy.runtime.metering import kind
 from tarsy.runtime.run import Runner
+from tarsy.runtime.run_control import LocalLease, RunControl
+from tarsy.runtime.run_metrics import kind
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.errors import SchemaMismatch, StoreError, WorkerLost
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Worker:
@@ -74,11 +74,11 @@ class Worker:
                     group.create_task(self._claim(identity, lease, group))
             except* WorkerLost as lost:
                 self._metrics.add(WORKERS_LOST)
-                log.warning("worker %s lost its leases and starts anew: %s", identity, lost.exceptions[0])
+                _log.warning("worker %s lost its leases and starts anew: %s", identity, lost.exceptions[0])
             except* SchemaMismatch:
                 raise  # for good: nothing that this version does will change it
             except* StoreError as away:
-                log.warning("worker %s cannot work: %s", identity, away.exceptions[0])
+                _log.warning("worker %s cannot work: %s", identity, away.exceptions[0])
                 await asyncio.sleep(1.0)
             finally:
                 self._runs.clear()
@@ -99,9 +99,11 @@ class Worker:
             async with asyncio.timeout(self._settings.drain_seconds):
                 await self._idle.wait()
         except TimeoutError:
-            log.warning("%d runs did not reach a boundary in time; what is under way will be repeated", len(self._runs))
+            _log.warning(
+                "%d runs did not reach a boundary in time; what is under way will be repeated", len(self._runs)
+            )
         else:
-            log.info("drained: %d runs were handed back", held)
+            _log.info("drained: %d runs were handed back", held)
 
     def _held(self) -> dict[tuple[str, ...], float]:
         """How many runs are held now, by kind."""
@@ -117,7 +119,7 @@ class Worker:
             async with asyncio.timeout(5):
                 await self._claims.deregister(identity)
         except (StoreError, TimeoutError) as error:
-            log.info("worker %s was not ended in the database and will lapse: %s", identity, error)
+            _log.info("worker %s was not ended in the database and will lapse: %s", identity, error)
 
     async def _heartbeat(self, identity: UUID, lease: LocalLease) -> None:
         """Beats when it is due, and between when something may have changed.
@@ -141,7 +143,7 @@ class Worker:
                 async with self._claiming, asyncio.timeout(seconds):
                     await self._beat(identity, lease, hand_back)
             except (StoreError, TimeoutError) as error:
-                log.warning("heartbeat of worker %s failed: %s", identity, str(error) or "no answer in time")
+                _log.warning("heartbeat of worker %s failed: %s", identity, str(error) or "no answer in time")
 
     async def _beat(self, identity: UUID, lease: LocalLease, hand_back: bool) -> None:
         asked = lease.now()
@@ -172,7 +174,7 @@ class Worker:
                     ):
                         self._start(claimed, lease, group)
             except (StoreError, TimeoutError) as error:
-                log.warning("worker %s could not claim: %s", identity, str(error) or "no answer in time")
+                _log.warning("worker %s could not claim: %s", identity, str(error) or "no answer in time")
             try:
                 async with asyncio.timeout(self._settings.poll_seconds):
                     await self._wake.wait()
@@ -187,7 +189,7 @@ class Worker:
             try:
                 await self._runner.run(claimed, control)
             except Exception:
-                log.exception("run of %s/%s was left, to be resumed", claimed.namespace, claimed.name)
+                _log.exception("run of %s/%s was left, to be resumed", claimed.namespace, claimed.name)
             finally:
                 if self._runs.get(claimed.id) == (claimed.attempt, control):  # else it was claimed again meanwhile
                     del self._runs[claimed.id]
@@ -200,8 +202,8 @@ class Worker:
             self._metrics.observe(WAIT, claimed.waited_seconds, kind=what)
         control = RunControl(lease, claimed.desired_state, answers=claimed.parent is not None)
         self._runs[claimed.id] = (claimed.attempt, control)
-        with about(investigation=str(claimed.parent or claimed.id), attempt=claimed.attempt):
-            log.info("run of %s/%s claimed (attempt %d)", claimed.namespace, claimed.name, claimed.attempt)
+        with log_context(investigation=str(claimed.parent or claimed.id), attempt=claimed.attempt):
+            _log.info("run of %s/%s claimed (attempt %d)", claimed.namespace, claimed.name, claimed.attempt)
             control.task = group.create_task(run(), name=f"run {claimed.id}")
         if self._draining:  # the claim was under way
             control.drain()

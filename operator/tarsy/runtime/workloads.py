@@ -14,15 +14,15 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from tarsy.engine.ports import Toolbox, Toolboxes
-from tarsy.mcp.acting import NO_TOKENS
 from tarsy.mcp.errors import OpenFailed
+from tarsy.mcp.service_account_auth import NO_TOKENS
 from tarsy.plan.model import HttpTransport, ServerPlan, WorkloadTransport
-from tarsy.plan.workload import Address, reached, service_address
+from tarsy.plan.workload import WorkloadAddress, reached, service_address
 
-WAIT_SECONDS = 120.0
+_WAIT_SECONDS = 120.0
 """How long a workload of the run may take to listen: for its node, its image and its start."""
 
-RETRY_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 _CONNECT_SECONDS = 5.0
 
 
@@ -51,8 +51,8 @@ class RunToolboxes:
         run: UUID,
         *,
         check: Check = _nobody,
-        address: Address = service_address,
-        wait_seconds: float = WAIT_SECONDS,
+        address: WorkloadAddress = service_address,
+        wait_seconds: float = _WAIT_SECONDS,
     ) -> None:
         self._toolboxes = toolboxes
         self._run = run
@@ -93,7 +93,7 @@ async def _listening(url: str, seconds: float) -> None:
             while True:
                 if await _takes_connections(place.hostname or "", place.port or 80):
                     return
-                await asyncio.sleep(RETRY_SECONDS)
+                await asyncio.sleep(_RETRY_SECONDS)
     except TimeoutError:
         return
 

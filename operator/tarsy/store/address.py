@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from tarsy.store.errors import StoreError
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _ENCRYPTED = ("require", "verify-ca", "verify-full")
 _PLAIN = "disable"
@@ -37,7 +37,7 @@ def check_address(dsn: str) -> None:
     mode = query.get("sslmode", [os.environ.get("PGSSLMODE", "")])[-1].replace("_", "-")
     where = ", ".join(beyond)
     if mode == _PLAIN:
-        log.warning("the connection to Postgres at %s is not encrypted: its address says sslmode=disable", where)
+        _log.warning("the connection to Postgres at %s is not encrypted: its address says sslmode=disable", where)
     elif mode not in _ENCRYPTED:
         said = f"says sslmode={mode}, which takes plain text where no TLS is offered" if mode else "says no sslmode"
         raise StoreError(

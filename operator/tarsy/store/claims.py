@@ -25,7 +25,7 @@ from tarsy.store.database import call
 from tarsy.store.errors import SchemaMismatch, WorkerLost
 from tarsy.store.migrate import newest
 from tarsy.store.queries import load
-from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, Notify, silent
+from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
 
 CLAIM_LOCK = 7_261_979_002
 """The advisory lock under which runs are counted and change hands."""
@@ -83,7 +83,7 @@ class Candidate:
     served_at: datetime | None = None
 
 
-Running = Mapping[tuple[str, str, str], int]
+_Running = Mapping[tuple[str, str, str], int]
 """Runs in progress by namespace, chain namespace and chain."""
 
 
@@ -91,9 +91,9 @@ _JUST_NOW = 1e15
 """Later than any time since 1970 in seconds."""
 
 
-def choose(
+def choose_runs(
     candidates: Iterable[Candidate],
-    running: Running,
+    running: _Running,
     *,
     free: int,
     global_limit: int,
@@ -156,7 +156,7 @@ class Claims:
     def __init__(
         self,
         pool: asyncpg.Pool,
-        notify: Notify = silent,
+        notify: NotifyFunction = silent,
         *,
         knows: int | None = None,
         metrics: Metrics | None = None,
@@ -269,7 +269,7 @@ class Claims:
         running = _running(await connection.fetch(self._sql["answering"]))
         waiting = [Candidate(**row) for row in await connection.fetch(self._sql["questions"], questions, self._knows)]
         most = sum(running.values()) + questions
-        chosen = choose(waiting, running, free=questions, global_limit=most, namespace_limit=each)
+        chosen = choose_runs(waiting, running, free=questions, global_limit=most, namespace_limit=each)
         return await self._not_being_written(connection, {run.id: run.leased for run in chosen})
 
     async def _choose(
@@ -279,7 +279,7 @@ class Claims:
         if sum(running.values()) >= global_limit:
             return []
         waiting = [Candidate(**row) for row in await connection.fetch(self._sql["candidates"], free, self._knows)]
-        chosen = choose(waiting, running, free=free, global_limit=global_limit, namespace_limit=each)
+        chosen = choose_runs(waiting, running, free=free, global_limit=global_limit, namespace_limit=each)
         return await self._not_being_written(connection, {run.id: run.leased for run in chosen})
 
     async def _not_being_written(self, connection: asyncpg.Connection, runs: Mapping[UUID, bool]) -> list[UUID]:
@@ -309,7 +309,7 @@ class Claims:
         self._notify(QUEUE_CHANNEL, "")
 
 
-def _running(rows: Sequence[asyncpg.Record]) -> Running:
+def _running(rows: Sequence[asyncpg.Record]) -> _Running:
     return {(row["namespace"], row["chain_namespace"], row["chain"]): row["runs"] for row in rows}
 
 

@@ -12,7 +12,7 @@ from tarsy.record.text import clean
 from tarsy.record.timeline import Event
 
 
-def events(written: Sequence[Event]) -> tuple[list[Any], ...]:
+def event_columns(written: Sequence[Event]) -> tuple[list[Any], ...]:
     """Timeline events as arrays of one length, one a column."""
     last = list({event.id: event for event in written}.values())  # one statement may not touch a row twice
     return (
@@ -28,7 +28,7 @@ def events(written: Sequence[Event]) -> tuple[list[Any], ...]:
     )
 
 
-def failure(found: Failure | None) -> tuple[str | None, str | None]:
+def failure_columns(found: Failure | None) -> tuple[str | None, str | None]:
     """Reason and message of a failure."""
     return (None, None) if found is None else (found.reason, clean(found.message))
 

@@ -21,7 +21,7 @@ from tarsy.store.errors import StoreError, StoreUnavailable
 from tarsy.store.pressure import Pressure
 from tarsy.store.text import dump_json
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 SCHEMA = "tarsy"
 _CONNECT_SECONDS = 10.0
@@ -76,7 +76,7 @@ async def open_pool(dsn: str, *, min_size: int = 1, max_size: int = 10, applicat
         StoreError: the address is malformed or leaves open whether the connection is encrypted, or the server refuses
             the user, the password or the database.
     """
-    where = describe(dsn)
+    where = describe_address(dsn)
     check_address(dsn)
     try:
         pool = Pool(
@@ -127,7 +127,7 @@ def _is_about_certificates(error: BaseException, dsn: str) -> bool:
     return isinstance(error, ssl.SSLCertVerificationError) or "certificate" in str(error)
 
 
-def describe(dsn: str) -> str:
+def describe_address(dsn: str) -> str:
     """Host, port and database of an address, without its user and password."""
     try:
         parts = urlsplit(dsn)
@@ -152,10 +152,10 @@ def passing(error: BaseException) -> bool:
 async def call(
     pool: asyncpg.Pool,
     what: str,
-    action: Callable[[asyncpg.pool.PoolConnectionProxy], Awaitable[T]],
+    action: Callable[[asyncpg.pool.PoolConnectionProxy], Awaitable[_T]],
     *,
     remaining: Callable[[], float] | None = None,
-) -> T:
+) -> _T:
     """Runs `action` on a connection, again after errors that pass.
 
     Args:

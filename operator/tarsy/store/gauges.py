@@ -7,7 +7,7 @@ Every process that is asked answers the same numbers: take their maximum, never 
 import asyncpg
 
 from tarsy.observe import metric_table as table
-from tarsy.observe.metrics import Metrics, Reading
+from tarsy.observe.metrics import GaugeReading, Metrics
 from tarsy.store.database import Pool, call
 from tarsy.store.queries import load
 
@@ -23,7 +23,7 @@ class Gauges:
         self._pool = pool
         self._sql = load("gauges")
 
-    async def read(self) -> Reading:
+    async def read(self) -> GaugeReading:
         """All of them as of now; what waits for nothing has waited 0 seconds.
 
         Raises:

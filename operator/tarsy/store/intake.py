@@ -58,7 +58,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class AlertDraft:
     """An Alert to be made, and the text it names where that is too large for it: its SHA-256 and itself.
 
     `incident_key` is what its spec says.
@@ -87,7 +87,7 @@ class Occurrence:
     last: datetime | None
     storm_alerts: int
     storm_seconds: float
-    draft: Callable[[datetime, bool], Draft]
+    draft: Callable[[datetime, bool], AlertDraft]
     namespace: str = ""
 
 

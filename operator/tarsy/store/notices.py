@@ -15,7 +15,7 @@ import asyncpg
 from tarsy.store.database import call
 from tarsy.store.queries import load
 
-Occasion = Literal["started", "ended"]
+NoticeOccasion = Literal["started", "ended"]
 THREAD_SECONDS = 86_400.0
 """What comes later than this after the last of an incident begins a thread of its own (reference section 1.19)."""
 
@@ -30,7 +30,7 @@ class Notice:
     id: UUID
     investigation: UUID
     target: str
-    occasion: Occasion
+    occasion: NoticeOccasion
     settings: Mapping[str, Any]
     thread: str
     tries: int
@@ -49,7 +49,9 @@ class Notices:
         self._pool = pool
         self._sql = load("notices")
 
-    async def owe(self, run: UUID, target: str, occasion: Occasion, settings: Mapping[str, Any], thread: str) -> None:
+    async def owe(
+        self, run: UUID, target: str, occasion: NoticeOccasion, settings: Mapping[str, Any], thread: str
+    ) -> None:
         """Notes that a target is to be told; again is once.
 
         Args:

@@ -26,7 +26,7 @@ from tarsy.store import rows
 from tarsy.store.database import call
 from tarsy.store.migrate import newest
 from tarsy.store.queries import load
-from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, Notify, silent
+from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
 
 QUESTIONS_WITH_WORK = 20
 """Of so many questions before one, the last ones, all that was done is told."""
@@ -46,7 +46,7 @@ class NewQuestion:
 class Questions:
     """Asks, and reads what is known."""
 
-    def __init__(self, pool: asyncpg.Pool, notify: Notify = silent, metrics: Metrics | None = None) -> None:
+    def __init__(self, pool: asyncpg.Pool, notify: NotifyFunction = silent, metrics: Metrics | None = None) -> None:
         self._pool = pool
         self._metrics = metrics
         self._notify = notify
@@ -142,5 +142,10 @@ def _exchange(row: asyncpg.Record, agents: Sequence[AgentWork]) -> Exchange:
 
 def _agent(row: asyncpg.Record) -> AgentWork:
     return AgentWork(
-        row["execution"], row["display_name"], row["strategy"], row["model"], State(row["state"]), rows.failure(row)
+        row["execution"],
+        row["display_name"],
+        row["strategy"],
+        row["model"],
+        State(row["state"]),
+        rows.failure_of_row(row),
     )

@@ -6,52 +6,18 @@ them has a newer revision, so it is read again.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 import asyncpg
 
 from tarsy.record.messages import Message
-from tarsy.record.run import InvestigationRecord, ProviderChange, StageView
+from tarsy.record.run import InvestigationRecord, ProviderChange, StageProgress
 from tarsy.record.timeline import TimelineEvent
+from tarsy.record.usage_report import QueueDepth, UsageBy, UsageSum
 from tarsy.store import rows
 from tarsy.store.database import call
 from tarsy.store.queries import load
-
-
-@dataclass(frozen=True, slots=True)
-class QueueDepth:
-    """Unfinished runs: waiting, in progress, and without a living worker."""
-
-    pending: int
-    running: int
-    orphaned: int
-
-
-UsageBy = Literal["model", "provider", "chain", "alertType", "namespace", "day"]
-
-
-@dataclass(frozen=True, slots=True)
-class UsageSum:
-    """What model calls used, summed under a name.
-
-    `cost_usd` is the sum of what is known, None when nothing is. `interrupted` calls were lost with their worker: they
-    are billed, and among those of unknown usage and cost.
-    """
-
-    name: str
-    investigations: int
-    calls: int
-    interrupted: int
-    input_tokens: int
-    output_tokens: int
-    thinking_tokens: int
-    cached_tokens: int
-    calls_of_unknown_usage: int
-    cost_usd: Decimal | None
-    calls_of_unknown_cost: int
 
 
 class Reads:
@@ -145,7 +111,7 @@ class Reads:
         found = await self._fetch(query, "investigations", *args)
         if not found:
             return []
-        stages: defaultdict[UUID, list[StageView]] = defaultdict(list)
+        stages: defaultdict[UUID, list[StageProgress]] = defaultdict(list)
         for row in await self._fetch("stages", "stages", [row["id"] for row in found]):
             stages[row["investigation"]].append(rows.stage_view(row))
         changes: defaultdict[UUID, list[ProviderChange]] = defaultdict(list)

@@ -19,7 +19,7 @@ from tarsy.record.run import (
     ProviderChange,
     RunOutcome,
     StageKind,
-    StageView,
+    StageProgress,
     State,
     ToolCallRecord,
 )
@@ -27,7 +27,7 @@ from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 from tarsy.record.usage import Usage
 
 
-def failure(row: asyncpg.Record) -> Failure | None:
+def failure_of_row(row: asyncpg.Record) -> Failure | None:
     """The failure of a row, if it has one."""
     if row["failure_reason"] is None:
         return None
@@ -89,7 +89,7 @@ def execution(
         unanswered=tuple(ToolCallRecord(**{**left, "state": InteractionState(left["state"])}) for left in unanswered),
         superseded={found["seq"]: found["content"] for found in superseded},
         result=row["result"],
-        failure=failure(row),
+        failure=failure_of_row(row),
     )
 
 
@@ -114,9 +114,9 @@ def timeline_event(row: asyncpg.Record) -> TimelineEvent:
     )
 
 
-def stage_view(row: asyncpg.Record) -> StageView:
+def stage_view(row: asyncpg.Record) -> StageProgress:
     """A stage as status and CLI show it."""
-    return StageView(
+    return StageProgress(
         index=row["index"],
         name=row["name"],
         kind=StageKind(row["kind"]),
@@ -125,11 +125,11 @@ def stage_view(row: asyncpg.Record) -> StageView:
         agents_finished=row["agents_finished"],
         started_at=row["started_at"],
         finished_at=row["finished_at"],
-        failure=failure(row),
+        failure=failure_of_row(row),
     )
 
 
-def usage(row: asyncpg.Record) -> Usage:
+def usage_of_row(row: asyncpg.Record) -> Usage:
     """The tokens of a row that has them in columns of these names."""
     return Usage(
         input_tokens=row["input_tokens"],
@@ -141,7 +141,7 @@ def usage(row: asyncpg.Record) -> Usage:
 
 
 def investigation(
-    row: asyncpg.Record, stages: Iterable[StageView], changes: Iterable[ProviderChange] = ()
+    row: asyncpg.Record, stages: Iterable[StageProgress], changes: Iterable[ProviderChange] = ()
 ) -> InvestigationRecord:
     """An investigation with its stages and changes of provider."""
     state = State(row["state"])
@@ -163,7 +163,7 @@ def investigation(
         started_at=row["started_at"],
         finished_at=row["finished_at"],
         deadline=row["deadline"],
-        usage=usage(row),
+        usage=usage_of_row(row),
         model_calls=row["model_calls"],
         interrupted_model_calls=row["interrupted_model_calls"],
         tool_calls=row["tool_calls"],
@@ -189,5 +189,5 @@ def _outcome(row: asyncpg.Record, state: State) -> RunOutcome:
         finding=None if finding is None else Finding.model_validate(finding),
         executive_summary=row["executive_summary"],
         executive_summary_error=row["executive_summary_error"],
-        failure=failure(row),
+        failure=failure_of_row(row),
     )

@@ -23,7 +23,7 @@ from tarsy.store.database import call
 from tarsy.store.migrate import newest
 from tarsy.store.queries import load
 from tarsy.store.text import clean_or_none
-from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, Notify, silent
+from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
 
 _BEFORE_START = {
     DesiredState.CONCLUDED: Failure("ConcludedBeforeStart", "Concluded before it had started: there was nothing yet."),
@@ -74,7 +74,7 @@ class Runs:
         metrics: counts what begins here, and what ends without a worker.
     """
 
-    def __init__(self, pool: asyncpg.Pool, notify: Notify = silent, metrics: Metrics | None = None) -> None:
+    def __init__(self, pool: asyncpg.Pool, notify: NotifyFunction = silent, metrics: Metrics | None = None) -> None:
         self._pool = pool
         self._metrics = metrics
         self._notify = notify

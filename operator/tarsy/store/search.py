@@ -8,7 +8,7 @@ so many investigations and no more, and the next page goes on from there.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -17,9 +17,8 @@ from uuid import UUID
 import asyncpg
 
 from tarsy.record.finding import Finding
-from tarsy.record.history import BudgetExceeded
-from tarsy.record.run import DesiredState, Failure, State
-from tarsy.record.usage import Usage
+from tarsy.record.listing import InvestigationListItem, InvestigationPage, PagePosition
+from tarsy.record.run import DesiredState, State
 from tarsy.store import rows
 from tarsy.store.database import call
 from tarsy.store.queries import load
@@ -30,14 +29,6 @@ LOOKED_AT = 200
 
 _SECONDS = 10
 _PARTING = str.maketrans(dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", " "))
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where a page ends: what its last investigation is sorted by, and its id."""
-
-    key: datetime | Decimal | int
-    id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,49 +53,6 @@ class Filters:
     ids: Sequence[UUID] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """An investigation as a list shows it."""
-
-    id: UUID
-    namespace: str
-    namespace_uid: str
-    name: str
-    alert_type: str
-    chain: str
-    chain_namespace: str
-    state: State
-    desired_state: DesiredState
-    attempt: int
-    revision: int
-    accepted_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    stages_planned: int
-    stages_finished: int
-    current_stage: str | None
-    usage: Usage
-    model_calls: int
-    tool_calls: int
-    cost_usd: Decimal | None
-    cost_complete: bool
-    budget_exceeded: BudgetExceeded | None
-    evidence_degraded: bool
-    finding: Finding | None
-    executive_summary: str | None
-    failure: Failure | None
-    author: str | None
-    object_deleted_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some of a list, and from where on there may be more."""
-
-    items: Sequence[Listed] = field(default=())
-    next: Position | None = None
-
-
 class Search:
     """Finds investigations; every method raises StoreError when Postgres is away or refuses."""
 
@@ -112,7 +60,9 @@ class Search:
         self._pool = pool
         self._sql = load("search")
 
-    async def page(self, filters: Filters, sort: Sort, limit: int, after: Position | None = None) -> Page:
+    async def page(
+        self, filters: Filters, sort: Sort, limit: int, after: PagePosition | None = None
+    ) -> InvestigationPage:
         """A page of a list. It may hold fewer than `limit`, or none, and have a next one all the same.
 
         Args:
@@ -125,21 +75,23 @@ class Search:
         if filters.text is None:
             found = await self._listed(filters, sort, limit + 1, after)
             items = found[:limit]
-            return Page(items, position(items[-1], sort) if len(found) > limit else None)
+            return InvestigationPage(items, position(items[-1], sort) if len(found) > limit else None)
         looked = await self._listed(filters, sort, LOOKED_AT, after)
         holding = await self._holding([one.id for one in looked], filters.text)
         found = [one for one in looked if one.id in holding]
         if len(found) > limit:
-            return Page(found[:limit], position(found[limit - 1], sort))
-        return Page(found, position(looked[-1], sort) if len(looked) == LOOKED_AT else None)
+            return InvestigationPage(found[:limit], position(found[limit - 1], sort))
+        return InvestigationPage(found, position(looked[-1], sort) if len(looked) == LOOKED_AT else None)
 
-    async def one(self, run: UUID) -> Listed | None:
+    async def one(self, run: UUID) -> InvestigationListItem | None:
         """An investigation as a list shows it, None when its record is not here."""
         statement, values = self._assembled("newest", 1, [("with_id", (run,))])
         found = await self._fetch(statement, *values)
         return _listed(found[0]) if found else None
 
-    async def _listed(self, filters: Filters, sort: Sort, limit: int, after: Position | None) -> list[Listed]:
+    async def _listed(
+        self, filters: Filters, sort: Sort, limit: int, after: PagePosition | None
+    ) -> list[InvestigationListItem]:
         statement, values = self._statement(filters, sort, limit, after)
         return [_listed(row) for row in await self._fetch(statement, *values)]
 
@@ -148,7 +100,7 @@ class Search:
             return set()
         return {row["id"] for row in await self._fetch(self._sql["holding"], ids, pattern(text))}
 
-    def _statement(self, filters: Filters, sort: Sort, limit: int, after: Position | None) -> tuple[str, list[Any]]:
+    def _statement(self, filters: Filters, sort: Sort, limit: int, after: PagePosition | None) -> tuple[str, list[Any]]:
         blocks: list[tuple[str, tuple[Any, ...]]] = []
         if filters.ids is not None:
             blocks.append(("of_ids", (list(filters.ids),)))
@@ -217,17 +169,17 @@ class Search:
         return await call(self._pool, "list investigations", fetch)
 
 
-def position(item: Listed, sort: Sort) -> Position:
+def position(item: InvestigationListItem, sort: Sort) -> PagePosition:
     """Where an investigation stands in a list."""
     match sort:
         case "newest" | "oldest":
-            return Position(item.accepted_at, item.id)
+            return PagePosition(item.accepted_at, item.id)
         case "finished":
-            return Position(item.finished_at or item.accepted_at, item.id)
+            return PagePosition(item.finished_at or item.accepted_at, item.id)
         case "cost":
-            return Position(Decimal(-1) if item.cost_usd is None else item.cost_usd, item.id)
+            return PagePosition(Decimal(-1) if item.cost_usd is None else item.cost_usd, item.id)
         case "tokens":
-            return Position(item.usage.total_tokens, item.id)
+            return PagePosition(item.usage.total_tokens, item.id)
 
 
 def tsquery(text: str) -> str:
@@ -246,9 +198,9 @@ def pattern(text: str) -> str:
     return f"%{escaped}%"
 
 
-def _listed(row: asyncpg.Record) -> Listed:
+def _listed(row: asyncpg.Record) -> InvestigationListItem:
     finding = row["finding"]
-    return Listed(
+    return InvestigationListItem(
         id=row["id"],
         namespace=row["namespace"],
         namespace_uid=row["namespace_uid"],
@@ -266,7 +218,7 @@ def _listed(row: asyncpg.Record) -> Listed:
         stages_planned=row["stages_planned"],
         stages_finished=row["stages_finished"],
         current_stage=row["current_stage"],
-        usage=rows.usage(row),
+        usage=rows.usage_of_row(row),
         model_calls=row["model_calls"],
         tool_calls=row["tool_calls"],
         cost_usd=row["cost_usd"],
@@ -275,7 +227,7 @@ def _listed(row: asyncpg.Record) -> Listed:
         evidence_degraded=row["evidence_degraded"],
         finding=None if finding is None else Finding.model_validate(finding),
         executive_summary=row["executive_summary"],
-        failure=rows.failure(row),
+        failure=rows.failure_of_row(row),
         author=row["author"],
         object_deleted_at=row["object_deleted_at"],
     )

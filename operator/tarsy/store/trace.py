@@ -15,10 +15,19 @@ import asyncpg
 
 from tarsy.record.messages import ToolCall, ToolDefinition
 from tarsy.record.run import ModelCallKind
-from tarsy.store import traced
+from tarsy.record.trace import (
+    LiveWorker,
+    ModelCallDetail,
+    ModelCallTrace,
+    QuestionTrace,
+    RunInput,
+    StageDetail,
+    ToolCallDetail,
+    ToolCallTrace,
+)
+from tarsy.store import trace_rows
 from tarsy.store.database import call
 from tarsy.store.queries import load
-from tarsy.store.traced import Answer, Given, ModelCall, ModelCallDetail, Stage, ToolCallDetail, ToolCallRow, Worker
 
 
 class Trace:
@@ -33,15 +42,15 @@ class Trace:
         found = await self._fetch("locate", "the investigation", namespace, name, namespace_uid, run)
         return found[0]["id"] if found else None
 
-    async def given(self, run: UUID) -> Given | None:
+    async def given(self, run: UUID) -> RunInput | None:
         """What a run was given, None when its record is gone."""
         found = await self._fetch("given", f"what {run} was given", run)
-        return Given(**found[0]) if found else None
+        return RunInput(**found[0]) if found else None
 
-    async def answers(self, about: UUID, limit: int, after: int = 0) -> list[Answer]:
+    async def answers(self, about: UUID, limit: int, after: int = 0) -> list[QuestionTrace]:
         """The questions about an investigation behind place `after`, in their order."""
         found = await self._fetch("answers", f"the questions about {about}", about, after, limit)
-        return [traced.answer(row) for row in found]
+        return [trace_rows.question_trace(row) for row in found]
 
     async def answer_named(self, about: UUID, name: str) -> UUID | None:
         """The id of the latest answer to a question of that name."""
@@ -53,14 +62,14 @@ class Trace:
         found = await self._fetch("unanswered", f"the questions about {about}", about)
         return bool(found[0]["found"])
 
-    async def stages(self, run: UUID) -> list[Stage]:
+    async def stages(self, run: UUID) -> list[StageDetail]:
         """The stages of a run with their agents, in order."""
         found = await self._fetch("agents", f"the agents of {run}", run)
-        return [traced.stage(list(of_one)) for _, of_one in groupby(found, lambda row: row["stage"])]
+        return [trace_rows.stage_trace(list(of_one)) for _, of_one in groupby(found, lambda row: row["stage"])]
 
     async def calls(
         self, run: UUID, limit: int, after: tuple[datetime, UUID] | None = None
-    ) -> list[ModelCall | ToolCallRow]:
+    ) -> list[ModelCallTrace | ToolCallTrace]:
         """Calls of models and tools by all agents of a run, in the order in which they were begun.
 
         Args:
@@ -70,7 +79,10 @@ class Trace:
         """
         begun, last = after or (None, None)
         found = await self._fetch("calls", f"the calls of {run}", run, begun, last, limit)
-        return [traced.model_call(row) if row["what"] == "model" else traced.tool_call(row) for row in found]
+        return [
+            trace_rows.model_call_trace(row) if row["what"] == "model" else trace_rows.tool_call_trace(row)
+            for row in found
+        ]
 
     async def model_call(self, investigation: UUID, call_id: UUID) -> ModelCallDetail | None:
         """A model call of an investigation or of its answers, None when there is none of that id."""
@@ -83,8 +95,8 @@ class Trace:
             told = await self._fetch("told", f"model call {call_id}", row["run"], call_id)
             answer = told[0]["content"] if told else None
         return ModelCallDetail(
-            of=traced.of(row),
-            call=traced.model_call(row),
+            of=trace_rows.call_owner(row),
+            call=trace_rows.model_call_trace(row),
             answer=answer,
             tool_calls=[ToolCall(**one) for one in row["answer_calls"] or ()],
             thinking=row["thinking"],
@@ -103,8 +115,8 @@ class Trace:
             return None
         (row,) = found
         return ToolCallDetail(
-            of=traced.of(row),
-            call=traced.tool_call(row),
+            of=trace_rows.call_owner(row),
+            call=trace_rows.tool_call_trace(row),
             call_id=row["call_id"],
             arguments=row["arguments"],
             result=row["result"],
@@ -113,9 +125,9 @@ class Trace:
             tries=row["tries"],
         )
 
-    async def workers(self, limit: int) -> list[Worker]:
+    async def workers(self, limit: int) -> list[LiveWorker]:
         """Those that are alive, by host."""
-        return [Worker(**row) for row in await self._fetch("workers", "the workers", limit)]
+        return [LiveWorker(**row) for row in await self._fetch("workers", "the workers", limit)]
 
     async def _fetch(self, query: str, what: str, *args: Any) -> Sequence[asyncpg.Record]:
         async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:

@@ -16,12 +16,12 @@ TURN_CHANNEL = "tarsy_turn"
 """A model call may have its turn; the payload is its ticket."""
 
 FOLLOW_CHANNEL = "tarsy_follow"
-"""Somebody reads along with a run (`tarsy.stream.following`)."""
+"""Somebody reads along with a run (`tarsy.stream.follow_requests`)."""
 
 DELTA_CHANNEL = "tarsy_delta"
 """What a run's models say, as it comes (`tarsy.stream.deltas`): the one channel that carries data, none that lasts."""
 
-Notify = Callable[[str, str], None]
+NotifyFunction = Callable[[str, str], None]
 """Told the channel and the payload. Must neither block nor raise."""
 
 

@@ -35,7 +35,7 @@ from tarsy.store import columns, database, rows
 from tarsy.store.errors import StoreError
 from tarsy.store.queries import load
 from tarsy.store.text import clean_or_none
-from tarsy.store.wakeups import RUN_CHANNEL, Notify, silent
+from tarsy.store.wakeups import RUN_CHANNEL, NotifyFunction, silent
 
 
 class RunWriter:
@@ -48,7 +48,7 @@ class RunWriter:
         attempt: int,
         *,
         remaining: Callable[[], float],
-        notify: Notify = silent,
+        notify: NotifyFunction = silent,
     ) -> None:
         """
         Args:
@@ -80,7 +80,7 @@ class RunWriter:
             stage.parallel,
             stage.success_policy,
         )
-        return StageRecord(stage.id, State(row["state"]), rows.failure(row))
+        return StageRecord(stage.id, State(row["state"]), rows.failure_of_row(row))
 
     async def finish_stage(self, outcome: StageOutcome, events: Sequence[Event] = ()) -> None:
         """Closes the stage; one that is closed stays as it is."""
@@ -90,7 +90,7 @@ class RunWriter:
             events,
             outcome.stage,
             outcome.state.value,
-            *columns.failure(outcome.failure),
+            *columns.failure_columns(outcome.failure),
         )
 
     async def begin_execution(self, execution: ExecutionStart) -> ExecutionRecord:
@@ -127,7 +127,7 @@ class RunWriter:
             outcome.execution,
             outcome.state.value,
             clean_or_none(outcome.result),
-            *columns.failure(outcome.failure),
+            *columns.failure_columns(outcome.failure),
         )
 
     async def model_call_started(self, call: ModelCallStart, events: Sequence[Event] = ()) -> None:
@@ -184,7 +184,7 @@ class RunWriter:
             None if usage is None else usage.output_tokens,
             None if usage is None else usage.thinking_tokens,
             None if usage is None else usage.cached_tokens,
-            *columns.failure(result.failure),
+            *columns.failure_columns(result.failure),
             usage is not None and usage.complete,
             None if message is None else clean(message.content),
             None if message is None else columns.tool_calls(message),
@@ -301,7 +301,7 @@ class RunWriter:
         return digest, None if digest in self._tool_sets else definitions
 
     async def _step(self, query: str, what: str, events: Sequence[Event], *args: Any) -> asyncpg.Record:
-        of_events = columns.events(events)
+        of_events = columns.event_columns(events)
 
         async def write(connection: asyncpg.Connection) -> asyncpg.Record | None:
             return await connection.fetchrow(self._sql[query], self._investigation, self._attempt, *of_events, *args)

@@ -1,9 +1,9 @@
 """What a model says, as it comes, to whoever reads along: never stored, and free where nobody does.
 
-A process that runs investigations keeps for half a minute which of them are followed (`tarsy.stream.following`), and
-only of those takes new words out of the streams, batched per tick. Each piece says its place in the text, so a reader
-knows whether it missed one; it can then ask for the text anew, or wait for the event that closes it, which is in the
-record whole. Decision: the engine leaves the pieces where they are and says that there are more, which costs two
+A process that runs investigations keeps for half a minute which of them are followed (`tarsy.stream.follow_requests`),
+and only of those takes new words out of the streams, batched per tick. Each piece says its place in the text, so a
+reader knows whether it missed one; it can then ask for the text anew, or wait for the event that closes it, which is in
+the record whole. Decision: the engine leaves the pieces where they are and says that there are more, which costs two
 look-ups; who listens, what may be shown and how it is packed is decided here, once a tick.
 """
 
@@ -23,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from tarsy.store.database import call
 from tarsy.store.errors import StoreError
 from tarsy.store.wakeups import DELTA_CHANNEL, FOLLOW_CHANNEL
-from tarsy.stream.following import KEEP_SECONDS, read_follow
+from tarsy.stream.follow_requests import KEEP_SECONDS, read_follow
 
 TICK_SECONDS = 0.02
 MAX_TEXT = 65_536
@@ -264,7 +264,7 @@ def pack(run: UUID, deltas: Iterable[Delta]) -> Iterator[str]:
         yield f"{head}[{','.join(parts)}]"
 
 
-def run_of(payload: str) -> str:
+def run_of_payload(payload: str) -> str:
     """Whose deltas a payload has: enough to leave it unread."""
     return payload[:_RUN]
 

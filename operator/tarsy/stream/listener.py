@@ -15,7 +15,7 @@ from typing import Any
 import asyncpg
 
 from tarsy.store.address import check_address
-from tarsy.store.database import describe, reason
+from tarsy.store.database import describe_address, reason
 
 _CONNECT_SECONDS = 10.0
 _FIRST_DELAY = 0.1
@@ -127,7 +127,7 @@ class Listener:
                 await self._listen()
                 delay = _FIRST_DELAY
             except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-                _log.warning("not listening to %s, readers poll: %s", describe(self._dsn), reason(error))
+                _log.warning("not listening to %s, readers poll: %s", describe_address(self._dsn), reason(error))
                 delay = min(delay * 2, self._longest_delay)
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))
 

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from tarsy.llm.protocol import GenerateRequest, LLMClient
-from tarsy.llm.scripted import Answer, ByAgent, ScriptedClient
-from tarsy.local.model.conversation import with_call_ids
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.messages import ToolCall
 from tarsy.record.usage import Usage
+from tarsy_dev.model.conversation import with_call_ids
+from wire.scripted_client import Answer, ByAgent, ScriptedClient
 
 
 class Gate(asyncio.Event):

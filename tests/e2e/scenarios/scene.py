@@ -19,18 +19,18 @@ from e2e.scenarios.layers import check_layers
 from e2e.scenarios.record import Run, read_run
 from e2e.scenarios.servers import Servers
 from e2e.waiting import until
-from tarsy.cli.operator import OperatorSettings, run_product
+from tarsy.app.operator import OperatorSettings, run_product
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.llm.registry import ModelRegistry
-from tarsy.llm.scripted import Answer
-from tarsy.local.objects import documents, put_all
 from tarsy.masking import default_masker
 from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.plan.model import Value
 from tarsy.resources.meta import API_VERSION
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.store.wakeups import QUEUE_CHANNEL
+from tarsy_dev.objects import documents, put_all
+from wire.scripted_client import Answer
 
 GOLDENS = Path(__file__).with_name("goldens")
 WAIT_SECONDS = 90.0

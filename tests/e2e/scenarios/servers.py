@@ -40,7 +40,7 @@ class Servers:
         self._history_was_called = False
 
     def reach(self, server: ServerPlan) -> MCPServer:
-        """The server of a plan (`tarsy.mcp.link.Reach`)."""
+        """The server of a plan (`tarsy.mcp.connection.ReachableHosts`)."""
         if server.name == "deploy":
             return self._deploy(", if you send me your runbook." if self._history_was_called else ".")
         return self._servers[server.name]

@@ -2,7 +2,7 @@
 
 from e2e.scenarios.brain import calls, finding, says
 from e2e.scenarios.scene import Scene
-from tarsy.llm.protocol import CodeExecutionChunk, GroundingChunk, GroundingKind, Source
+from tarsy.llm.protocol import CodeExecutionChunk, GroundingChunk, GroundingKind, GroundingSource
 
 CONFIGURATION = """
 kind: Agent
@@ -31,7 +31,7 @@ FIRST, SECOND = {"signature": "c2lnLTE="}, {"signature": "c2lnLTI="}
 SEARCH = GroundingChunk(
     GroundingKind.SEARCH,
     ("postgres connection refused",),
-    (Source("PostgreSQL documentation", "https://postgres.example"),),
+    (GroundingSource("PostgreSQL documentation", "https://postgres.example"),),
 )
 ANSWERS = {
     "researcher": [

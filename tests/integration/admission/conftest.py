@@ -15,10 +15,10 @@ import pytest
 import rights
 from apis import ApiKind, LocalApi, new_api
 from e2e.waiting import until
-from tarsy.http.admission import CONFIGURATION, Admission
+from tarsy.http.admission.webhook import CONFIGURATION, Admission
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.local.objects import install_crds, manifest, put
 from tarsy.resources.meta import API_VERSION
+from tarsy_dev.objects import install_crds, manifest, put
 
 SHOP, SYSTEM, LIBRARY = "shop", "tarsy-system", "tarsy-library"
 OPERATOR = f"system:serviceaccount:{SYSTEM}:tarsy-operator"

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from apis import find_kubectl
-from tarsy.local.kubeapi.cel import compile_program
-from tarsy.local.kubeapi.patch.jsonpatch import json_patch
-from tarsy.local.objects import manifest
+from embedded_kubeapi.cel import compile_program
+from embedded_kubeapi.patch.jsonpatch import json_patch
+from tarsy_dev.objects import manifest
 
 MANIFESTS = Path(__file__).parents[3] / "manifests"
 STAMP = {"MutatingWebhookConfiguration", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"}

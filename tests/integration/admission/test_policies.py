@@ -10,7 +10,7 @@ import pytest
 import rights
 from integration.admission.conftest import OPERATOR, SHOP, As, put_policies, thing
 from integration.admission.test_webhook import taken
-from tarsy.http.admission import Admission
+from tarsy.http.admission.webhook import Admission
 from tarsy.kube.client import ApiError, KubeClient
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.newer_api]

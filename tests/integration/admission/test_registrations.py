@@ -9,10 +9,10 @@ import pytest
 
 import rights
 from integration.admission.conftest import CONFIGURED, OPERATOR, SYSTEM, As, put_policies
-from tarsy.http.admission import CONFIGURATION
-from tarsy.http.registration import API_SERVICE
+from tarsy.http.admission.registration import API_SERVICE
+from tarsy.http.admission.webhook import CONFIGURATION
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.local.objects import manifest, put
+from tarsy_dev.objects import manifest, put
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.newer_api]
 

@@ -14,10 +14,10 @@ import goldens
 import rights
 from apis import LocalApi
 from integration.admission.conftest import LIBRARY, SHOP, binding
-from tarsy.kube.access import Attributes, Subject, may
+from tarsy.kube.access import ResourceAttributes, Subject, may
 from tarsy.kube.client import KubeClient
-from tarsy.local.apiserver.server import ApiServer
 from tarsy.resources.v1alpha1 import KINDS
+from tarsy_dev.apiserver.server import ApiServer
 
 pytestmark = pytest.mark.kubernetes
 
@@ -67,7 +67,7 @@ async def answers(
             yes = [
                 f"{verb} {plural}"
                 for verb, api, plural, sub in asked
-                if await may(admin, subject, Attributes(verb, api, plural, sub, namespace, name))
+                if await may(admin, subject, ResourceAttributes(verb, api, plural, sub, namespace, name))
             ]
             found.setdefault(text, {})[role] = (
                 "yes" if len(yes) == len(asked) else "" if not yes else ", ".join(sorted(yes))

@@ -12,10 +12,10 @@ import pytest
 
 from apis import LocalApi
 from integration.admission.conftest import CONFIGURED, OPERATOR, SHOP, As, lead_to, serving, stamping, thing
-from tarsy.http.admission import CONFIGURATION, Admission
-from tarsy.http.tls import VALID
+from tarsy.http.admission.tls import VALID
+from tarsy.http.admission.webhook import CONFIGURATION, Admission
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.local.objects import put
+from tarsy_dev.objects import put
 
 pytestmark = pytest.mark.kubernetes
 
@@ -182,7 +182,7 @@ async def test_a_certificate_that_is_over_soon_is_replaced_at_the_same_port(
             return bundle.count(b"BEGIN CERTIFICATE") > 1
 
         with monkeypatch.context() as patch:
-            patch.setattr("tarsy.http.tls.RENEWED_BEFORE", VALID * 2)
+            patch.setattr("tarsy.http.admission.tls.RENEWED_BEFORE", VALID * 2)
             await eventually(renewed)
         await taken(lambda: alice.create(thing("Alert", "after")))
         assert admission.port == port

@@ -9,13 +9,13 @@ import pytest
 from aiohttp import web
 
 from integration.kube.test_wire import kubeconfig, serving
-from tarsy.cli.errors import ApiUseError, BrokenOff
-from tarsy.cli.people import cluster, direct
-from tarsy.cli.people.cluster import ClusterDoor
-from tarsy.cli.people.direct import DirectDoor
-from tarsy.cli.people.kubeconfig import Chosen
-from tarsy.cli.people.refusals import READ_TIMELINE
-from tarsy.cli.people.waiting import until_taken
+from tarsy.client import aggregated, direct
+from tarsy.client.aggregated import AggregatedClient
+from tarsy.client.direct import DirectClient
+from tarsy.client.errors import ApiUseError, BrokenOff
+from tarsy.client.kubeconfig import ChosenContext
+from tarsy.client.refusals import READ_TIMELINE
+from tarsy.client.waiting import until_taken
 from tarsy.kube.client import KubeClient
 
 TOKEN = "s3cr3t-token"
@@ -24,8 +24,8 @@ PATH = "/namespaces/shop/investigations/run/timeline"
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "AGAIN_SECONDS", 0.01)
-    monkeypatch.setattr(direct, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(aggregated, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(direct, "POLL_SECONDS", 0.01)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ async def test_each_answer_of_the_direct_api_that_is_none_is_a_sentence(
         assert request.headers["Authorization"] == f"Bearer {TOKEN}"
         return web.Response(status=answer[0], text=answer[1], headers={"Location": "/elsewhere"})
 
-    async with serving(handle) as server, DirectDoor(server, TOKEN, "shop") as door:
+    async with serving(handle) as server, DirectClient(server, TOKEN, "shop") as door:
         for asked in (door.read(PATH, READ_TIMELINE), _streamed(door)):
             if answer[0] == 200 and asked.__name__ == "_streamed":
                 asked.close()
@@ -59,13 +59,13 @@ async def test_each_answer_of_the_direct_api_that_is_none_is_a_sentence(
             assert caught.value.status == status
 
 
-async def _streamed(door: DirectDoor) -> list[bytes]:
+async def _streamed(door: DirectClient) -> list[bytes]:
     async with door.streaming(PATH, READ_TIMELINE) as pieces:
         return [piece async for piece in pieces]
 
 
 async def test_a_server_that_is_not_there_may_come_back() -> None:
-    async with DirectDoor("http://127.0.0.1:1", TOKEN, "shop") as door:
+    async with DirectClient("http://127.0.0.1:1", TOKEN, "shop") as door:
         with pytest.raises(BrokenOff, match="could not be reached"):
             await door.read(PATH, READ_TIMELINE)
 
@@ -103,7 +103,7 @@ async def _until_taken(folder: Path, watches: list[list[dict[str, Any] | None]],
         return obj["status"].get("found")
 
     async with serving(handle) as server, await KubeClient.load(kubeconfig(folder, server)) as client:
-        door = ClusterDoor(client, Chosen(None, "x", "shop"))
+        door = AggregatedClient(client, ChosenContext(None, "x", "shop"))
         found = await until_taken(door, "Alert", "shop", "disk", look)
     assert all(query["fieldSelector"] == "metadata.name=disk" for query in asked)
     return found
@@ -136,13 +136,13 @@ async def test_a_final_refusal_is_told_at_once_and_one_that_can_be_mended_after_
 ) -> None:
     with pytest.raises(ApiUseError, match=r"Alert shop/disk was refused: no chain takes it. \(NoChain\)"):
         await _until_taken(tmp_path, [[]], _refused("True"))
-    monkeypatch.setattr("tarsy.cli.people.waiting.REFUSED_SECONDS", 0.1)
+    monkeypatch.setattr("tarsy.client.waiting.REFUSED_SECONDS", 0.1)
     with pytest.raises(ApiUseError, match=r"waits: no chain takes it. \(NoChain\); it goes on by itself"):
         await _until_taken(tmp_path, [[]], _refused("False"))
 
 
 async def test_a_refusal_that_is_mended_in_time_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tarsy.cli.people.waiting.REFUSED_SECONDS", 60.0)
+    monkeypatch.setattr("tarsy.client.waiting.REFUSED_SECONDS", 60.0)
     taken = {"type": "MODIFIED", "object": _alert(3, found="it")}
     assert await _until_taken(tmp_path, [[{"type": "MODIFIED", "object": _refused("False")}, taken]], _alert(1)) == "it"
 
@@ -150,7 +150,7 @@ async def test_a_refusal_that_is_mended_in_time_is_not_told(tmp_path: Path, monk
 async def test_an_object_that_nobody_looks_at_is_not_waited_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tarsy.cli.people.waiting.UNSEEN_SECONDS", 0.1)
+    monkeypatch.setattr("tarsy.client.waiting.UNSEEN_SECONDS", 0.1)
     with pytest.raises(ApiUseError, match="does the operator run"):
         await _until_taken(tmp_path, [[]], _alert(1))
 
@@ -187,7 +187,7 @@ async def test_cancelling_what_has_ended_cancels_the_questions_that_wait(
         return web.json_response({"metadata": {"uid": "u"}, "spec": {}, "status": over})
 
     async with serving(handle) as server, await KubeClient.load(kubeconfig(tmp_path, server)) as client:
-        door = ClusterDoor(client, Chosen(None, "x", "shop"))
+        door = AggregatedClient(client, ChosenContext(None, "x", "shop"))
         if cancelled is None:
             with pytest.raises(ApiUseError, match="investigation shop/run has ended: Succeeded"):
                 await door.want("shop", "run", "Cancelled")
@@ -212,4 +212,4 @@ async def test_what_has_ended_or_is_cancelled_is_not_concluded(
 
     async with serving(handle) as server, await KubeClient.load(kubeconfig(tmp_path, server)) as client:
         with pytest.raises(ApiUseError, match=f"investigation shop/run {words}"):
-            await ClusterDoor(client, Chosen(None, "x", "shop")).want("shop", "run", "Concluded")
+            await AggregatedClient(client, ChosenContext(None, "x", "shop")).want("shop", "run", "Concluded")

@@ -13,17 +13,17 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from tarsy.controllers.active import ActiveController
-from tarsy.controllers.server_checks import ServerChecks
+from tarsy.controllers.machinery.active import ActiveController
+from tarsy.controllers.readiness.server_checks import ServerChecks
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.events import Events
 from tarsy.kube.lease import LeaderElection
 from tarsy.kube.values import Values
 from tarsy.masking import default_masker
-from tarsy.mcp.link import Policy
+from tarsy.mcp.connection import Policy
 from tarsy.observe.metrics import Metrics
-from tarsy.plan.workload import Address, service_address
+from tarsy.plan.workload import WorkloadAddress, service_address
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import InvestigationRecord, RunOutcome, State
 from tarsy.resources.meta import API_VERSION
@@ -111,7 +111,7 @@ class Desk:
         look_every: float | None = None,
         metrics: Metrics | None = None,
         require_author: bool = False,
-        address: Address = service_address,
+        address: WorkloadAddress = service_address,
     ) -> AsyncIterator[Counter[str]]:
         """Runs an active controller; gives the count of its writes.
 

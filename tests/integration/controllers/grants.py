@@ -10,7 +10,7 @@ import rights
 from apis import LocalApi
 from integration.controllers.desk import Desk
 from tarsy.kube.client import KubeClient
-from tarsy.local.objects import documents
+from tarsy_dev.objects import documents
 
 ACCOUNT = "tarsy-agent"
 """The account that the component `tenant-agents` lets agents act as."""

@@ -8,7 +8,7 @@ import pytest
 from apis import LocalApi
 from integration.controllers.desk import Desk, eventually
 from integration.controllers.grants import ACCOUNT, let_in, operator_kubeconfig
-from tarsy.controllers.run_secret import RUN_SECRET
+from tarsy.controllers.runs.run_secret import RUN_SECRET
 from tarsy.kube.client import KubeClient
 from tarsy.kube.tokens import secret_name
 

@@ -20,7 +20,7 @@ from apis import LocalApi
 from integration.controllers.desk import Desk, eventually
 from integration.controllers.grants import ACCOUNT, let_in, operator_kubeconfig, shipped
 from programs import end
-from tarsy.controllers.tool_workload_acting import DIRECTORY
+from tarsy.controllers.tool_workloads.acting import DIRECTORY
 from tarsy.engine.ports import Toolbox
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
@@ -29,7 +29,7 @@ from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.plan.model import ServerPlan
 from tarsy.plan.workload import workload_name
 from tarsy.record.messages import ToolOutcome
-from tarsy.runtime.tokens import RunTokens
+from tarsy.runtime.service_account_tokens import RunTokens
 from tarsy.runtime.workloads import RunToolboxes
 from tarsy.store.claims import ClaimedRun
 
@@ -46,8 +46,8 @@ CONFIG_MAPS = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", 
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tarsy.controllers.tool_workload_runs.LOOK_SECONDS", 0.5)
-    monkeypatch.setattr("tarsy.controllers.tool_workload_runs.AGAIN_SECONDS", 0.5)
+    monkeypatch.setattr("tarsy.controllers.tool_workloads.per_run.LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("tarsy.controllers.tool_workloads.per_run.AGAIN_SECONDS", 0.5)
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ async def test_a_token_is_replaced_while_the_run_goes_on_and_one_that_is_young_i
 
         await eventually(looked)
     assert held((await there(desk, name))["Secret"]) == first, "it is young"
-    monkeypatch.setattr("tarsy.controllers.tool_workload_acting.RENEW_SECONDS", 3600.0)
+    monkeypatch.setattr("tarsy.controllers.tool_workloads.acting.RENEW_SECONDS", 3600.0)
     async with desk.controller():
 
         async def renewed() -> dict[str, str]:
@@ -196,7 +196,7 @@ async def test_rights_of_the_components_are_enough_and_without_them_nothing_is_m
             assert box.tools == () and "component `tenant-agents`" in box.unavailable["cluster"]
         assert await desk.kube.find("Job", desk.namespace, name) is None
         await let_in(desk)
-        monkeypatch.setattr("tarsy.controllers.tool_workload_acting.RENEW_SECONDS", 3600.0)
+        monkeypatch.setattr("tarsy.controllers.tool_workloads.acting.RENEW_SECONDS", 3600.0)
         first = held((await there(desk, name))["Secret"])["kubernetes-token"]
 
         async def renewed() -> bool:

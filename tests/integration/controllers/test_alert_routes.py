@@ -8,7 +8,7 @@ import pytest
 import rights
 from integration.controllers.desk import Desk, eventually
 from tarsy.kube.client import ApiError
-from tarsy.store.intake import Decision, Draft, Occurrence, Received
+from tarsy.store.intake import AlertDraft, Decision, Occurrence, Received
 
 pytestmark = pytest.mark.kubernetes
 T0 = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -17,8 +17,8 @@ T0 = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the intake owes is made at once, and what is looked at again now and then is so soon."""
-    monkeypatch.setattr("tarsy.controllers.incidents.OWED_SECONDS", 0.0)
-    monkeypatch.setattr("tarsy.controllers.active.ROUND_SECONDS", 0.2)
+    monkeypatch.setattr("tarsy.controllers.incidents.publisher.OWED_SECONDS", 0.0)
+    monkeypatch.setattr("tarsy.controllers.machinery.active.ROUND_SECONDS", 0.2)
     monkeypatch.setattr("tarsy.controllers.alert_route.RECHECK_SECONDS", 0.3)
 
 
@@ -42,7 +42,7 @@ async def came(desk: Desk, body: str = "one", *, minute: int = 0, firing: bool =
         begun,
         1000,
         60,
-        lambda *_: Draft(desk.namespace, "crash", manifest, text),
+        lambda *_: AlertDraft(desk.namespace, "crash", manifest, text),
     )
     return await desk.intake.decide(Received("text", "me", body, 1, f"{desk.namespace}/all"), occurrence)
 

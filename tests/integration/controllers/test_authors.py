@@ -8,7 +8,7 @@ import pytest
 
 import rights
 from integration.controllers.desk import Desk, eventually
-from tarsy.local.objects import put
+from tarsy_dev.objects import put
 
 pytestmark = pytest.mark.kubernetes
 

@@ -8,7 +8,7 @@ import pytest
 
 from apis import LocalApi
 from integration.controllers.desk import Desk, eventually
-from tarsy.local.postgres import LocalPostgres
+from tarsy_dev.postgres import LocalPostgres
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(240)]
 

@@ -81,7 +81,7 @@ async def test_a_tool_that_the_server_lost_is_said_on_the_chain_and_holds_up_no_
 async def test_a_provider_whose_calls_all_fail_says_so_and_takes_it_back_on_the_next_success(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tarsy.controllers.active.SERVING_SECONDS", 0.2)
+    monkeypatch.setattr("tarsy.controllers.machinery.active.SERVING_SECONDS", 0.2)
     await desk.configure()
     async with desk.controller() as writes:
         await desk.reason("LLMProvider", "one", "Serving", "Unknown", "NotCalled")

@@ -13,7 +13,7 @@ from integration.controllers.desk import Desk, eventually
 from integration.controllers.test_alert_routes import came
 from tarsy.kube.client import KubeClient
 from tarsy.kube.lease import LeaderElection
-from tarsy.local.objects import documents, put
+from tarsy_dev.objects import documents, put
 
 pytestmark = pytest.mark.kubernetes
 ACCOUNT = "system:serviceaccount:tarsy-system:tarsy-operator"
@@ -89,7 +89,7 @@ async def test_lease_is_taken_and_kept_with_the_rights_of_the_manifests(operator
 async def test_rights_of_the_manifests_are_enough_for_what_comes_in(
     desk: Desk, operator: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tarsy.controllers.incidents.OWED_SECONDS", 0.0)
+    monkeypatch.setattr("tarsy.controllers.incidents.publisher.OWED_SECONDS", 0.0)
     await desk.configure()
     await desk.put("AlertRoute", "all", {"alertType": "PodCrash"})
     async with desk.controller(kubeconfig=operator, everywhere=True):

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from embedded_kubeapi.pki import Authority
 from integration.controllers.desk import Desk, eventually
 from integration.mcp.servers import served
 from tarsy.kube.credentials import LABEL
-from tarsy.local.kubeapi.pki import Authority
 
 pytestmark = pytest.mark.kubernetes
 

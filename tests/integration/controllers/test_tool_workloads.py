@@ -20,13 +20,13 @@ from integration.mcp.gateway import gateway
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import LABEL, Secrets
 from tarsy.kube.values import Values
-from tarsy.local.objects import documents
 from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.plan.model import ServerPlan
 from tarsy.plan.workload import workload_name
 from tarsy.record.messages import ToolOutcome
 from tarsy.runtime.workloads import RunToolboxes
 from tarsy.store.claims import ClaimedRun
+from tarsy_dev.objects import documents
 
 pytestmark = pytest.mark.kubernetes
 KINDS = ("Deployment", "Service", "Secret", "NetworkPolicy")
@@ -35,9 +35,9 @@ RUN: dict[str, Any] = {"image": "tools:1", "command": ["tool-server", "--quiet"]
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tarsy.controllers.tool_workload.NOT_READY_SECONDS", 0.3)
-    monkeypatch.setattr("tarsy.controllers.tool_workload.SETTLED_SECONDS", 0.5)
-    monkeypatch.setattr("tarsy.controllers.tool_workload_runs.LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("tarsy.controllers.tool_workloads.shared.NOT_READY_SECONDS", 0.3)
+    monkeypatch.setattr("tarsy.controllers.tool_workloads.shared.SETTLED_SECONDS", 0.5)
+    monkeypatch.setattr("tarsy.controllers.tool_workloads.per_run.LOOK_SECONDS", 0.5)
 
 
 def spec(**run: Any) -> dict[str, Any]:

@@ -13,10 +13,10 @@ import pytest
 import rights
 from apis import ApiKind, LocalApi, new_api
 from e2e.waiting import until
-from tarsy.controllers.watch import Watch
+from tarsy.controllers.machinery.watch import Watch
 from tarsy.kube.client import KubeClient
-from tarsy.local.objects import install_crds, manifest, put
 from tarsy.resources.meta import API_VERSION
+from tarsy_dev.objects import install_crds, manifest, put
 
 pytestmark = pytest.mark.kubernetes
 OPERATOR = "system:serviceaccount:tarsy-system:tarsy-operator"

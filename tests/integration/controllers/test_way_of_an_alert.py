@@ -190,7 +190,7 @@ async def test_relist_finds_what_the_watch_missed(desk: Desk, monkeypatch: pytes
         async def run(self) -> None:
             await asyncio.Event().wait()
 
-    monkeypatch.setattr("tarsy.controllers.active.Watch", Deaf)
+    monkeypatch.setattr("tarsy.controllers.machinery.active.Watch", Deaf)
     async with desk.controller(relist_seconds=0.5):
         await desk.configure()
         await desk.alert()

@@ -10,12 +10,12 @@ from aiohttp.test_utils import TestServer
 
 from apis import LocalApi
 from integration.http.site import Site, Visitor
-from tarsy.http.access import Access
 from tarsy.http.application import build_application
-from tarsy.http.doors import DirectDoor
+from tarsy.http.authentication.access import AccessReviews
+from tarsy.http.authentication.frontends import BearerFrontend
 from tarsy.http.intake.configuration import Configuration
 from tarsy.http.intake.texts import LargeTexts
-from tarsy.http.namespaces import Namespaces
+from tarsy.http.namespaces import NamespaceReader
 from tarsy.http.services import Services
 from tarsy.http.table import all_routes
 from tarsy.kube.client import KubeClient
@@ -35,13 +35,13 @@ async def site(tarsy_api: LocalApi, kube: KubeClient, records: asyncpg.Pool) -> 
             reads=Reads(records),
             kube=kube,
             callers=callers,
-            access=Access(kube),
-            namespaces=Namespaces(kube),
+            access=AccessReviews(kube),
+            namespaces=NamespaceReader(kube),
             texts=LargeTexts(Configuration(kube, "tarsy-library"), Intake(records)),
             library_namespace=f"library-{uuid.uuid4().hex[:8]}",
         )
         await kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": services.library_namespace}})
-        server = TestServer(build_application(all_routes(), DirectDoor(kube), services))
+        server = TestServer(build_application(all_routes(), BearerFrontend(kube), services))
         await stack.enter_async_context(server)
         yield Site(str(server.make_url("")).rstrip("/"), services, stack)
 

@@ -15,17 +15,19 @@ import yaml
 
 import rights
 from apis import LocalApi
-from tarsy.http.access import Access
+from tarsy.http.authentication.access import AccessReviews
+from tarsy.http.authentication.identity import Permission
 from tarsy.http.failures import as_caller_said
-from tarsy.http.live import Hub
-from tarsy.http.namespaces import Namespaces
-from tarsy.http.route import Ask, Permission, Query, Route, View
+from tarsy.http.live.hub import Hub
+from tarsy.http.models import Query, View
+from tarsy.http.namespaces import NamespaceReader
+from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.server import HttpServer, HttpSettings
 from tarsy.http.services import Services
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.local.objects import manifest, put
-from tarsy.local.record_api import install_record_api
 from tarsy.store.reads import Reads
+from tarsy_dev.objects import manifest, put
+from tarsy_dev.record_api import install_record_api
 
 SECONDS = 60.0
 SYSTEM = "tarsy-system"
@@ -49,7 +51,7 @@ class Made(Query):
     config_map: str
 
 
-async def who(ask: Ask) -> Who:
+async def who(ask: CheckedRequest) -> Who:
     caller = ask.caller
     return Who(
         username=caller.username,
@@ -60,7 +62,7 @@ async def who(ask: Ask) -> Who:
     )
 
 
-async def make(ask: Ask) -> Who:
+async def make(ask: CheckedRequest) -> Who:
     meta = {"name": ask.query(Made).config_map, "namespace": ask.namespace}
     try:
         await ask.as_caller().create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
@@ -143,8 +145,8 @@ def services(pool: asyncpg.Pool, kube: KubeClient, callers: KubeClient, live: Hu
         reads=Reads(pool),
         kube=kube,
         callers=callers,
-        access=Access(kube, seconds=0.0),
-        namespaces=Namespaces(kube, seconds=0.0),
+        access=AccessReviews(kube, seconds=0.0),
+        namespaces=NamespaceReader(kube, seconds=0.0),
         live=live,
     )
 

@@ -24,20 +24,21 @@ from apis import LocalApi
 from e2e.waiting import until
 from integration.http.doors import OPERATOR, SYSTEM, client_tls, install, uninstall
 from integration.store.build import new_run
-from tarsy.cli.http import http_server
-from tarsy.cli.service import ServiceSettings, World
+from tarsy.app.http import http_server
+from tarsy.app.process import ProcessContext, ProcessSettings
 from tarsy.http.aggregated import add_discovery
 from tarsy.http.errors import BadRequest
-from tarsy.http.route import AGGREGATED_PREFIX, DIRECT_PREFIX, Route
+from tarsy.http.live.authorization import read_topic
+from tarsy.http.models import AGGREGATED_PREFIX, DIRECT_PREFIX
+from tarsy.http.route import Route
 from tarsy.http.server import HttpServer, HttpSettings
-from tarsy.http.standing import read_topic
 from tarsy.http.table import all_routes
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
-from tarsy.local.apiserver.process import free_port
-from tarsy.local.objects import put
 from tarsy.observe.metrics import Metrics
 from tarsy.store.runs import NewRun, Runs
+from tarsy_dev.apiserver.process import free_port
+from tarsy_dev.objects import put
 
 pytestmark = pytest.mark.kubernetes
 
@@ -178,8 +179,8 @@ async def scene(
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(await KubeClient.load(tarsy_api.kubeconfig_for(OPERATOR, groups)))
         nothing = cast(Any, None)
-        world = World(records, client, Secrets(client), nothing, nothing, Metrics(), nothing, nothing)
-        service = ServiceSettings(database_url=database_url)
+        world = ProcessContext(records, client, Secrets(client), nothing, nothing, Metrics(), nothing, nothing)
+        service = ProcessSettings(database_url=database_url)
         server = await stack.enter_async_context(
             http_server(settings, "tarsy-library", service, world, asyncio.Event())
         )

@@ -14,7 +14,7 @@ from apis import LocalApi
 from e2e.waiting import until
 from integration.http.doors import Doors, aggregated, certificate_of, client_tls, install, open_doors, uninstall
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.local.apiserver.process import free_port
+from tarsy_dev.apiserver.process import free_port
 
 pytestmark = pytest.mark.kubernetes
 

@@ -14,13 +14,13 @@ import yaml
 from apis import LocalApi
 from integration.http.doors import certificate_of, client_tls, install, open_doors, uninstall
 from integration.live.api import PATIENCE, frames, read_frames, running_run
-from tarsy.http.aggregated import AggregatedDoor
-from tarsy.http.live import CHANNELS, Hub
+from tarsy.http.aggregated import AggregatedFrontend
+from tarsy.http.live.hub import CHANNELS, Hub
 from tarsy.http.table import all_routes
 from tarsy.kube.client import KubeClient
-from tarsy.local.apiserver.process import free_port
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
+from tarsy_dev.apiserver.process import free_port
 
 pytestmark = pytest.mark.kubernetes
 
@@ -72,7 +72,7 @@ async def test_what_happens_comes_at_once_and_goes_on_after_a_cut(
             for part in ("one", "two"):
                 await run.event(part)
                 told += await frames(answer, "timelineEvent.closed")
-        monkeypatch.setattr(AggregatedDoor, "stream_seconds", 0.5)
+        monkeypatch.setattr(AggregatedFrontend, "stream_seconds", 0.5)
         await run.event("missed")
         async with asyncio.timeout(PATIENCE):
             while not any(_content(frame) == "missed" for frame in told):

@@ -12,11 +12,12 @@ import aiohttp
 import pytest
 
 from e2e.waiting import until
+from embedded_kubeapi.pki import Authority
 from integration.http.doors import ROUTES, aggregated, client_tls
-from tarsy.http.route import Ask, Route, View
+from tarsy.http.admission.tls import CertificateError
+from tarsy.http.models import View
+from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.server import HttpServer, HttpSettings
-from tarsy.http.tls import CertificateError
-from tarsy.local.kubeapi.pki import Authority
 from unit.http.api import FakeKube, services
 
 HOST = "tarsy-record.tarsy-system.svc"
@@ -55,7 +56,7 @@ class Cluster(FakeKube):
         self.bundle = obj["spec"]["caBundle"]
 
 
-async def endless(ask: Ask) -> View:
+async def endless(ask: CheckedRequest) -> View:
     ask.untimed()
     await asyncio.Event().wait()
     return View()

@@ -18,11 +18,11 @@ from aiohttp.test_utils import TestServer
 
 import rights
 from integration.http.site import Site
-from tarsy.http.access import Access
 from tarsy.http.application import build_application
-from tarsy.http.doors import DirectDoor
+from tarsy.http.authentication.access import AccessReviews
+from tarsy.http.authentication.frontends import BearerFrontend
 from tarsy.http.intake.application import add_intake
-from tarsy.http.namespaces import Namespaces
+from tarsy.http.namespaces import NamespaceReader
 from tarsy.http.services import Services
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import LABEL, Secrets
@@ -93,9 +93,9 @@ class Door:
 async def door(kube: KubeClient, records: asyncpg.Pool, namespace: str) -> AsyncIterator[Door]:
     async with contextlib.AsyncExitStack() as stack:
         callers = await stack.enter_async_context(kube.without_identity())
-        access, metrics = Access(kube, seconds=0.0), Metrics()
-        services = Services(records, Reads(records), kube, callers, access, Namespaces(kube))
-        direct = DirectDoor(kube)
+        access, metrics = AccessReviews(kube, seconds=0.0), Metrics()
+        services = Services(records, Reads(records), kube, callers, access, NamespaceReader(kube))
+        direct = BearerFrontend(kube)
         app = build_application((), direct, services, metrics)
         add_intake(app, direct, services=services, metrics=metrics, read_secret=Secrets(kube), queue_limit=5)
         server = TestServer(app, handler_cancellation=True)

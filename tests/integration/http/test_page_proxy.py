@@ -12,14 +12,15 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from embedded_kubeapi.pki import Authority
 from integration.http.doors import ROUTES
-from tarsy.http.page_proxy import PageProxySettings
-from tarsy.http.page_session import ROUTES as SESSION
-from tarsy.http.route import Ask, Permission, Route
+from tarsy.http.admission.tls import CertificateError
+from tarsy.http.authentication.identity import Permission
+from tarsy.http.authentication.web_ui_proxy import PageProxySettings
+from tarsy.http.authentication.web_ui_session import ROUTES as SESSION
+from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.server import HttpServer, HttpSettings
-from tarsy.http.tls import CertificateError
 from tarsy.kube.client import ApiError
-from tarsy.local.kubeapi.pki import Authority
 from unit.http.api import FakeKube, services
 
 ANN = {"X-Remote-User": "ann", "X-Remote-Group": "on-call"}
@@ -49,7 +50,7 @@ class Cluster(FakeKube):
         return await super().create(obj)
 
 
-async def converse(ask: Ask) -> web.StreamResponse:
+async def converse(ask: CheckedRequest) -> web.StreamResponse:
     ask.untimed()
     socket = web.WebSocketResponse()
     await socket.prepare(ask.request)

@@ -11,7 +11,7 @@ import pytest
 
 from integration.http.site import Site, Visitor, condition, uid
 from integration.store.build import event, execution, new_run, stage, worker, writer
-from tarsy.http.routes.alerts import BODY_BYTES
+from tarsy.http.routes.alerts import ALERT_BODY_BYTES
 from tarsy.http.views.alerts import MAX_SUBMITTED_BYTES
 from tarsy.record.run import RunOutcome, State
 from tarsy.resources.v1alpha1.alert import MAX_DATA_BYTES
@@ -214,7 +214,7 @@ async def test_a_large_alert_is_masked_before_it_is_kept(site: Site, administrat
 async def test_an_alert_above_1_mib_is_413_with_its_size(site: Site, administrator: Visitor, namespace: str) -> None:
     text = "é" * (MAX_SUBMITTED_BYTES // 2) + "x"
     answer = await administrator.post(f"/namespaces/{namespace}/alerts", {**ALERT, "data": text})
-    assert (answer.status, answer.message) == (413, "data has 1048577 bytes; at most 1048576 (1 MiB) are taken")
+    assert (answer.status, answer.message) == (413, "data has 1048577 bytes; the limit is 1048576 (1 MiB)")
     assert await site.services.kube.list("Alert", namespace) == []
 
 
@@ -223,7 +223,7 @@ async def test_a_body_has_a_limit_of_its_own(
     site: Site, administrator: Visitor, namespace: str, more: int, status: int
 ) -> None:
     content = json.dumps({**ALERT, "data": "x" * 1000}).encode()
-    content = content[:-1] + b" " * (BODY_BYTES - len(content) + more) + b"}"
+    content = content[:-1] + b" " * (ALERT_BODY_BYTES - len(content) + more) + b"}"
     url = f"{site.base}/api/v1/namespaces/{namespace}/alerts"
     headers = {"Content-Type": "application/json"}
     async with administrator.session.post(url, data=content, headers=headers) as answer:
@@ -384,7 +384,7 @@ async def test_a_question_is_asked_as_its_caller_and_listed_until_it_is_answered
 
 
 @pytest.mark.parametrize(
-    ("state", "said"), [(None, "has not ended yet; ask when it has"), (State.CANCELLED, "was cancelled")]
+    ("state", "said"), [(None, "has not finished; ask again when it has"), (State.CANCELLED, "was cancelled")]
 )
 async def test_no_question_is_taken_about_what_runs_or_was_cancelled(
     site: Site, administrator: Visitor, namespace: str, state: State | None, said: str

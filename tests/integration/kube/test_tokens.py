@@ -14,7 +14,7 @@ from e2e.waiting import until
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.tokens import TokenProblem, issue, secret_name, why_none
 from tarsy.mcp.errors import OpenFailed
-from tarsy.runtime.tokens import RunTokens
+from tarsy.runtime.service_account_tokens import RunTokens
 
 pytestmark = pytest.mark.kubernetes
 RUN = uuid.UUID("11111111-2222-4333-8444-555555555555")

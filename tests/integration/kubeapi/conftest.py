@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 import yaml
 
-from tarsy.local.kubeapi.server import EmbeddedApi
+from embedded_kubeapi.server import EmbeddedApi
 
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 WIDGETS = "/apis/demo.example.com/v1/namespaces/{namespace}/widgets"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tarsy.local.kubeapi.pki import SERVER_NAMES, Authority
-from tarsy.local.kubeapi.server import EmbeddedApi
+from embedded_kubeapi.pki import SERVER_NAMES, Authority
+from embedded_kubeapi.server import EmbeddedApi
 
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 GROUP = "admissionregistration.k8s.io/v1"

@@ -9,7 +9,7 @@ from tests.drift.cases import load
 from tests.drift.compare import Verdict, outcomes
 from tests.drift.session import Session
 
-from tarsy.local.kubeapi.server import EmbeddedApi
+from embedded_kubeapi.server import EmbeddedApi
 
 CRDS = Path(__file__).parents[3] / "crds"
 

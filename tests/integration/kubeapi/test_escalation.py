@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tarsy.local.kubeapi.server import EmbeddedApi
+from embedded_kubeapi.server import EmbeddedApi
 
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 RBAC = "rbac.authorization.k8s.io"

@@ -9,9 +9,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from embedded_kubeapi.journal import JournalInUse
+from embedded_kubeapi.server import EmbeddedApi
 from integration.kubeapi.conftest import WIDGETS, client_tls, widget
-from tarsy.local.kubeapi.journal import JournalInUse
-from tarsy.local.kubeapi.server import EmbeddedApi
 
 MERGE = {"Content-Type": "application/merge-patch+json"}
 APPLY = {"Content-Type": "application/apply-patch+yaml"}

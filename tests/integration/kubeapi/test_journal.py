@@ -15,12 +15,12 @@ Serve = Callable[[], subprocess.Popen[str]]
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts `python -m tarsy.local.kubeapi` on the same file each time, and returns when it answers."""
+    """Starts `python -m embedded_kubeapi` on the same file each time, and returns when it answers."""
     started: list[subprocess.Popen[str]] = []
 
     def begin() -> subprocess.Popen[str]:
         options = ("--kubeconfig", str(tmp_path / "kubeconfig"), "--keep", str(tmp_path / "objects"))
-        command = [sys.executable, "-m", "tarsy.local.kubeapi", *options]
+        command = [sys.executable, "-m", "embedded_kubeapi", *options]
         started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
         output = started[-1].stdout
         assert output is not None

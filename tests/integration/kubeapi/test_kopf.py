@@ -10,8 +10,8 @@ import kopf
 import pytest
 import yaml
 
+from embedded_kubeapi.server import EmbeddedApi
 from integration.kubeapi.conftest import WIDGETS, widget
-from tarsy.local.kubeapi.server import EmbeddedApi
 
 COUNT = 1000
 

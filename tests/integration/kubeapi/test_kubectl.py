@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from embedded_kubeapi.server import EmbeddedApi
 from integration.kubeapi.conftest import widget
-from tarsy.local.kubeapi.server import EmbeddedApi
 
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 STRATEGIC = '{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}}'

@@ -11,7 +11,7 @@ import uvicorn
 
 from integration.listening.test_listening import BRIEF, SECONDS, Client
 from tarsy.listening.asgi import SIGN_IN, Gate
-from tarsy.listening.guard import Limits
+from tarsy.listening.connection_guard import ConnectionLimits
 
 
 async def _hello(scope: Any, receive: Any, send: Any) -> None:
@@ -28,7 +28,7 @@ async def _hello(scope: Any, receive: Any, send: Any) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _serving(limits: Limits) -> AsyncIterator[int]:
+async def _serving(limits: ConnectionLimits) -> AsyncIterator[int]:
     gate = Gate(limits)
     config = uvicorn.Config(
         gate.wrap(_hello), http=gate.protocol, ws="none", log_level="error", lifespan="off", timeout_graceful_shutdown=1
@@ -55,7 +55,7 @@ async def _client(port: int) -> AsyncIterator[Client]:
 
 
 async def test_head_that_does_not_end_has_a_deadline_and_a_request_is_answered() -> None:
-    async with _serving(Limits(head_seconds=BRIEF)) as port, _client(port) as slow, _client(port) as quick:
+    async with _serving(ConnectionLimits(head_seconds=BRIEF)) as port, _client(port) as slow, _client(port) as quick:
         assert (await quick.ask("/", body=b"x" * 500_000)).endswith(b"500000 bytes")
         slow.writer.write(b"POST / HTTP/1.1\r\nX: ")
         assert await slow.ended()
@@ -63,7 +63,7 @@ async def test_head_that_does_not_end_has_a_deadline_and_a_request_is_answered()
 
 @pytest.mark.parametrize(("size", "ends"), [(3_999, False), (4_000, False), (4_001, True)])
 async def test_head_has_a_size(size: int, ends: bool) -> None:
-    async with _serving(Limits(head_bytes=4_000)) as port, _client(port) as client:
+    async with _serving(ConnectionLimits(head_bytes=4_000)) as port, _client(port) as client:
         head = b"GET / HTTP/1.1\r\nHost: here\r\nX: "
         client.writer.write(head.ljust(size - 4, b"x") + b"\r\n\r\n")
         assert await client.ended() if ends else b"200 OK" in await client.answer()
@@ -71,7 +71,7 @@ async def test_head_has_a_size(size: int, ends: bool) -> None:
 
 @pytest.mark.parametrize(("count", "first_ends"), [(2, False), (3, False), (4, True)])
 async def test_oldest_makes_room_above_the_bound(count: int, first_ends: bool) -> None:
-    async with _serving(Limits(connections=3)) as port, contextlib.AsyncExitStack() as stack:
+    async with _serving(ConnectionLimits(connections=3)) as port, contextlib.AsyncExitStack() as stack:
         clients = []
         for _ in range(count):
             clients.append(await stack.enter_async_context(_client(port)))
@@ -80,7 +80,7 @@ async def test_oldest_makes_room_above_the_bound(count: int, first_ends: bool) -
 
 
 async def test_who_is_known_is_not_pushed_out() -> None:
-    async with _serving(Limits(connections=1)) as port, contextlib.AsyncExitStack() as stack:
+    async with _serving(ConnectionLimits(connections=1)) as port, contextlib.AsyncExitStack() as stack:
         known = await stack.enter_async_context(_client(port))
         await known.ask("/", "Authorization: Bearer x")
         for _ in range(3):
@@ -89,5 +89,5 @@ async def test_who_is_known_is_not_pushed_out() -> None:
 
 
 async def test_packed_body_is_refused() -> None:
-    async with _serving(Limits()) as port, _client(port) as client:
+    async with _serving(ConnectionLimits()) as port, _client(port) as client:
         assert b" 415 " in await client.ask("/", "Content-Encoding: gzip", body=b"x" * 100)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tarsy.http.tls import make_certificate, server_context
-from tarsy.listening.guard import Limits, sign_in
-from tarsy.listening.plain import PACKED, plain_bodies_only
+from tarsy.http.admission.tls import make_certificate, server_context
+from tarsy.listening.connection_guard import ConnectionLimits, mark_signed_in
 from tarsy.listening.server import listen
+from tarsy.listening.uncompressed_bodies import PACKED, plain_bodies_only
 
 HOST = "127.0.0.1"
 SECONDS = 10.0
@@ -23,7 +23,7 @@ BRIEF = 0.3
 
 async def _hello(request: web.Request) -> web.Response:
     if request.headers.get("Authorization"):
-        sign_in(request)
+        mark_signed_in(request)
     return web.Response(text=f"{len(await request.read())} bytes")
 
 
@@ -33,7 +33,7 @@ async def _wait(request: web.Request) -> web.Response:
 
 
 @contextlib.asynccontextmanager
-async def _serving(limits: Limits, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def _serving(limits: ConnectionLimits, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     app = web.Application(middlewares=[plain_bodies_only], client_max_size=1 << 20)
     app.router.add_route("*", "/", _hello)
     app.router.add_route("*", "/wait", _wait)
@@ -100,7 +100,7 @@ async def _clients(stack: contextlib.AsyncExitStack, port: int, count: int) -> l
     ],
 )
 async def test_packed_body_is_refused_by_its_head(header: str, status: bytes) -> None:
-    async with _serving(Limits()) as port, _client(port) as client:
+    async with _serving(ConnectionLimits()) as port, _client(port) as client:
         answer = await client.ask("/", header, body=gzip.compress(b"x" * 100_000))
         assert answer.split()[1] == status
         if status == b"415":
@@ -109,20 +109,20 @@ async def test_packed_body_is_refused_by_its_head(header: str, status: bytes) ->
 
 async def test_body_is_never_unpacked() -> None:
     packed = gzip.compress(b"x" * 100_000)
-    async with _serving(Limits()) as port, _client(port) as client:
+    async with _serving(ConnectionLimits()) as port, _client(port) as client:
         answer = await client.ask("/", "Content-Encoding: identity", body=packed)
         assert answer.endswith(f"{len(packed)} bytes".encode())
 
 
 @pytest.mark.parametrize("begun", [b"", b"POST / HTTP/1.1\r\nHost: h"])
 async def test_head_that_does_not_end_has_a_deadline(begun: bytes) -> None:
-    async with _serving(Limits(head_seconds=BRIEF)) as port, _client(port) as client:
+    async with _serving(ConnectionLimits(head_seconds=BRIEF)) as port, _client(port) as client:
         client.writer.write(begun)
         assert await client.ended()
 
 
 async def test_head_that_comes_drop_by_drop_has_the_same_deadline() -> None:
-    async with _serving(Limits(head_seconds=BRIEF)) as port, _client(port) as client:
+    async with _serving(ConnectionLimits(head_seconds=BRIEF)) as port, _client(port) as client:
         client.writer.write(b"GET / HTTP/1.1\r\nX: ")
         ended = asyncio.create_task(client.ended())
         with contextlib.suppress(ConnectionError):
@@ -134,12 +134,12 @@ async def test_head_that_comes_drop_by_drop_has_the_same_deadline() -> None:
 
 
 async def test_request_may_take_longer_than_its_head() -> None:
-    async with _serving(Limits(head_seconds=BRIEF, idle_seconds=BRIEF)) as port, _client(port) as client:
+    async with _serving(ConnectionLimits(head_seconds=BRIEF, idle_seconds=BRIEF)) as port, _client(port) as client:
         assert b"200 OK" in await client.ask("/wait")
 
 
 async def test_idle_connection_is_ended_until_its_client_has_signed_in() -> None:
-    limits = Limits(head_seconds=BRIEF, idle_seconds=BRIEF)
+    limits = ConnectionLimits(head_seconds=BRIEF, idle_seconds=BRIEF)
     async with _serving(limits) as port, _client(port) as client, _client(port) as known:
         await client.ask()
         await known.ask("/", "Authorization: Bearer x")
@@ -151,7 +151,7 @@ async def test_idle_connection_is_ended_until_its_client_has_signed_in() -> None
 @pytest.mark.parametrize(("size", "ends"), [(3_999, False), (4_000, False), (4_001, True)])
 @pytest.mark.parametrize("pieces", [1, 2, 400])
 async def test_head_has_a_size(size: int, ends: bool, pieces: int) -> None:
-    async with _serving(Limits(head_bytes=4_000)) as port, _client(port) as client:
+    async with _serving(ConnectionLimits(head_bytes=4_000)) as port, _client(port) as client:
         head = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\nX: "
         head = head.ljust(size - 4, b"x") + b"\r\n\r\n"
         step = -(-len(head) // pieces)
@@ -163,7 +163,7 @@ async def test_head_has_a_size(size: int, ends: bool, pieces: int) -> None:
 
 
 async def test_every_head_of_a_connection_has_that_size() -> None:
-    async with _serving(Limits(head_bytes=4_000)) as port, _client(port) as client:
+    async with _serving(ConnectionLimits(head_bytes=4_000)) as port, _client(port) as client:
         for _ in range(5):
             assert b"200 OK" in await client.ask("/", "X: " + "x" * 3_000, body=b"y" * 10_000)
         client.writer.write(b"POST / HTTP/1.1\r\nHost: here\r\nX: " + b"x" * 4_000)
@@ -171,12 +171,12 @@ async def test_every_head_of_a_connection_has_that_size() -> None:
 
 
 async def test_large_body_is_no_head_however_it_comes() -> None:
-    async with _serving(Limits(head_bytes=4_000)) as port, _client(port) as client:
+    async with _serving(ConnectionLimits(head_bytes=4_000)) as port, _client(port) as client:
         assert (await client.ask("/", body=b"x" * 900_000)).endswith(b"900000 bytes")
 
 
 async def test_refusal_is_read_by_a_client_that_still_sends_and_the_connection_ends() -> None:
-    async with _serving(Limits(head_bytes=4_000)) as port, _client(port) as client:
+    async with _serving(ConnectionLimits(head_bytes=4_000)) as port, _client(port) as client:
         answer = await client.ask("/", "Content-Encoding: gzip", body=b"x" * 3_000_000)
         assert b"415" in answer and b"Connection: close" in answer
         assert await client.ended()
@@ -184,14 +184,14 @@ async def test_refusal_is_read_by_a_client_that_still_sends_and_the_connection_e
 
 @pytest.mark.parametrize(("count", "first_ends"), [(2, False), (3, False), (4, True)])
 async def test_oldest_makes_room_above_the_bound(count: int, first_ends: bool) -> None:
-    async with _serving(Limits(connections=3)) as port, contextlib.AsyncExitStack() as stack:
+    async with _serving(ConnectionLimits(connections=3)) as port, contextlib.AsyncExitStack() as stack:
         first, *_, last = await _clients(stack, port, count)
         assert await first.ended(SECONDS if first_ends else BRIEF) is first_ends
         assert b"200 OK" in await last.ask()
 
 
 async def test_who_has_signed_in_takes_no_place_and_is_not_pushed_out() -> None:
-    async with _serving(Limits(connections=2)) as port, contextlib.AsyncExitStack() as stack:
+    async with _serving(ConnectionLimits(connections=2)) as port, contextlib.AsyncExitStack() as stack:
         known = await stack.enter_async_context(_client(port))
         await known.ask("/", "Authorization: Bearer x")
         first, *_ = await _clients(stack, port, 3)
@@ -200,7 +200,7 @@ async def test_who_has_signed_in_takes_no_place_and_is_not_pushed_out() -> None:
 
 
 async def test_who_is_being_answered_is_not_pushed_out_by_those_who_send_nothing() -> None:
-    async with _serving(Limits(connections=3)) as port, contextlib.AsyncExitStack() as stack:
+    async with _serving(ConnectionLimits(connections=3)) as port, contextlib.AsyncExitStack() as stack:
         asking = await stack.enter_async_context(_client(port))
         answer = asyncio.create_task(asking.ask("/wait"))
         await asyncio.sleep(BRIEF)
@@ -210,7 +210,7 @@ async def test_who_is_being_answered_is_not_pushed_out_by_those_who_send_nothing
 
 
 async def test_connection_that_ended_gives_its_place_back() -> None:
-    async with _serving(Limits(connections=2)) as port, contextlib.AsyncExitStack() as stack:
+    async with _serving(ConnectionLimits(connections=2)) as port, contextlib.AsyncExitStack() as stack:
         (stays,) = await _clients(stack, port, 1)
         for _ in range(5):
             async with _client(port) as other:
@@ -224,7 +224,10 @@ async def test_connection_that_ended_gives_its_place_back() -> None:
 async def test_handshake_that_does_not_end_holds_a_place_and_loses_it(tmp_path: Path) -> None:
     own = make_certificate(("localhost",), datetime.now(UTC))
     trusting = ssl.create_default_context(cadata=own.authority)
-    async with _serving(Limits(connections=2), server_context(own)) as port, contextlib.AsyncExitStack() as stack:
+    async with (
+        _serving(ConnectionLimits(connections=2), server_context(own)) as port,
+        contextlib.AsyncExitStack() as stack,
+    ):
         silent = [await stack.enter_async_context(_client(port)) for _ in range(2)]
         await asyncio.sleep(0.1)
         reader, writer = await asyncio.open_connection(HOST, port, ssl=trusting, server_hostname="localhost")
@@ -234,7 +237,7 @@ async def test_handshake_that_does_not_end_holds_a_place_and_loses_it(tmp_path: 
 
 
 async def test_taken_port_is_an_error_and_a_free_one_is_told() -> None:
-    async with _serving(Limits()) as port:
+    async with _serving(ConnectionLimits()) as port:
         assert port > 0
         with pytest.raises(OSError, match="in use"):
             async with listen(web.Application(), HOST, port):

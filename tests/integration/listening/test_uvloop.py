@@ -7,7 +7,7 @@ import pytest
 
 from extras import needs
 from integration.listening import test_listening as listening
-from tarsy.cli.loops import fastest
+from tarsy.app.event_loop import fastest
 
 pytestmark = needs("uvloop")
 

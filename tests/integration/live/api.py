@@ -13,11 +13,11 @@ import asyncpg
 from aiohttp.test_utils import TestServer
 
 from integration.store.build import claimed_run, event, stage, worker
-from tarsy.http.access import Access
 from tarsy.http.application import build_application
-from tarsy.http.doors import DirectDoor
-from tarsy.http.live import CHANNELS, Hub
-from tarsy.http.namespaces import Namespaces
+from tarsy.http.authentication.access import AccessReviews
+from tarsy.http.authentication.frontends import BearerFrontend
+from tarsy.http.live.hub import CHANNELS, Hub
+from tarsy.http.namespaces import NamespaceReader
 from tarsy.http.services import Services
 from tarsy.http.table import all_routes
 from tarsy.record.timeline import EventStatus
@@ -105,11 +105,11 @@ async def serving(dsn: str, pool: asyncpg.Pool, of: FakeKube | None = None, **of
         reads=Reads(pool),
         kube=people,  # type: ignore[arg-type]
         callers=people,  # type: ignore[arg-type]
-        access=Access(people, seconds=0.0),  # type: ignore[arg-type]
-        namespaces=Namespaces(people, seconds=0.0),  # type: ignore[arg-type]
+        access=AccessReviews(people, seconds=0.0),  # type: ignore[arg-type]
+        namespaces=NamespaceReader(people, seconds=0.0),  # type: ignore[arg-type]
         live=hub,
     )
-    door = DirectDoor(people, seconds=0.0)  # type: ignore[arg-type]
+    door = BearerFrontend(people, seconds=0.0)  # type: ignore[arg-type]
     server = TestServer(build_application(all_routes(), door, services), handler_cancellation=True)
     running = asyncio.create_task(hub.run())
     try:

@@ -11,7 +11,7 @@ from uuid import uuid4
 import asyncpg
 
 from integration.live.api import CHANNEL, Socket, serving
-from tarsy.plan.model import Limits
+from tarsy.plan.model import AgentLimits
 from tarsy.record.timeline import EventStatus
 from tarsy.store.reads import Reads
 from tarsy.store.runs import NewRun, Runs
@@ -51,7 +51,7 @@ async def accepted(pool: asyncpg.Pool) -> NewRun:
         namespace="team-a",
         namespace_uid="uid-of-team-a",
         name="alert-1",
-        plan=plan(stage("look", agent()), limits=Limits(finding_repairs=0)),
+        plan=plan(stage("look", agent()), limits=AgentLimits(finding_repairs=0)),
         alert_data="{}",
         runbook="",
         author={"username": "ada"},

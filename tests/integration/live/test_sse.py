@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from integration.live.api import ONE, PATIENCE, asked, changes, eventually, frames, kube, running_run, serving
-from tarsy.http import sse
+from tarsy.http.live import sse
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.timeline import EventStatus
 from tarsy.store.runs import Runs

@@ -10,7 +10,7 @@ import pytest
 
 from integration.live.api import CHANNEL, PATIENCE, asked, changes, eventually, kube, running_run, serving
 from integration.store.build import event, new_run
-from tarsy.http.cursor import read_cursor
+from tarsy.http.live.cursor import read_cursor
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.timeline import EventStatus
 from tarsy.store.runs import Runs

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from tarsy.cli.ask import summary
-from tarsy.plan.model import ObjectRef, ProviderPlan, Rates
+from tarsy.plan.model import ObjectRef, PlannedRates, ProviderPlan
 from tarsy.record.usage import Usage
 from wire import openai
 from wire.server import StandIn
@@ -92,7 +92,9 @@ async def test_a_provider_or_a_file_must_be_given_and_not_both(server: StandIn, 
 
 def test_what_is_not_known_of_an_answer_is_said_to_be_unknown() -> None:
     ref = ObjectRef(kind="LLMProvider", namespace="a", name="b")
-    provider = ProviderPlan(ref=ref, type="openai", model="m", rates=Rates(input=1, output=1, as_of="2026-11-04"))
+    provider = ProviderPlan(
+        ref=ref, type="openai", model="m", rates=PlannedRates(input=1, output=1, as_of="2026-11-04")
+    )
     assert summary(provider, None) == "m, usage unknown, cost unknown"
     assert summary(provider, Usage(input_tokens=10)).endswith("$0.00001 at list prices of 2026-11-04")
 

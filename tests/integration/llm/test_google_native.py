@@ -14,9 +14,9 @@ from tarsy.llm.protocol import (
     GenerateRequest,
     GroundingChunk,
     GroundingKind,
+    GroundingSource,
     ModelErrorCode,
     NoticeChunk,
-    Source,
     TextChunk,
     ThinkingChunk,
     ToolCallChunk,
@@ -50,9 +50,9 @@ async def test_everything_gemini_does_becomes_its_chunk_in_order(server: StandIn
         GroundingChunk(
             GroundingKind.SEARCH,
             ("disk full", "node"),
-            (Source("A", "https://a.example/"), Source("B", "https://b.example/")),
+            (GroundingSource("A", "https://a.example/"), GroundingSource("B", "https://b.example/")),
         ),
-        GroundingChunk(GroundingKind.URL_CONTEXT, (), (Source("", "https://c.example/"),)),
+        GroundingChunk(GroundingKind.URL_CONTEXT, (), (GroundingSource("", "https://c.example/"),)),
         UsageChunk(Usage(input_tokens=20, output_tokens=9, thinking_tokens=4, cached_tokens=7)),
     ]
 

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import pytest
 
 from integration.llm.asking import collect
-from tarsy.engine.context import room_for_work
+from tarsy.engine.prompts.context import room_for_work
 from tarsy.llm.protocol import (
     EndChunk,
     GenerateRequest,
@@ -29,12 +29,12 @@ from tarsy.llm.protocol import (
     UsageChunk,
 )
 from tarsy.llm.registry import ModelRegistry
-from tarsy.local.apiserver.process import free_port
-from tarsy.plan.model import Backend, Limits, ObjectRef, ProviderPlan, Strategy
+from tarsy.plan.model import AgentLimits, Backend, ObjectRef, ProviderPlan, Strategy
 from tarsy.plan.timeouts import OWN
 from tarsy.record.messages import Message, Role, ToolDefinition
 from tarsy.record.run import State
 from tarsy.record.timeline import EventType
+from tarsy_dev.apiserver.process import free_port
 from unit.engine.build import plan as plan_of
 from unit.engine.build import scene, single, stage
 
@@ -186,7 +186,7 @@ async def test_a_run_whose_alert_is_beyond_the_window_is_compacted_to_what_the_s
     s.models = models  # type: ignore[assignment]
     alert = "\n".join(f"line {n}: the disk of node-1 is full" for n in range(room_for_work(WINDOW)))
 
-    outcome = await s.run(plan_of(stage("look", who), limits=Limits(finding_repairs=0)), alert=alert)
+    outcome = await s.run(plan_of(stage("look", who), limits=AgentLimits(finding_repairs=0)), alert=alert)
 
     loop = s.record.execution("triage").loop
     assert loop.window is not None and loop.window <= WINDOW

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from extras import needs
-from tarsy.llm.google_native.access import Access
+from tarsy.llm.google_native.access import GoogleAccess
 from tarsy.llm.google_native.addresses import address, makers
 from tarsy.llm.probe import Probed, probe
 from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, ModelError, ModelErrorCode, TextChunk
@@ -124,19 +124,19 @@ async def test_a_token_in_the_servers_words_is_not_told(server: StandIn, vertex:
 )
 async def test_what_is_no_service_accounts_key_is_refused_without_quoting_it(vertex: Make, key: str) -> None:
     with pytest.raises(ModelError) as raised:
-        await Access(vertex(), key).headers()
+        await GoogleAccess(vertex(), key).headers()
     assert (raised.value.code, raised.value.retryable) == (ModelErrorCode.CREDENTIALS_MISSING, False)
     assert "passwd" not in str(raised.value) and "private" not in str(raised.value)
 
 
 async def test_an_api_key_is_sent_as_one(vertex: Make) -> None:
-    assert await Access(vertex(), "AIza-key\n").headers() == {"x-goog-api-key": "AIza-key"}
-    assert await Access(vertex(), None).headers() == {}
+    assert await GoogleAccess(vertex(), "AIza-key\n").headers() == {"x-goog-api-key": "AIza-key"}
+    assert await GoogleAccess(vertex(), None).headers() == {}
 
 
 async def test_the_pods_identity_is_asked_for_once_until_its_token_is_old(vertex: Make, metadata: StandIn) -> None:
     now = [0.0]
-    access = Access(vertex(own=True), None, lent_to=["team"], metadata=metadata.url, clock=lambda: now[0])
+    access = GoogleAccess(vertex(own=True), None, lent_to=["team"], metadata=metadata.url, clock=lambda: now[0])
     async with asyncio.TaskGroup() as group:
         asked = [group.create_task(access.headers()) for _ in range(5)]
     assert {task.result()["authorization"] for task in asked} == {"Bearer of-the-pod"}
@@ -149,7 +149,7 @@ async def test_the_pods_identity_is_asked_for_once_until_its_token_is_old(vertex
 
 async def test_the_pods_identity_is_lent_to_named_namespaces_only(vertex: Make, metadata: StandIn) -> None:
     with pytest.raises(ModelError) as raised:
-        await Access(vertex(own=True), None, lent_to=["other"], metadata=metadata.url).headers()
+        await GoogleAccess(vertex(own=True), None, lent_to=["other"], metadata=metadata.url).headers()
     assert "--workload-identity-for team" in str(raised.value)
     assert metadata.paths == []
 
@@ -163,14 +163,14 @@ async def test_a_pod_without_identity_is_told_apart(
 ) -> None:
     metadata.answers = [wire.fail(status, body)]
     with pytest.raises(ModelError) as raised:
-        await Access(vertex(own=True), None, lent_to=["team"], metadata=metadata.url).headers()
+        await GoogleAccess(vertex(own=True), None, lent_to=["team"], metadata=metadata.url).headers()
     assert (raised.value.code, raised.value.retryable) == (ModelErrorCode.CREDENTIALS_MISSING, again)
 
 
 async def test_where_there_is_no_metadata_server_a_secret_is_the_remedy(vertex: Make, unused_tcp_port: int) -> None:
     nowhere = f"http://127.0.0.1:{unused_tcp_port}"
     with pytest.raises(ModelError) as raised:
-        await Access(vertex(own=True), None, lent_to=["team"], metadata=nowhere).headers()
+        await GoogleAccess(vertex(own=True), None, lent_to=["team"], metadata=nowhere).headers()
     assert raised.value.retryable and "name a Secret" in str(raised.value)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from apis import LocalApi
-from tarsy.local.kubeapi.pki import Authority
+from embedded_kubeapi.pki import Authority
 
 pytestmark = pytest.mark.kubernetes
 

@@ -21,10 +21,10 @@ from pathlib import Path
 import pytest
 
 from apis import LocalApi, find_kubectl
-from tarsy.local.apiserver.binaries import require_binaries
-from tarsy.local.apiserver.errors import LocalKubernetesError, ServerStartError
-from tarsy.local.apiserver.process import free_port
-from tarsy.local.apiserver.server import ApiServer
+from tarsy_dev.apiserver.binaries import require_binaries
+from tarsy_dev.apiserver.errors import LocalKubernetesError, ServerStartError
+from tarsy_dev.apiserver.process import free_port
+from tarsy_dev.apiserver.server import ApiServer
 
 pytestmark = pytest.mark.kubernetes
 processes = pytest.mark.real_only("it has processes of its own")
@@ -200,7 +200,7 @@ def test_killed_parent_leaves_no_process_behind(tmp_path: Path) -> None:
     # Started from a thread of asyncio's pool, the way the command line does it.
     script = """
         import asyncio
-        from tarsy.local.apiserver.server import ApiServer
+        from tarsy_dev.apiserver.server import ApiServer
 
         async def main():
             server = ApiServer()
@@ -249,7 +249,7 @@ def test_port_that_was_taken_in_the_last_moment_is_exchanged_for_another(monkeyp
         taken = stranger.getsockname()[1]
         # etcd, then kube-apiserver: each is given the stranger's port first.
         ports = iter([taken, free_port(), taken, free_port()])
-        monkeypatch.setattr("tarsy.local.apiserver.server.free_port", lambda: next(ports))
+        monkeypatch.setattr("tarsy_dev.apiserver.server.free_port", lambda: next(ports))
         with ApiServer() as server:
             assert not server.url.endswith(f":{taken}")
     assert next(ports, None) is None

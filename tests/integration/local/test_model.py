@@ -14,8 +14,8 @@ import aiohttp
 import openai
 import pytest
 
-from tarsy.local.model import Script, ScriptedModel, parse_script
-from tarsy.local.model.journal import Outcome
+from tarsy_dev.model import Script, ScriptedModel, parse_script
+from tarsy_dev.model.journal import RequestOutcome
 
 Serve = Callable[..., Awaitable[ScriptedModel]]
 TOOLS: list[Any] = [
@@ -194,7 +194,7 @@ async def test_a_cut_closes_the_connection_before_the_answer_is_whole(
                 received += data
     assert (b'"content":"one"' in received and b'" two"' in received) is streaming
     assert b"three" not in received and b"DONE" not in received
-    assert model.journal.requests[0].outcome is Outcome.CUT
+    assert model.journal.requests[0].outcome is RequestOutcome.CUT
 
 
 async def test_a_cut_instead_of_an_answer_is_a_connection_error(serve: Serve) -> None:
@@ -223,7 +223,7 @@ async def test_a_hang_lasts_until_its_client_goes_away(serve: Serve, entry: str)
     await model.journal.wait_for(lambda requests: len(requests) == 1, 60)
     assert not (await asyncio.wait([task], timeout=0.2))[0]
     task.cancel()
-    await model.journal.wait_for(lambda requests: requests[0].outcome is Outcome.DISCONNECTED, 60)
+    await model.journal.wait_for(lambda requests: requests[0].outcome is RequestOutcome.DISCONNECTED, 60)
 
 
 async def test_a_gate_holds_the_answer_back_until_it_is_opened(serve: Serve, http: aiohttp.ClientSession) -> None:
@@ -298,7 +298,7 @@ async def test_a_process_of_its_own_serves_a_file_until_it_is_told_to_end(
 ) -> None:
     (tmp_path / "script.yaml").write_text("agents: {a: [{text: hi}]}")
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tarsy.local.model", "--script", str(tmp_path / "script.yaml"), "--key-env", "KEY"),
+        *(sys.executable, "-m", "tarsy_dev.model", "--script", str(tmp_path / "script.yaml"), "--key-env", "KEY"),
         env={**os.environ, "KEY": "sesame"},
         stdout=asyncio.subprocess.PIPE,
     )
@@ -313,7 +313,7 @@ async def test_a_process_of_its_own_serves_a_file_until_it_is_told_to_end(
 async def test_a_process_with_a_wrong_script_says_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "script.yaml").write_text("agents: {a: [{txt: hi}]}")
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tarsy.local.model", "--script", str(tmp_path / "script.yaml")),
+        *(sys.executable, "-m", "tarsy_dev.model", "--script", str(tmp_path / "script.yaml")),
         stderr=asyncio.subprocess.PIPE,
     )
     _, said = await asyncio.wait_for(process.communicate(), 30)

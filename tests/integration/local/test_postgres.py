@@ -20,9 +20,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tarsy.local.postgres import DATABASE_URL, LocalPostgres, PostgresError
-from tarsy.local.postgres import server as module
-from tarsy.local.postgres.binaries import Binaries, find_binaries, system_binaries, wheel_binaries
+from tarsy_dev.postgres import DATABASE_URL, LocalPostgres, PostgresError
+from tarsy_dev.postgres import server as module
+from tarsy_dev.postgres.binaries import PostgresBinaries, find_postgres, system_binaries, wheel_binaries
 
 SOURCES = {"system": system_binaries, "wheel": wheel_binaries}
 UNKNOWN_UID = 54321
@@ -82,7 +82,7 @@ def parent(code: str, *, uid: int | None = None) -> "subprocess.Popen[str]":
     environ = {"PYTHONPATH": rooms, "PATH": os.defpath}
     for python in (sys.executable, "/usr/bin/python3"):
         with contextlib.suppress(OSError):
-            probe = [python, "-c", "import tarsy.local.postgres"]
+            probe = [python, "-c", "import tarsy_dev.postgres"]
             if (
                 subprocess.run(
                     probe, cwd="/", env=environ, stderr=subprocess.DEVNULL, check=False, **account
@@ -93,7 +93,7 @@ def parent(code: str, *, uid: int | None = None) -> "subprocess.Popen[str]":
     else:
         pytest.skip("no Python and checkout that another user can read")
     return subprocess.Popen(
-        [python, "-c", f"from tarsy.local.postgres import *\nfrom pathlib import Path\n{code}"],
+        [python, "-c", f"from tarsy_dev.postgres import *\nfrom pathlib import Path\n{code}"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         stdin=subprocess.PIPE,
@@ -123,7 +123,7 @@ def test_binaries_that_the_servers_user_cannot_reach_are_copied(
     hidden = room / "hidden"
     hidden.mkdir(mode=0o700)
     trees = tuple(Path(shutil.copytree(tree, hidden / tree.name, symlinks=True)) for tree in wheel.trees)
-    binaries = Binaries(trees[0] / wheel.bin.relative_to(wheel.trees[0]), wheel.major, trees)
+    binaries = PostgresBinaries(trees[0] / wheel.bin.relative_to(wheel.trees[0]), wheel.major, trees)
     assert sql(postgres(binaries=binaries).start(), "SELECT 1") == 1
     assert stat.S_IMODE(hidden.stat().st_mode) == 0o700
 
@@ -289,7 +289,7 @@ def test_data_of_a_version_that_is_not_installed_names_both_versions(
     server.start()
     server.stop()
     (room / "data" / "pgdata" / "PG_VERSION").write_text("9\n")
-    with pytest.raises(PostgresError, match=rf"written by PostgreSQL 9, .* {find_binaries().major} \("):
+    with pytest.raises(PostgresError, match=rf"written by PostgreSQL 9, .* {find_postgres().major} \("):
         postgres(room / "data").start()
 
 

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from aiohttp import web
 
-from tarsy.local.sample_server.cluster import Cluster
-from tarsy.local.sample_server.reach import NAMESPACES
-from tarsy.local.sample_server.tools import sample_server
+from tarsy.kubernetes_tools.cluster import ClusterReader
+from tarsy.kubernetes_tools.reach import NAMESPACES
+from tarsy.kubernetes_tools.tools import sample_server
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
 from tarsy.plan.model import HttpTransport, ObjectRef, ReachPlan, ServerPlan, Value
 from tarsy.record.messages import ToolOutcome
@@ -47,7 +47,7 @@ async def asked() -> list[str]:
 
 
 @pytest.fixture
-async def cluster(asked: list[str], tmp_path: Path) -> AsyncIterator[Cluster]:
+async def cluster(asked: list[str], tmp_path: Path) -> AsyncIterator[ClusterReader]:
     async def answer(request: web.Request) -> web.Response:
         asked.append(request.path)
         for path, items in OBJECTS.items():
@@ -70,7 +70,7 @@ async def cluster(asked: list[str], tmp_path: Path) -> AsyncIterator[Cluster]:
     }
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump(config))
-    yield Cluster({"KUBECONFIG": str(path)})
+    yield ClusterReader({"KUBECONFIG": str(path)})
     await runner.cleanup()
 
 
@@ -107,7 +107,7 @@ class Caller:
 
 
 @pytest.fixture(params=["library", None], ids=["bound", "not bound by itself"])
-async def shop(cluster: Cluster, request: pytest.FixtureRequest) -> AsyncIterator[Caller]:
+async def shop(cluster: ClusterReader, request: pytest.FixtureRequest) -> AsyncIterator[Caller]:
     server = sample_server(cluster, owner=request.param)
     async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([plan(SHOP)]) as box:
         assert len(box.tools) == 4, box.unavailable
@@ -148,7 +148,7 @@ async def test_what_is_in_no_namespace_is_read_without_what_it_tells_of_others(s
     assert "claimRef" in await shop.read("get_resource", kind="pv", name="ours")
 
 
-async def test_a_run_that_is_not_bound_reads_everything(cluster: Cluster) -> None:
+async def test_a_run_that_is_not_bound_reads_everything(cluster: ClusterReader) -> None:
     server = sample_server(cluster, owner="library")
     everywhere = plan(ReachPlan(bound_by="Server"))
     async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([everywhere]) as box:
@@ -157,7 +157,7 @@ async def test_a_run_that_is_not_bound_reads_everything(cluster: Cluster) -> Non
         assert "pay/app" in await free.read("get_resource", kind="Node", name="n1")
 
 
-async def test_a_bound_server_answers_no_request_without_a_namespace(cluster: Cluster, asked: list[str]) -> None:
+async def test_a_bound_server_answers_no_request_without_a_namespace(cluster: ClusterReader, asked: list[str]) -> None:
     """Such as one of an older worker."""
     server = sample_server(cluster, owner="library")
     async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([plan(None)]) as box:
@@ -166,7 +166,7 @@ async def test_a_bound_server_answers_no_request_without_a_namespace(cluster: Cl
 
 
 async def test_an_mcp_server_of_another_namespace_at_the_same_url_reaches_its_own_namespace(
-    cluster: Cluster, asked: list[str]
+    cluster: ClusterReader, asked: list[str]
 ) -> None:
     server = sample_server(cluster, owner="library")
     granted = plan(ReachPlan(bound_by="Server"), home="shop")
@@ -183,7 +183,7 @@ async def test_an_mcp_server_of_another_namespace_at_the_same_url_reaches_its_ow
 
 @pytest.mark.parametrize("owner", [None, "library"])
 async def test_held_by_its_argument_the_same_server_reaches_no_further(
-    cluster: Cluster, asked: list[str], owner: str | None
+    cluster: ClusterReader, asked: list[str], owner: str | None
 ) -> None:
     """As the object, or the stored plan, of an earlier version has it, which says nothing of `reach`."""
     server = sample_server(cluster, owner=owner)

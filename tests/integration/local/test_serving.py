@@ -2,10 +2,10 @@
 
 import pytest
 
-from tarsy.kube.access import Attributes, Subject, may
-from tarsy.local.apiserver.errors import LocalKubernetesError
-from tarsy.local.serving import until_serving
-from tarsy.local.stack import running_stack
+from tarsy.kube.access import ResourceAttributes, Subject, may
+from tarsy_dev.apiserver.errors import LocalKubernetesError
+from tarsy_dev.serving import until_serving
+from tarsy_dev.stack import running_stack
 
 pytestmark = pytest.mark.kubernetes
 
@@ -26,5 +26,9 @@ async def test_whoever_is_at_the_machine_may_do_all_but_name_another_as_author()
         await stack.install()
         subject = Subject(stack.person, "", ("system:authenticated",))
         for verb in ("get", "create", "delete", "patch", "use", "impersonate"):
-            assert await may(stack.client, subject, Attributes(verb, "tarsy.dev", "alerts", namespace="any")), verb
-        assert not await may(stack.client, subject, Attributes("attribute", "tarsy.dev", "alerts", namespace="any"))
+            assert await may(stack.client, subject, ResourceAttributes(verb, "tarsy.dev", "alerts", namespace="any")), (
+                verb
+            )
+        assert not await may(
+            stack.client, subject, ResourceAttributes("attribute", "tarsy.dev", "alerts", namespace="any")
+        )

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from embedded_kubeapi.pki import Authority
 from integration.manifests.conftest import MANIFESTS, documents
-from tarsy.local.kubeapi.pki import Authority
-from tarsy.local.postgres import LocalPostgres
-from tarsy.local.postgres.binaries import server_account
 from tarsy.store.database import open_pool
 from tarsy.store.errors import StoreError
+from tarsy_dev.postgres import LocalPostgres
+from tarsy_dev.postgres.binaries import server_account
 
 
 @dataclass(frozen=True, slots=True)

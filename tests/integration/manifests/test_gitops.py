@@ -15,11 +15,11 @@ import pytest
 from apis import ApiKind, new_api
 from integration.manifests.cluster import Cluster, in_order
 from integration.manifests.conftest import account, documents
-from tarsy.local.apiserver.process import free_port
-from tarsy.local.model import ScriptedModel, demo_script
-from tarsy.local.operator_process import OperatorProcess
-from tarsy.local.postgres import LocalPostgres
 from tarsy.resources.meta import API_VERSION
+from tarsy_dev.apiserver.process import free_port
+from tarsy_dev.model import ScriptedModel, demo_script
+from tarsy_dev.operator_process import OperatorProcess
+from tarsy_dev.postgres import LocalPostgres
 
 pytestmark = [
     pytest.mark.kubernetes,

@@ -7,10 +7,10 @@ import pytest
 from apis import ApiKind
 from e2e.waiting import until
 from integration.manifests.conftest import account
-from tarsy.local.model import ScriptedModel, demo_script
-from tarsy.local.objects import manifest, put, put_all
-from tarsy.local.serving import until_serving
-from tarsy.local.stack import RealModel, Stack, running_stack
+from tarsy_dev.model import ScriptedModel, demo_script
+from tarsy_dev.objects import manifest, put, put_all
+from tarsy_dev.serving import until_serving
+from tarsy_dev.stack import RealModel, Stack, running_stack
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 

@@ -13,7 +13,7 @@ from typing import Any
 import uvicorn
 
 from integration.mcp.servers import SMALL, http
-from tarsy.mcp.gateway import Gateway, Limits
+from tarsy.mcp.gateway import Gateway, GatewayLimits
 from tarsy.mcp.gateway_session import Tool
 from tarsy.plan.model import ServerPlan, Value
 
@@ -36,10 +36,10 @@ class Running:
 
 @asynccontextmanager
 async def gateway(
-    folder: Path, *mode: str, limits: Limits | None = None, env: Mapping[str, str] | None = None
+    folder: Path, *mode: str, limits: GatewayLimits | None = None, env: Mapping[str, str] | None = None
 ) -> AsyncIterator[Running]:
     """A gateway in this process."""
-    limits = limits or Limits()
+    limits = limits or GatewayLimits()
     environment = {"PATH": os.environ["PATH"], **(env or {})}
     tool = Tool(sys.executable, ("-S", str(SMALL), *mode), environment, limits.message_bytes)
     application = Gateway(tool, _token(folder), limits)

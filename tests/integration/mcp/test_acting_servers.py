@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from integration.mcp.servers import http, resolve, served, stdio
-from tarsy.mcp.acting import NO_ACCOUNT, NO_TOKENS, Cluster, Token
 from tarsy.mcp.errors import OpenFailed
+from tarsy.mcp.service_account_auth import NO_ACCOUNT, NO_TOKENS, AccountToken, ClusterAddress
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
 from tarsy.plan.model import ServerPlan
 from tarsy.record.messages import ToolOutcome
@@ -23,21 +23,21 @@ class Tokens:
     turning: bool = False
     asked: list[str] = field(default_factory=list)
 
-    async def for_cluster(self, account: str) -> Token:
+    async def for_cluster(self, account: str) -> AccountToken:
         return self._token(f"{account}-for-the-cluster")
 
-    async def for_server(self, account: str, audience: str) -> Token:
+    async def for_server(self, account: str, audience: str) -> AccountToken:
         return self._token(f"{account}-for-{audience}")
 
-    def _token(self, text: str) -> Token:
+    def _token(self, text: str) -> AccountToken:
         if self.refused:
             raise OpenFailed(self.refused)
         self.asked.append(text)
-        return Token(f"{len(self.asked):03}-{text}" if self.turning else text, 3600)
+        return AccountToken(f"{len(self.asked):03}-{text}" if self.turning else text, 3600)
 
 
-async def cluster() -> Cluster:
-    return Cluster("https://api.example:6443")
+async def cluster() -> ClusterAddress:
+    return ClusterAddress("https://api.example:6443")
 
 
 def acting(tokens: Tokens) -> McpToolboxes:

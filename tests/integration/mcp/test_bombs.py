@@ -6,8 +6,8 @@ import pytest
 from aiohttp import web
 
 from integration.mcp.servers import http, resolve
+from tarsy.mcp.sdk_http import LARGEST_ANSWER
 from tarsy.mcp.toolbox import McpToolboxes
-from tarsy.mcp.wire import LARGEST_ANSWER
 
 
 @pytest.mark.parametrize(

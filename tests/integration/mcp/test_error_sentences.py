@@ -10,9 +10,9 @@ import pytest
 from aiohttp import web
 
 from integration.mcp.servers import http, plan, resolve
-from tarsy.mcp.explaining import alike
+from tarsy.mcp.connection import Policy
+from tarsy.mcp.connection_errors import alike
 from tarsy.mcp.health import look
-from tarsy.mcp.link import Policy
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import HttpTransport, ServerPlan, StdioTransport, Value
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from integration.mcp.gateway import TOKEN, WAIT, Running, gateway, gateway_process
 from tarsy.cli.main import app
-from tarsy.mcp.gateway import Limits
+from tarsy.mcp.gateway import GatewayLimits
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
 from tarsy.record.messages import ToolOutcome
 
@@ -159,7 +159,10 @@ async def test_a_rotated_token_counts_at_once(running: Running, toolboxes: McpTo
 
 
 async def test_more_sessions_than_allowed_are_refused_until_one_has_ended(tmp_path: Path) -> None:
-    async with gateway(tmp_path, limits=Limits(sessions=1)) as running, httpx2.AsyncClient(timeout=WAIT) as client:
+    async with (
+        gateway(tmp_path, limits=GatewayLimits(sessions=1)) as running,
+        httpx2.AsyncClient(timeout=WAIT) as client,
+    ):
         first = await post(client, running.url, INITIALIZE)
         session = first.headers["mcp-session-id"]
         assert first.status_code == 200 and first.json()["result"]["serverInfo"]["name"] == "small"
@@ -181,7 +184,7 @@ async def test_more_sessions_than_allowed_are_refused_until_one_has_ended(tmp_pa
 
 async def test_a_message_that_is_too_large_is_refused(tmp_path: Path) -> None:
     async with (
-        gateway(tmp_path, limits=Limits(message_bytes=2**20)) as running,
+        gateway(tmp_path, limits=GatewayLimits(message_bytes=2**20)) as running,
         httpx2.AsyncClient(timeout=WAIT) as client,
     ):
         large = {**INITIALIZE, "params": {**INITIALIZE["params"], "x": "x" * 2**20}}
@@ -191,7 +194,7 @@ async def test_a_message_that_is_too_large_is_refused(tmp_path: Path) -> None:
 
 async def test_a_session_that_nobody_asks_ends(tmp_path: Path) -> None:
     async with (
-        gateway(tmp_path, limits=Limits(idle_seconds=0.2)) as running,
+        gateway(tmp_path, limits=GatewayLimits(idle_seconds=0.2)) as running,
         httpx2.AsyncClient(timeout=WAIT) as client,
     ):
         session = (await post(client, running.url, INITIALIZE)).headers["mcp-session-id"]

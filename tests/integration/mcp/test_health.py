@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from integration.mcp.servers import SECRET, SMALL, http, plan, resolve, served, stdio
+from tarsy.mcp.connection import Policy
 from tarsy.mcp.health import look
-from tarsy.mcp.link import Policy
 from tarsy.plan.model import SecretKey, StdioTransport, Value
 
 POLICY = Policy(resolve, ssl.create_default_context(), allow_stdio=True)

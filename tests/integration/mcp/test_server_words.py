@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from integration.mcp.servers import http
+from tarsy.mcp.connection import Policy
 from tarsy.mcp.health import look
-from tarsy.mcp.link import Policy
 from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.plan.model import Value
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from embedded_kubeapi.pki import Authority
 from integration.mcp.servers import SECRET, http, served
-from tarsy.local.kubeapi.pki import Authority
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
 from tarsy.plan.model import ConfigMapKey, SecretKey, Value
 from tarsy.record.messages import ToolOutcome

@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 
 from integration.store.build import claimed_run
-from tarsy.controllers.cache import Cache
-from tarsy.controllers.notification import MOST_TRIES, Notifications, Outbox
-from tarsy.controllers.notification_wire import Sender
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.notifications.delivery import MOST_TRIES, Notifications, Outbox
+from tarsy.controllers.notifications.wire import NotificationSender
 from tarsy.observe.metric_table import NOTICES_OWED, NOTIFICATIONS, OLDEST_NOTICE_OWED, TOLD, TOLD_BY
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.destinations import Destinations
@@ -59,7 +59,7 @@ class Desk:
 
     def another(self) -> Notifications:
         """A controller beside the others."""
-        sender = Sender(read_secret, Destinations(), seconds=60)
+        sender = NotificationSender(read_secret, Destinations(), seconds=60)
         outbox = Outbox(Notices(self.pool), sender, "https://tarsy.example.org")
         return Notifications(self.cache, outbox, self.reads, self.told, metrics=self.metrics)  # type: ignore[arg-type]
 

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.controllers.notification_wire import Answer, Sender
+from tarsy.controllers.notifications.wire import NotificationSender, SendResult
 from tarsy.kube.client import ApiError
 from tarsy.llm.registry import SecretProblem
-from tarsy.outbound.judging import Found
+from tarsy.outbound.address_check import Found
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import SecretKey
 from tarsy.resources.v1alpha1.common import SecretKeyRef
@@ -36,24 +36,24 @@ class Secrets:
         return self.value
 
 
-def sender(value: str | Exception = KEY, *, in_pod: bool = False, seconds: float = 60.0) -> Sender:
-    return Sender(Secrets(value), Destinations(in_pod), seconds=seconds, clock=lambda: NOW)
+def sender(value: str | Exception = KEY, *, in_pod: bool = False, seconds: float = 60.0) -> NotificationSender:
+    return NotificationSender(Secrets(value), Destinations(in_pod), seconds=seconds, clock=lambda: NOW)
 
 
-async def hook(receiver: Receiver, by: Sender | None = None, path: str = "/in") -> Answer:
+async def hook(receiver: Receiver, by: NotificationSender | None = None, path: str = "/in") -> SendResult:
     target = WebhookTarget(url=receiver.url + path, signing_secret_ref=REF)
     return await (by or sender()).webhook("team-a", target, ID, b'{"a": "\xc3\xa9"}')
 
 
-async def post(receiver: Receiver, by: Sender | None = None, thread: str | None = None) -> Answer:
+async def post(receiver: Receiver, by: NotificationSender | None = None, thread: str | None = None) -> SendResult:
     target = SlackTarget(channel="#alerts", token_secret_ref=REF, api_url=receiver.url + "/api/")
     return await (by or sender(TOKEN)).slack("team-a", target, {"text": "t"}, thread)
 
 
 async def test_a_webhook_is_signed_as_its_receiver_checks_it() -> None:
     async with receiving() as receiver:
-        assert await hook(receiver) == Answer()
-        assert await hook(receiver, sender("another key")) == Answer()
+        assert await hook(receiver) == SendResult()
+        assert await hook(receiver, sender("another key")) == SendResult()
     right, wrong = receiver.told
     assert right.signed and not wrong.signed
     assert (right.headers["webhook-id"], right.headers["webhook-timestamp"]) == (str(ID), "1800000000")
@@ -63,22 +63,26 @@ async def test_a_webhook_is_signed_as_its_receiver_checks_it() -> None:
 async def test_a_secret_is_read_where_the_object_is() -> None:
     secrets = Secrets(KEY)
     async with receiving() as receiver:
-        await hook(receiver, Sender(secrets, Destinations()))
+        await hook(receiver, NotificationSender(secrets, Destinations()))
     assert secrets.asked == [SecretKey(namespace="team-a", name="s", key="k")]
 
 
 @pytest.mark.parametrize(
     ("status", "headers", "answer"),
     [
-        (429, {"Retry-After": "17"}, Answer("it answered with status 429", True, 17.0)),
-        (429, {"Retry-After": "999999"}, Answer("it answered with status 429", True, 3600.0)),
-        (503, {"Retry-After": "soon"}, Answer("it answered with status 503")),
-        (503, {"Retry-After": formatdate(NOW + 90, usegmt=True)}, Answer("it answered with status 503", True, 89.6)),
-        (500, {}, Answer("it answered with status 500")),
-        (408, {}, Answer("it answered with status 408")),
-        (401, {}, Answer("it answered with status 401", False)),
-        (410, {}, Answer("it answered with status 410", False)),
-        (302, {"Location": "http://127.0.0.1:1/"}, Answer("it answered with status 302", False)),
+        (429, {"Retry-After": "17"}, SendResult("it answered with status 429", True, 17.0)),
+        (429, {"Retry-After": "999999"}, SendResult("it answered with status 429", True, 3600.0)),
+        (503, {"Retry-After": "soon"}, SendResult("it answered with status 503")),
+        (
+            503,
+            {"Retry-After": formatdate(NOW + 90, usegmt=True)},
+            SendResult("it answered with status 503", True, 89.6),
+        ),
+        (500, {}, SendResult("it answered with status 500")),
+        (408, {}, SendResult("it answered with status 408")),
+        (401, {}, SendResult("it answered with status 401", False)),
+        (410, {}, SendResult("it answered with status 410", False)),
+        (302, {"Location": "http://127.0.0.1:1/"}, SendResult("it answered with status 302", False)),
     ],
 )
 @pytest.mark.parametrize("way", [hook, post], ids=["webhook", "slack"])
@@ -113,12 +117,12 @@ async def test_slack_is_written_to_and_says_which_message_that_is() -> None:
 async def test_slacks_own_word_for_an_error_is_told(word: str, problem: str, passing: bool) -> None:
     async with receiving() as receiver:
         receiver.words = [word]
-        assert await post(receiver) == Answer(problem, passing)
+        assert await post(receiver) == SendResult(problem, passing)
 
 
 async def test_a_wrong_token_is_not_tried_again() -> None:
     async with receiving() as receiver:
-        assert await post(receiver, sender("xoxb-wrong")) == Answer("Slack refused it: invalid_auth", False)
+        assert await post(receiver, sender("xoxb-wrong")) == SendResult("Slack refused it: invalid_auth", False)
 
 
 async def test_a_token_that_no_header_carries_is_not_sent() -> None:
@@ -131,13 +135,13 @@ async def test_a_token_that_no_header_carries_is_not_sent() -> None:
 async def test_an_answer_that_is_not_slacks_is_told() -> None:
     async with receiving() as receiver:
         receiver.answers = [(200, {})]
-        assert await post(receiver) == Answer("its answer is not that of Slack's Web API", False)
+        assert await post(receiver) == SendResult("its answer is not that of Slack's Web API", False)
 
 
 async def test_silence_has_a_limit() -> None:
     async with receiving() as receiver:
         receiver.mute = True
-        assert await asyncio.wait_for(hook(receiver, sender(seconds=0.5)), 60) == Answer("no answer within 0.5 s")
+        assert await asyncio.wait_for(hook(receiver, sender(seconds=0.5)), 60) == SendResult("no answer within 0.5 s")
 
 
 async def test_one_that_is_away_may_come_back() -> None:
@@ -168,13 +172,13 @@ async def test_a_name_is_judged_where_it_is_connected_to() -> None:
     async with receiving() as receiver:
         target = WebhookTarget(url=receiver.url.replace("127.0.0.1", "tools.example"), signing_secret_ref=REF)
 
-        async def ask(destinations: Destinations, *addresses: str) -> Answer:
+        async def ask(destinations: Destinations, *addresses: str) -> SendResult:
             async def look_up(name: str, port: int) -> Found:
                 if not addresses:
                     raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
                 return Found(addresses)
 
-            return await Sender(Secrets(KEY), destinations, seconds=60, look_up=look_up).webhook(
+            return await NotificationSender(Secrets(KEY), destinations, seconds=60, look_up=look_up).webhook(
                 "team-a", target, ID, b"{}"
             )
 
@@ -184,7 +188,7 @@ async def test_a_name_is_judged_where_it_is_connected_to() -> None:
         assert not refused.passing and not receiver.told
         gone = await ask(closed)
         assert gone.passing and gone.problem is not None and "host tools.example is not found" in gone.problem
-        assert await ask(opened, "127.0.0.1") == Answer()
+        assert await ask(opened, "127.0.0.1") == SendResult()
         assert receiver.told[0].headers["host"].startswith("tools.example:")
 
 
@@ -205,4 +209,4 @@ async def test_a_secret_that_is_not_there_may_come(error: Exception, problem: st
 async def test_a_signing_key_that_is_no_base64_is_told() -> None:
     async with receiving() as receiver:
         got = await hook(receiver, sender("whsec_???"))
-    assert got == Answer("its signing key begins with whsec_ and is not base64 after it", False)
+    assert got == SendResult("its signing key begins with whsec_ and is not base64 after it", False)

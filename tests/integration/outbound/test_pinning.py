@@ -10,8 +10,8 @@ import httpx2
 import pytest
 from aiohttp import web
 
+from tarsy.outbound.address_check import AddressCheck, Found, NotAllowed, Of
 from tarsy.outbound.connector import PinnedConnector
-from tarsy.outbound.judging import Found, Judge, NotAllowed, Of
 from tarsy.outbound.transport import PinnedTransport
 from tarsy.plan.destinations import Destinations
 
@@ -66,11 +66,11 @@ Open = Callable[[Names], Get]
 
 
 @pytest.fixture(params=["aiohttp", "httpx2"])
-async def client(request: pytest.FixtureRequest) -> AsyncIterator[Callable[[Names, Judge], Get]]:
+async def client(request: pytest.FixtureRequest) -> AsyncIterator[Callable[[Names, AddressCheck], Get]]:
     """Makes a client that is pinned: of a URL, the body that is found there."""
     async with AsyncExitStack() as stack:
 
-        def make(names: Names, judge: Judge = POD, host: str = HOST) -> Get:
+        def make(names: Names, judge: AddressCheck = POD, host: str = HOST) -> Get:
             if request.param == "aiohttp":
                 session = aiohttp.ClientSession(
                     connector=PinnedConnector(host, judge, look_up=names, ttl_dns_cache=0),

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tarsy.outbound.judging import Found
+from tarsy.outbound.address_check import Found
 
 
 class Library:

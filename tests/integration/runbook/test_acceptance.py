@@ -8,7 +8,7 @@ import pytest
 
 from integration.controllers.desk import Desk, eventually
 from integration.runbook.library import Library, Names
-from tarsy.controllers.runbooks import WORKERS, token_reader
+from tarsy.controllers.runs.runbooks import WORKERS, token_reader
 from tarsy.kube.credentials import Secrets
 from tarsy.runbook.fetch import Fetcher
 

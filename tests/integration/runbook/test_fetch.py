@@ -11,11 +11,11 @@ import pytest
 from aiohttp import web
 
 from integration.runbook.library import Library, Names
-from tarsy.outbound.judging import Found
+from tarsy.outbound.address_check import Found
 from tarsy.plan.model import SecretKey
 from tarsy.runbook.errors import RunbookUnavailable
 from tarsy.runbook.fetch import MAX_BYTES, MAX_REDIRECTS, Fetcher
-from tarsy.runbook.sources import Source, sources
+from tarsy.runbook.sources import RunbookSource, sources
 
 TOKEN = SecretKey(namespace="team-a", name="wiki", key="token")
 
@@ -37,9 +37,9 @@ def fetcher(names: Names | None = None, **rest: Any) -> Fetcher:
     return Fetcher(Tokens(), look_up=names or Names(), **rest)
 
 
-def trusted(library: Library, *hosts: str, token: SecretKey | None = None) -> tuple[Source, ...]:
+def trusted(library: Library, *hosts: str, token: SecretKey | None = None) -> tuple[RunbookSource, ...]:
     named = [f"{host}:{library.port}" for host in hosts or ("wiki.test",)]
-    return sources(named, [Source(named[0], token=token)] if token else [])
+    return sources(named, [RunbookSource(named[0], token=token)] if token else [])
 
 
 async def refusal(work: Any) -> str:
@@ -178,7 +178,7 @@ async def test_redirects_have_an_end(library: Library) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.96.0.1", "169.254.169.254", "::1", "::ffff:10.0.0.1"])
 async def test_a_namespaces_host_with_an_inner_address_is_refused_before_it_is_asked(address: str) -> None:
-    work = fetcher(Names(wiki_test=[address])).fetch("https://wiki.test/a", sources((), [Source("wiki.test")]))
+    work = fetcher(Names(wiki_test=[address])).fetch("https://wiki.test/a", sources((), [RunbookSource("wiki.test")]))
     assert await refusal(work) == (
         "host wiki.test answers from an address that is not public; "
         "ask the administrator to start the operator with --runbook-host for it"
@@ -188,13 +188,13 @@ async def test_a_namespaces_host_with_an_inner_address_is_refused_before_it_is_a
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "169.254.169.254"])
 async def test_an_inner_address_on_a_namespaces_list_is_refused(host: str) -> None:
     names = Names()
-    work = fetcher(names).fetch(f"https://{host}/a", (Source(host.strip("[]")),))
+    work = fetcher(names).fetch(f"https://{host}/a", (RunbookSource(host.strip("[]")),))
     assert "not public" in await refusal(work)
 
 
 async def test_a_redirect_of_a_trusted_host_to_a_namespaces_host_is_judged_as_that(library: Library) -> None:
     library.redirect("/moved.md", "https://wiki.example/x")
-    among = sources([f"wiki.test:{library.port}"], [Source("wiki.example")])
+    among = sources([f"wiki.test:{library.port}"], [RunbookSource("wiki.example")])
     assert "not public" in await refusal(fetcher().fetch(library.url("/moved.md"), among))
 
 
@@ -211,7 +211,7 @@ async def test_the_address_that_was_checked_is_the_one_that_is_connected_to(libr
     one = fetcher(names, public=public)
     # https to a server without it: that the handshake fails shows that the checked address was connected to.
     url = library.url("/crash.md").replace("http:", "https:")
-    message = await refusal(one.fetch(url, (Source(f"wiki.test:{library.port}"),)))
+    message = await refusal(one.fetch(url, (RunbookSource(f"wiki.test:{library.port}"),)))
     assert message.startswith("it could not be fetched (Client")
     assert (names.asked, checked) == (["wiki.test"], ["127.0.0.1"])
 

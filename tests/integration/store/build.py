@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from tarsy.plan.model import AgentPlan, Limits, ObjectRef, Plan, ProviderPlan, StagePlan, Strategy
+from tarsy.plan.model import AgentLimits, AgentPlan, ObjectRef, Plan, ProviderPlan, StagePlan, Strategy
 from tarsy.record import ids
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
@@ -40,7 +40,7 @@ def plan(
         chain=ObjectRef(kind="Chain", namespace=namespace, name=chain),
         stages=(StagePlan(name="investigate", agents=(agent, agent), synthesis=agent),),
         executive_summary=agent,
-        limits=Limits(investigation_seconds=seconds),
+        limits=AgentLimits(investigation_seconds=seconds),
         namespace_limit=namespace_limit,
         chain_limit=chain_limit,
     )

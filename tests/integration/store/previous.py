@@ -39,9 +39,9 @@ from tarsy.record.run import DesiredState, ExecutionOutcome, RunOutcome, StageOu
 from tarsy.record.timeline import EventStatus
 from tarsy.store.claims import Claims
 from tarsy.store.questions import NewQuestion, Questions
+from tarsy.store.rate_limit_slots import ProviderSlots
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
-from tarsy.store.slots import ProviderSlots
 
 FILE = Path(__file__).with_name("previous.json")
 WORKER, SECOND = UUID(int=1), UUID(int=2)
@@ -304,10 +304,10 @@ def _decoded(value: Any) -> Any:
 
 
 async def _record() -> None:
-    from tarsy.local.postgres import LocalPostgres
     from tarsy.store.database import open_pool
     from tarsy.store.migrate import migrate, migrations
     from tarsy.store.queries import load
+    from tarsy_dev.postgres import LocalPostgres
 
     server = LocalPostgres(fsync=False, environ={})
     await asyncio.to_thread(server.start)

@@ -9,11 +9,10 @@ import asyncpg
 import pytest
 
 from integration.store.build import expire, worker
-from tarsy.engine.investigation import Investigation, investigate
-from tarsy.engine.ports import World
+from tarsy.engine.investigation import InvestigationRun, investigate
+from tarsy.engine.ports import RunContext
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import AgentPlan, Budget, Plan, Rates
+from tarsy.plan.model import AgentPlan, Plan, PlannedBudget, PlannedRates
 from tarsy.record.history import BudgetLimit
 from tarsy.record.ids import model_call_id
 from tarsy.record.messages import Message, Role, ToolOutcome
@@ -25,6 +24,7 @@ from tarsy.store.reads import Reads
 from tarsy.store.runs import NewRun, Runs
 from tarsy.store.writer import RunWriter
 from unit.engine.build import FakeControl, FakeToolboxes, ScriptedModels, agent, call, plan, says, stage
+from wire.scripted_client import Answer
 
 RUN = UUID("00000000-0000-4000-8000-0000000000aa")
 LINES = "\n".join(f"line {i:05d} of a log" for i in range(1550))  # 30 KB
@@ -32,7 +32,9 @@ LINES = "\n".join(f"line {i:05d} of a log" for i in range(1550))  # 30 KB
 
 def priced(window: int | None = None) -> AgentPlan:
     made = agent("triage", iterations=50)
-    provider = made.provider.model_copy(update={"rates": Rates(input=10.0, output=10.0), "context_window": window})
+    provider = made.provider.model_copy(
+        update={"rates": PlannedRates(input=10.0, output=10.0), "context_window": window}
+    )
     return made.model_copy(update={"provider": provider})
 
 
@@ -75,8 +77,8 @@ class Attempts:
             return self._brain(request)
 
         write = RunWriter(self._pool, RUN, claimed.attempt, remaining=lambda: 30.0)
-        world = World(write, ScriptedModels(answer), self.boxes, FakeControl())
-        running = asyncio.ensure_future(investigate(Investigation(RUN, self._plan, "pod x"), world))
+        world = RunContext(write, ScriptedModels(answer), self.boxes, FakeControl())
+        running = asyncio.ensure_future(investigate(InvestigationRun(RUN, self._plan, "pod x"), world))
         if requests is None:
             return await running
         async with asyncio.timeout(60):
@@ -108,14 +110,14 @@ async def reads(pool: asyncpg.Pool) -> AsyncIterator[Reads]:
 @pytest.mark.parametrize(
     ("budget", "limit"),
     [
-        (Budget(tokens=800), BudgetLimit.TOKENS),
-        (Budget(cost_usd=0.008), BudgetLimit.COST),
-        (Budget(tool_calls=4), BudgetLimit.TOOL_CALLS),
+        (PlannedBudget(tokens=800), BudgetLimit.TOKENS),
+        (PlannedBudget(cost_usd=0.008), BudgetLimit.COST),
+        (PlannedBudget(tool_calls=4), BudgetLimit.TOOL_CALLS),
     ],
 )
 @pytest.mark.parametrize("lost_after", [(), (2,), (1, 1)], ids=str)
 async def test_a_budget_holds_across_attempts(
-    pool: asyncpg.Pool, reads: Reads, budget: Budget, limit: BudgetLimit, lost_after: tuple[int, ...]
+    pool: asyncpg.Pool, reads: Reads, budget: PlannedBudget, limit: BudgetLimit, lost_after: tuple[int, ...]
 ) -> None:
     of = plan(stage("look", priced())).model_copy(update={"budget": budget})
     attempts = Attempts(pool, of, looking(40))

@@ -8,10 +8,11 @@ import pytest
 
 from integration.store.build import claimed_run, expire, new_run, next_attempt, worker
 from tarsy.record.run import DesiredState, RunOutcome, State
+from tarsy.record.usage_report import QueueDepth
 from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.errors import WorkerLost
 from tarsy.store.migrate import newest
-from tarsy.store.reads import QueueDepth, Reads
+from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from integration.databases import TEMPLATE, address, make_template
 from integration.store.build import claimed_run, event, stage, writer
-from tarsy.local.postgres import LocalPostgres
-from tarsy.store.database import call, describe, open_pool
+from tarsy.store.database import call, describe_address, open_pool
 from tarsy.store.errors import StoreError, StoreUnavailable
 from tarsy.store.migrate import Migration, migrate, migrations
 from tarsy.store.reads import Reads
+from tarsy_dev.postgres import LocalPostgres
 
 
 @pytest.fixture
@@ -227,4 +227,4 @@ async def test_malformed_address_is_refused_without_repeating_it(address: str) -
 
 
 def test_description_of_an_address_has_no_credentials() -> None:
-    assert describe("postgresql://u:s3cret@db.example:6432/tarsy?sslmode=require") == "db.example:6432/tarsy"
+    assert describe_address("postgresql://u:s3cret@db.example:6432/tarsy?sslmode=require") == "db.example:6432/tarsy"

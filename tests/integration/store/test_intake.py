@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from integration.store.build import new_run
-from tarsy.store.intake import Draft, Intake, LedgerLine, Occurrence, QueueFull, Received
+from tarsy.store.intake import AlertDraft, Intake, LedgerLine, Occurrence, QueueFull, Received
 from tarsy.store.runs import Runs
 
 T0 = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -26,7 +26,9 @@ def body(text, route=ROUTE, sender="prometheus"):
 def firing(group="g", first=0, last=None, *, alerts=1000, seconds=60, draft=None, namespace="shop"):
     def usual(begun, storm):
         name = f"{group}-{begun:%H%M}"
-        return Draft(namespace, name, {"kind": "Alert", "storm": storm}, ("d" * 64, "long text") if storm else None)
+        return AlertDraft(
+            namespace, name, {"kind": "Alert", "storm": storm}, ("d" * 64, "long text") if storm else None
+        )
 
     begun = None if first is None else at(first)
     latest = begun if last is None else at(last)

@@ -8,8 +8,8 @@ import pytest
 from integration.databases import EMPTY, create_database
 from integration.store.test_retention import DAY, begun, ended
 from tarsy.cli.purge import purge_records
-from tarsy.local.postgres import LocalPostgres
 from tarsy.store.errors import SchemaMismatch
+from tarsy_dev.postgres import LocalPostgres
 
 
 async def test_dry_run_shows_what_the_command_then_deletes(

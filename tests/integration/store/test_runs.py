@@ -19,8 +19,9 @@ from integration.store.build import (
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, StageKind, State
 from tarsy.record.timeline import EventStatus, EventType
+from tarsy.record.usage_report import QueueDepth
 from tarsy.store.claims import Claims
-from tarsy.store.reads import QueueDepth, Reads
+from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
 
 

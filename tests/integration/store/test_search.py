@@ -12,15 +12,16 @@ import pytest
 
 from integration.databases import EMPTY, create_database
 from integration.store.build import claimed_run, event, execution, new_run, stage, writer
-from tarsy.local.postgres import LocalPostgres
 from tarsy.record.finding import Confidence, Finding
+from tarsy.record.listing import PagePosition
 from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.store import search
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate, migrations
 from tarsy.store.questions import NewQuestion, Questions
 from tarsy.store.runs import Runs
-from tarsy.store.search import Filters, Position, Search, Sort, pattern, tsquery
+from tarsy.store.search import Filters, Search, Sort, pattern, tsquery
+from tarsy_dev.postgres import LocalPostgres
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HERE = {"team-a": "uid-of-team-a"}
@@ -64,7 +65,7 @@ async def _names(
 
 async def _all_pages(pool: asyncpg.Pool, filters: Filters, sort: Sort, limit: int) -> list[UUID]:
     found: list[UUID] = []
-    after: Position | None = None
+    after: PagePosition | None = None
     while True:
         page = await Search(pool).page(filters, sort, limit, after)
         assert len(page.items) <= limit

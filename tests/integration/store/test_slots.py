@@ -11,20 +11,20 @@ import pytest
 
 from e2e.waiting import until
 from integration.store.build import claimed_run, expire, next_attempt
-from tarsy.llm.limits import Ticket
+from tarsy.llm.limits import Permit
 from tarsy.plan.model import CallLimits, ObjectRef, ProviderPlan
 from tarsy.record.run import LeaseLost
-from tarsy.runtime.turnstile import RunTurnstile, Turnstiles
+from tarsy.runtime.rate_limiter import RateLimiters, RunRateLimiter
 from tarsy.store.claims import Claims
 from tarsy.store.database import open_pool
 from tarsy.store.errors import StoreUnavailable
-from tarsy.store.slots import Held, ProviderSlots, Turn
+from tarsy.store.rate_limit_slots import Held, ProviderSlots, SlotRequest
 from tarsy.store.wakeups import TURN_CHANNEL
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
 
-ADMITTED = Turn(limited=True)
-FREE = Turn(limited=False)
+ADMITTED = SlotRequest(limited=True)
+FREE = SlotRequest(limited=False)
 
 
 def provider(generation: int = 1, uid: str = "u1", **limits: int) -> ProviderPlan:
@@ -39,7 +39,7 @@ class Caller:
         self.slots = ProviderSlots(pool)
         self.run, self.worker, self.attempt = run, worker, attempt
 
-    async def take(self, of: ProviderPlan, tokens: int = 10, ticket: UUID | None = None) -> tuple[UUID, Turn]:
+    async def take(self, of: ProviderPlan, tokens: int = 10, ticket: UUID | None = None) -> tuple[UUID, SlotRequest]:
         named = ticket or uuid4()
         return named, await self.slots.take(named, of, tokens, self.run, self.attempt)
 
@@ -217,12 +217,12 @@ async def test_what_counts_no_more_is_deleted(pool: asyncpg.Pool) -> None:
 
 
 @asynccontextmanager
-async def turnstiles(dsn: str, *, poll_seconds: float = 30.0) -> AsyncIterator[tuple[ProviderSlots, Turnstiles]]:
+async def turnstiles(dsn: str, *, poll_seconds: float = 30.0) -> AsyncIterator[tuple[ProviderSlots, RateLimiters]]:
     """What a worker process has: a pool, a listener, a notifier, and one task that gives places back."""
     pool = await open_pool(dsn, max_size=8)
     listener, notifier = Listener(dsn, (TURN_CHANNEL,), poll_seconds=poll_seconds), Notifier(pool)
     slots = ProviderSlots(pool, notifier.notify)
-    made = Turnstiles(slots, listener.subscribe)
+    made = RateLimiters(slots, listener.subscribe)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(service.run()) for service in (listener, notifier, made)]
         try:
@@ -233,7 +233,7 @@ async def turnstiles(dsn: str, *, poll_seconds: float = 30.0) -> AsyncIterator[t
     await pool.close()
 
 
-def of_run(of: Turnstiles, of_caller: Caller) -> RunTurnstile:
+def of_run(of: RateLimiters, of_caller: Caller) -> RunRateLimiter:
     return of.of(of_caller.run, of_caller.attempt, lambda: 60.0)
 
 
@@ -242,7 +242,7 @@ async def waiting_calls(pool: asyncpg.Pool) -> int:
     return int(await pool.fetchval("SELECT count(*) FROM provider_call WHERE admitted_at IS NULL"))
 
 
-async def pass_through(ticket: Ticket) -> bool:
+async def pass_through(ticket: Permit) -> bool:
     """Waits for the turn; whether that was needed."""
     wait = await ticket.ask()
     if wait is not None:
@@ -259,7 +259,7 @@ async def test_calls_of_two_processes_never_exceed_what_they_share_and_all_have_
     async def all_others_wait() -> bool:
         return await waiting_calls(pool) == 27
 
-    async def call(turnstile: RunTurnstile) -> None:
+    async def call(turnstile: RunRateLimiter) -> None:
         nonlocal now, most, waited
         with turnstile.ticket(of, 10) as ticket:
             had_to = await pass_through(ticket)

@@ -24,11 +24,11 @@ from tarsy.record import ids
 from tarsy.record.messages import Access, Message, Role
 from tarsy.record.run import Failure, InteractionState, ModelCallKind, RunOutcome, StageKind, StageStart, State
 from tarsy.record.timeline import EventType
+from tarsy.record.trace import ModelCallTrace, ToolCallTrace
 from tarsy.store.claims import Claims
 from tarsy.store.questions import NewQuestion, Questions
 from tarsy.store.runs import NewRun, Runs
 from tarsy.store.trace import Trace
-from tarsy.store.traced import ModelCall, ToolCallRow
 
 
 async def _told(pool: asyncpg.Pool, run: UUID, agents: int = 1) -> list[UUID]:
@@ -95,7 +95,7 @@ async def test_a_model_that_was_never_reached_leaves_no_doubt_about_the_cost(poo
     ((agent,),) = [one.agents for one in await Trace(pool).stages(run)]
     assert agent.cost_complete and agent.usage.complete
     (call,) = await Trace(pool).calls(run, 10)
-    assert isinstance(call, ModelCall) and call.usage is None and call.state is InteractionState.FAILED
+    assert isinstance(call, ModelCallTrace) and call.usage is None and call.state is InteractionState.FAILED
     assert call.failure == Failure("Unauthorized", "The key is wrong.")
 
 
@@ -103,7 +103,7 @@ async def test_calls_come_in_the_order_of_their_beginning_page_by_page(pool: asy
     run, _ = await claimed_run(pool)
     await _told(pool, run, agents=3)
     everything = await Trace(pool).calls(run, 100)
-    assert [type(call) for call in everything] == [ModelCall, ToolCallRow] * 3
+    assert [type(call) for call in everything] == [ModelCallTrace, ToolCallTrace] * 3
     paged = []
     after = None
     while page := await Trace(pool).calls(run, 4, after):

@@ -11,11 +11,11 @@ import pytest
 
 from integration.databases import EMPTY, create_database
 from integration.store.previous import FIRST_RUN, RUNS, first_half, load_previous, replay, second_half
-from tarsy.local.postgres import LocalPostgres
 from tarsy.record.run import State
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import Migration, migrate, migrations
 from tarsy.store.reads import Reads
+from tarsy_dev.postgres import LocalPostgres
 
 PREVIOUS, HALVES = load_previous()
 OLD = [step for step in migrations() if step.version <= PREVIOUS]

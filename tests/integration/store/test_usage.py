@@ -11,7 +11,8 @@ from integration.store.build import PROMPT, claimed_run, execution, model_call, 
 from tarsy.record.messages import Message, Role
 from tarsy.record.run import Failure
 from tarsy.record.usage import Usage
-from tarsy.store.reads import Reads, UsageBy
+from tarsy.record.usage_report import UsageBy
+from tarsy.store.reads import Reads
 from tarsy.store.writer import RunWriter
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tarsy.cli.loops import fastest
+from tarsy.app.event_loop import fastest
 
 
 def test_a_process_has_uvloops_loop_where_it_is_installed_and_pythons_own_elsewhere(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tarsy.cli.dev import configured_model
-from tarsy.cli.errors import CommandError
+from tarsy_dev.develop import configured_model
+from tarsy_dev.errors import DevelopmentError
 
 URL = "http://127.0.0.1:8080/v1"
 
@@ -20,5 +20,5 @@ def test_a_slow_model_is_given_its_time(monkeypatch: pytest.MonkeyPatch, said: s
 @pytest.mark.parametrize("said", ["0", "86401", "-1", "1.5", "ten", "１０"])
 def test_what_is_no_number_of_seconds_is_refused(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     monkeypatch.setenv("TARSY_MODEL_TIMEOUT", said)
-    with pytest.raises(CommandError, match="set it to seconds from 1 to 86400"):
+    with pytest.raises(DevelopmentError, match="set it to seconds from 1 to 86400"):
         configured_model("qwen", URL)

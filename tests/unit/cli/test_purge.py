@@ -5,7 +5,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from tarsy.cli.purge import table
+from tarsy.cli.purge import purge_table
 from tarsy.store.retention import OldRecords
 
 OLD = [
@@ -16,7 +16,7 @@ OLD = [
 
 def shown(dry_run: bool, *, old: list[OldRecords] = OLD) -> list[str]:
     out = StringIO()
-    Console(file=out, width=120).print(table(old, {item.namespace: item.investigations for item in old}, dry_run))
+    Console(file=out, width=120).print(purge_table(old, {item.namespace: item.investigations for item in old}, dry_run))
     return [" ".join(line.split()) for line in out.getvalue().splitlines()]
 
 

@@ -11,7 +11,7 @@ from tarsy.record.run import (
     InvestigationRecord,
     RunOutcome,
     StageKind,
-    StageView,
+    StageProgress,
     State,
 )
 from tarsy.record.usage import Usage
@@ -40,7 +40,7 @@ def alert(name: str = "one", status: Any = None, spec: Any = None, **meta: Any) 
     return parse_as(Alert, raw("Alert", name, {"alertType": "PodCrash", "data": "x"} | (spec or {}), status, **meta))
 
 
-def stage(index: int, state: State, name: str | None = None, **changes: Any) -> StageView:
+def stage(index: int, state: State, name: str | None = None, **changes: Any) -> StageProgress:
     values: dict[str, Any] = {
         "index": index,
         "name": name or f"stage-{index}",
@@ -52,7 +52,7 @@ def stage(index: int, state: State, name: str | None = None, **changes: Any) -> 
         "finished_at": NOW if state.finished else None,
         "failure": None,
     }
-    return StageView(**(values | changes))
+    return StageProgress(**(values | changes))
 
 
 FINDING = Finding(summary="The image does not exist.", confidence=Confidence.HIGH)

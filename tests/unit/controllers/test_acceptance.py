@@ -6,8 +6,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tarsy.controllers.acceptance import ACCEPTANCE_SECONDS, deadline, given_up, patience, waiting, was_given_up
-from tarsy.controllers.cache import Cache
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.runs.acceptance import (
+    ACCEPTANCE_SECONDS,
+    acceptance_timeout,
+    deadline,
+    given_up,
+    waiting,
+    was_given_up,
+)
 from tarsy.resources.v1alpha1 import Investigation, InvestigationDefaults, InvestigationStatus
 from tarsy.resources.v1alpha1.investigation import InvestigationSpec
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaultsSpec
@@ -41,7 +48,7 @@ def cache(**seconds: int | None) -> Cache:
 def test_the_object_says_how_long_it_waits_then_the_defaults_then_an_hour(
     own: int | None, objects: Cache, seconds: int
 ) -> None:
-    assert patience(own, "team-a", objects, "library") == timedelta(seconds=seconds)
+    assert acceptance_timeout(own, "team-a", objects, "library") == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("model", [InvestigationSpec, InvestigationDefaultsSpec])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarsy.controllers.alert import investigation_name, reconcile
-from tarsy.controllers.cache import Cache
+from tarsy.controllers.machinery.cache import Cache
 from tarsy.kube.client import ApiError
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Alert, AlertStatus

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.authorization import named, refusal
-from tarsy.controllers.cache import Key
+from tarsy.controllers.machinery.cache import Key
+from tarsy.controllers.runs.authorization import author_name, authorization_refusal
 from tarsy.kube.client import ApiError
 from tarsy.resources.v1alpha1.common import Author
 
@@ -31,7 +31,7 @@ class Cluster:
 
 
 async def ask(cluster: Cluster, author: Author | None, *used: Key, required: bool = True) -> tuple[str, str] | None:
-    return await refusal(author, used, cluster, required=required)  # type: ignore[arg-type]
+    return await authorization_refusal(author, used, cluster, required=required)  # type: ignore[arg-type]
 
 
 async def test_each_object_is_asked_about_where_it_is_by_name_for_the_author_with_uid_and_groups() -> None:
@@ -78,5 +78,5 @@ async def test_without_an_author_nobody_is_asked_and_only_what_requires_one_is_r
 
 
 def test_events_tell_who_or_that_nobody_knows() -> None:
-    assert named(ALICE) == "alice"
-    assert named(None) == "Somebody (no admission stamped who)"
+    assert author_name(ALICE) == "alice"
+    assert author_name(None) == "Somebody (no admission stamped who)"

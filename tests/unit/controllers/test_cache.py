@@ -1,8 +1,8 @@
 """What the cache believes when news come twice, late, or from several sides."""
 
-from tarsy.controllers.cache import Cache, Key, Unreadable
-from tarsy.plan.check import check
-from tarsy.resources.parse import parse
+from tarsy.controllers.machinery.cache import Cache, Key, UnreadableObject
+from tarsy.plan.check import check_references
+from tarsy.resources.parse import parse_object
 from tarsy.resources.v1alpha1 import Agent, Chain
 from unit.controllers.builders import OTHER_UID, UID, raw
 
@@ -62,7 +62,7 @@ def test_object_that_does_not_fit_its_kind_is_kept_with_its_errors_and_is_in_no_
     cache.put(agent("10"))
     cache.put(raw("Agent", "one", {"maxIterations": 0}, resourceVersion="11"))
     found = cache.find(KEY)
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableObject)
     assert [error.path for error in found.error.errors] == ["spec.maxIterations"]
     assert cache.get(Agent, "team-a", "one") is None and cache.list(Agent, "team-a") == []
     assert cache.keys_of("Agent") == [KEY]
@@ -97,8 +97,8 @@ def test_a_reference_to_an_object_that_does_not_fit_its_kind_says_so_instead_of_
     cache = Cache()
     cache.put(raw("LLMProvider", "model", {"type": "gpt"}))
     spec = {"llmProvider": "model", "stages": [{"name": "s", "agents": [{"name": "one"}]}]}
-    chain = parse(raw("Chain", "pods", spec))
-    errors = {error.field: error.message for error in check(chain, cache)}
+    chain = parse_object(raw("Chain", "pods", spec))
+    errors = {error.field: error.message for error in check_references(chain, cache)}
     assert errors["spec.llmProvider"] == (
         "LLMProvider team-a/model does not fit its kind; its condition Ready says what is wrong"
     )

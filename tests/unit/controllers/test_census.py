@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tarsy.controllers.cache import Cache, Key
-from tarsy.controllers.census import in_order
+from tarsy.controllers.machinery.cache import Cache, Key
+from tarsy.controllers.readiness.metrics import count_ready
 from tarsy.observe.metric_table import CONFIGURATION
 from tarsy.resources.meta import API_VERSION
 
@@ -28,7 +28,7 @@ def test_objects_are_counted_by_kind_and_condition_and_never_named() -> None:
     cache.put(server("new"))
     cache.put(server("broken", {"transport": 7}))
 
-    told = in_order(cache)
+    told = count_ready(cache)
 
     found = {labels: number for labels, number in told.items() if number}
     assert found == {
@@ -49,7 +49,7 @@ def test_chains_that_tell_somebody_are_counted_by_whether_they_can_and_others_ar
     cache.put({**server("quiet", stages, Ready="True"), "kind": "Chain"})
     cache.put({**server("broken", {"stages": 7}), "kind": "Chain"})
 
-    found = {labels: number for labels, number in in_order(cache).items() if number}
+    found = {labels: number for labels, number in count_ready(cache).items() if number}
 
     assert found == {
         ("Chain", "Ready", "True"): 2,
@@ -62,4 +62,4 @@ def test_what_is_deleted_is_counted_no_more() -> None:
     cache = Cache()
     cache.put(server("down", Ready="True", Available="False"))
     cache.drop(Key("MCPServer", "shop", "down"), "down")
-    assert not any(in_order(cache).values())
+    assert not any(count_ready(cache).values())

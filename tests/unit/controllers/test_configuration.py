@@ -2,28 +2,28 @@
 
 import pytest
 
-from tarsy.controllers.cache import Cache
 from tarsy.controllers.configuration import (
     AFTER_ERROR_SECONDS,
     RECHECK_SECONDS,
     SETTLED_RECHECK_SECONDS,
-    ReadSecret,
-    judge,
+    SecretReader,
     notify_problems,
     reconcile,
+    validate,
 )
+from tarsy.controllers.machinery.cache import Cache
 from tarsy.kube.client import ApiError
 from tarsy.llm.registry import SecretProblem
-from tarsy.plan.errors import At
+from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
 from tarsy.resources.meta import AnyResource, Condition
-from tarsy.resources.parse import parse
+from tarsy.resources.parse import parse_object
 from tarsy.store.errors import StoreUnavailable
 from unit.controllers.builders import NOW, raw
 
 
 async def test_limits_of_a_provider_are_published_before_anybody_is_asked_and_again_when_that_failed() -> None:
-    found = parse(
+    found = parse_object(
         raw("LLMProvider", "one", {"type": "openai", "model": "m", "limits": {"maxConcurrent": 3}}, generation=7)
     )
     published: list[tuple[str, int, CallLimits | None]] = []
@@ -51,28 +51,28 @@ async def no_secrets(_: object) -> str:
 
 def chain(generation: int = 4):
     spec = {"stages": [{"name": "s", "agents": [{"name": "triage"}]}]}
-    return parse(raw("Chain", "pods", spec, generation=generation))
+    return parse_object(raw("Chain", "pods", spec, generation=generation))
 
 
 def test_object_without_errors_is_ready() -> None:
-    (ready,) = judge(chain(), [], NOW).conditions
+    (ready,) = validate(chain(), [], NOW).conditions
     assert (ready.status, ready.reason, ready.observed_generation) == ("True", "Usable", 4)
 
 
 def test_status_of_a_chain_says_its_alert_types_in_words() -> None:
     stages = [{"name": "s", "agents": [{"name": "a"}]}]
-    chain = parse(raw("Chain", "one", {"alertTypes": ["PodCrash", "PodPending"], "stages": stages}))
-    assert judge(chain, [], NOW).to_dict()["alertTypes"] == "PodCrash, PodPending"
+    chain = parse_object(raw("Chain", "one", {"alertTypes": ["PodCrash", "PodPending"], "stages": stages}))
+    assert validate(chain, [], NOW).to_dict()["alertTypes"] == "PodCrash, PodPending"
 
 
 def test_all_errors_are_said_at_once_each_with_its_field() -> None:
-    at = At.of(chain())
+    at = FieldPath.of(chain())
     errors = [
         ((at / "stages")[0].error("no such agent; create it"), "ReferencesInvalid"),
         ((at / "llmProvider").error("no such provider; create it"), "ReferencesInvalid"),
         ((at / "mcpServers").error("Secret a/b does not exist; create it"), "SecretMissing"),
     ]
-    (ready,) = judge(chain(), errors, NOW).conditions
+    (ready,) = validate(chain(), errors, NOW).conditions
     assert ready.status == "False" and ready.reason == "ReferencesInvalid"
     assert ready.message == (
         "spec.stages[0]: no such agent; create it; spec.llmProvider: no such provider; create it; "
@@ -81,15 +81,17 @@ def test_all_errors_are_said_at_once_each_with_its_field() -> None:
 
 
 def test_reason_does_not_depend_on_the_order_of_the_errors() -> None:
-    at = At.of(chain())
+    at = FieldPath.of(chain())
     errors = [(at.error("b"), "SecretMissing"), (at.error("a"), "ReferencesInvalid")]
-    assert judge(chain(), errors, NOW).conditions[0].reason == judge(chain(), errors[::-1], NOW).conditions[0].reason
+    assert (
+        validate(chain(), errors, NOW).conditions[0].reason == validate(chain(), errors[::-1], NOW).conditions[0].reason
+    )
 
 
 def test_a_thousand_errors_fit_into_a_condition() -> None:
-    at = At.of(chain())
+    at = FieldPath.of(chain())
     errors = [((at / "stages")[n].error("x" * 100), "ReferencesInvalid") for n in range(1000)]
-    (ready,) = judge(chain(), errors, NOW).conditions
+    (ready,) = validate(chain(), errors, NOW).conditions
     assert len(ready.message) <= 1024 and ready.message.endswith("…")
 
 
@@ -101,12 +103,12 @@ TARGETS = [
 
 def telling(kind: str, notify: list[dict[str, object]], status: object = None) -> AnyResource:
     spec = {"stages": [{"name": "s", "agents": [{"name": "triage"}]}]} if kind == "Chain" else {}
-    return parse(raw(kind, "one", {**spec, "notify": notify}, status, generation=3))
+    return parse_object(raw(kind, "one", {**spec, "notify": notify}, status, generation=3))
 
 
-async def judged(obj: AnyResource, read_secret: ReadSecret) -> tuple[dict[str, Condition], list[float]]:
+async def judged(obj: AnyResource, read_secret: SecretReader) -> tuple[dict[str, Condition], list[float]]:
     untold, waits = await notify_problems(obj, read_secret)
-    return {found.type: found for found in judge(obj, [], NOW, untold=untold).conditions}, waits
+    return {found.type: found for found in validate(obj, [], NOW, untold=untold).conditions}, waits
 
 
 @pytest.mark.parametrize("kind", ["Chain", "AlertRoute"])

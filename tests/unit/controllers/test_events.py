@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.active import ActiveController
-from tarsy.controllers.cache import Cache, Key
-from tarsy.controllers.informer import Informer
 from tarsy.controllers.investigation import ACCEPTED_UID
-from tarsy.controllers.queue import KeyedQueue
+from tarsy.controllers.machinery.active import ActiveController
+from tarsy.controllers.machinery.cache import Cache, Key
+from tarsy.controllers.machinery.informer import Informer
+from tarsy.controllers.machinery.queue import KeyedQueue
 from tarsy.kube.lease import LeaderElection
 from tarsy.record.run import State
 from unit.controllers.builders import OTHER_UID, UID, raw, record

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.cache import Cache, Key
-from tarsy.controllers.expiry import expire
+from tarsy.controllers.machinery.cache import Cache, Key
+from tarsy.controllers.machinery.expiry import expire
 from tarsy.kube.client import ApiError
 from unit.controllers.builders import NOW, OTHER_UID, UID, alert, investigation, raw
 

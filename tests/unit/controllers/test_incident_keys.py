@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.controllers.incident_keys import folded_status, stands
+from tarsy.controllers.incidents.keys import folded_status, stands
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Alert
 from tarsy.store.intake import Led

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.cache import Cache
-from tarsy.controllers.investigation import ACCEPTED_UID, Desk, masked, reconcile
-from tarsy.controllers.projection import project
+from tarsy.controllers.investigation import ACCEPTED_UID, ReconcileContext, mask_alert, reconcile
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.runs.projection import project
 from tarsy.masking import MaskingFailed, default_masker
 from tarsy.plan.model import MaskingPlan
 from tarsy.record.run import DesiredState, State
@@ -37,11 +37,11 @@ class World:
         self.again: list[Any] = []
         self.read = 0
 
-    def desk(self, *objects: dict[str, Any]) -> Desk:
+    def desk(self, *objects: dict[str, Any]) -> ReconcileContext:
         cache = Cache()
         for obj in objects:
             cache.put(obj)
-        return Desk(cache, self, self, self, self, "library", str, self.again.append, self, self)  # type: ignore[arg-type]
+        return ReconcileContext(cache, self, self, self, self, "library", str, self.again.append, self, self)  # type: ignore[arg-type]
 
     async def record(self, run: Any) -> Any:
         self.read += 1
@@ -166,7 +166,7 @@ async def test_investigation_of_another_alert_of_that_name_waits() -> None:
 )
 async def test_alert_is_stored_masked_and_without_the_patterns_that_fail(mask: Any, stored: str) -> None:
     desk = replace(World().desk(), mask=mask)
-    assert await masked("password: hunter22", None, desk) == stored
+    assert await mask_alert("password: hunter22", None, desk) == stored
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ async def test_alert_is_stored_masked_and_without_the_patterns_that_fail(mask: A
 )
 async def test_alert_is_masked_as_the_namespace_says(setting: MaskingPlan, stored: str) -> None:
     desk = replace(World().desk(), mask=str.upper)
-    assert await masked("password: hunter22", setting, desk) == stored
+    assert await mask_alert("password: hunter22", setting, desk) == stored
 
 
 async def test_status_that_is_not_the_records_is_published_again_unless_that_is_due_anyway() -> None:

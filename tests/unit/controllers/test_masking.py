@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tarsy.controllers import configuration
-from tarsy.controllers.masking import masking_errors
+from tarsy.controllers.readiness.masking import masking_errors
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.resources.v1alpha1.common import ConfigStatus
 from unit.plan.builders import agent, defaults, server

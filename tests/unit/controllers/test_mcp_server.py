@@ -5,11 +5,11 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from tarsy.controllers.mcp_server import as_plan, happened, judge_server, stdio_errors
-from tarsy.controllers.server_checks import Health
+from tarsy.controllers.mcp_server import assess_server, happened, server_plan_of, stdio_errors
+from tarsy.controllers.readiness.server_checks import Health
 from tarsy.mcp.health import Look
-from tarsy.mcp.offer import digests_of, offer
-from tarsy.plan.errors import At
+from tarsy.mcp.tool_catalog import digests_of, offer
+from tarsy.plan.errors import FieldPath
 from tarsy.resources.meta import condition
 from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1.mcp_server import MCPServer, MCPServerStatus
@@ -26,11 +26,11 @@ def server(status: Any = None, generation: int = 1, **spec: Any) -> MCPServer:
 
 def found(obj: MCPServer, *names: str, description: str = "") -> Health:
     tools = [types.Tool(name=name, description=description, input_schema={"type": "object"}) for name in names]
-    return Health(found=Look(digests_of(tools), offer(as_plan(obj), tools)))
+    return Health(found=Look(digests_of(tools), offer(server_plan_of(obj), tools)))
 
 
 def judged(obj: MCPServer, health: Health | None, errors: Any = ()) -> MCPServerStatus:
-    return judge_server(obj, as_plan(obj), errors, health, NOW)
+    return assess_server(obj, server_plan_of(obj), errors, health, NOW)
 
 
 def said(status: MCPServerStatus, kind: str) -> tuple[str, str]:
@@ -134,7 +134,7 @@ def test_a_server_without_tools_is_not_verified() -> None:
 
 def test_a_server_that_is_not_ready_is_not_looked_at() -> None:
     obj = server()
-    error = At.of(obj).error("Secret team-a/x does not exist; create it")
+    error = FieldPath.of(obj).error("Secret team-a/x does not exist; create it")
     status = judged(obj, None, [(error, "SecretMissing")])
     assert said(status, "Ready") == ("False", "SecretMissing")
     assert said(status, "Available") == said(status, "Verified") == ("Unknown", "NotReady")

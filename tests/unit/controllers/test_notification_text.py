@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tarsy.controllers.notification_text import PAGE_LIMIT, link, mrkdwn, page_address, slack_message, webhook_body
+from tarsy.controllers.notifications.text import (
+    PAGE_LIMIT,
+    mrkdwn,
+    page_address,
+    slack_link,
+    slack_message,
+    webhook_body,
+)
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import Failure, RunOutcome, State
 from tarsy.record.usage import Usage
@@ -146,7 +153,7 @@ def test_an_address_that_slack_would_not_take_is_refused_with_the_limit():
 def test_what_is_told_links_to_the_pages_view_of_the_run_as_the_page_itself_does(occasion):
     told = ended(final_analysis="a")
     url = f"{PAGE}/#/investigations/{told.namespace}/{told.name}"
-    assert link(PAGE, told) == url
+    assert slack_link(PAGE, told) == url
     assert json.loads(webhook_body(told, occasion, AT, PAGE))["data"]["url"] == url
     shown = slack_message(told, occasion, PAGE)["blocks"][-1]["elements"]
     assert [element["type"] for element in shown] == ["mrkdwn", "mrkdwn"]

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.probing import KEPT, UNUSABLE_SECONDS, USABLE_SECONDS, Probes, as_plan
+from tarsy.controllers.readiness.provider_checks import (
+    KEPT,
+    UNUSABLE_SECONDS,
+    USABLE_SECONDS,
+    ProviderChecks,
+    provider_plan_of,
+)
 from tarsy.llm.probe import Probed
 from tarsy.plan.model import Backend, ProviderPlan
 from tarsy.resources.parse import parse_as
@@ -25,12 +31,12 @@ class Bench:
     now: float = 0.0
     asked: list[str | None] = field(default_factory=list)
 
-    def probes(self) -> Probes:
+    def probes(self) -> ProviderChecks:
         async def ask(plan: ProviderPlan, key: str | None) -> Probed:
             self.asked.append(key)
             return self.answer
 
-        return Probes(ask, clock=lambda: self.now, chance=lambda: 0.5)
+        return ProviderChecks(ask, clock=lambda: self.now, chance=lambda: 0.5)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +66,7 @@ async def test_a_new_key_and_a_changed_spec_are_asked_at_once() -> None:
 
 async def test_hundreds_of_providers_do_not_ask_together() -> None:
     chances = iter([0.0, 1.0])
-    probes = Probes(Bench().probes()._ask, clock=lambda: 0.0, chance=lambda: next(chances))
+    probes = ProviderChecks(Bench().probes()._ask, clock=lambda: 0.0, chance=lambda: next(chances))
     first, second = [(await probes(provider(uid), None))[1] for uid in ("u1", "u2")]
     assert first == pytest.approx(0.9 * USABLE_SECONDS)
     assert second == pytest.approx(1.1 * USABLE_SECONDS)
@@ -84,4 +90,4 @@ async def test_what_is_kept_has_a_limit() -> None:
     ],
 )
 def test_a_provider_by_itself_has_the_client_its_type_is_best_with(spec: dict[str, Any], backend: Backend) -> None:
-    assert as_plan(provider(**spec)).backend is backend
+    assert provider_plan_of(provider(**spec)).backend is backend

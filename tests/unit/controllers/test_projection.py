@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.projection import news, project
+from tarsy.controllers.runs.projection import news, project
 from tarsy.record.finding import Claim, Confidence, Finding
 from tarsy.record.history import BudgetExceeded, BudgetLimit
 from tarsy.record.run import (

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.controllers import publisher as module
-from tarsy.controllers.cache import Cache
-from tarsy.controllers.publisher import Publisher
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.runs import publisher as module
+from tarsy.controllers.runs.publisher import Publisher
 from tarsy.kube.client import ApiError
 from tarsy.record.run import InvestigationRecord, State
 from unit.controllers.builders import OTHER_UID, UID, raw, record, stage

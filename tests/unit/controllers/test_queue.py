@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.queue import KeyedQueue
+from tarsy.controllers.machinery.queue import KeyedQueue
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.cache import Cache
-from tarsy.controllers.reach import sentence, with_reach
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.readiness.reach import sentence, with_reach
 from tarsy.resources.meta import API_VERSION, condition
 from tarsy.resources.v1alpha1 import Chain
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus

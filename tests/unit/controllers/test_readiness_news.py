@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.cache import Cache, Key
-from tarsy.controllers.informer import Informer
-from tarsy.controllers.queue import KeyedQueue
+from tarsy.controllers.machinery.cache import Cache, Key
+from tarsy.controllers.machinery.informer import Informer
+from tarsy.controllers.machinery.queue import KeyedQueue
 from unit.controllers.builders import raw
 
 SPECS: dict[str, dict[str, Any]] = {

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from tarsy.controllers.active import ActiveController
-from tarsy.controllers.cache import Key
+from tarsy.controllers.machinery.active import ActiveController
+from tarsy.controllers.machinery.cache import Key
 from tarsy.kube.client import ApiError
 from tarsy.kube.lease import LeaderElection
 from tarsy.record.run import State

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.cache import Key
-from tarsy.controllers.server_checks import FAILURES, RETRY_SECONDS, STDIO_SECONDS, Health, ServerChecks
+from tarsy.controllers.machinery.cache import Key
+from tarsy.controllers.readiness.server_checks import FAILURES, RETRY_SECONDS, STDIO_SECONDS, Health, ServerChecks
+from tarsy.mcp.connection import Policy
 from tarsy.mcp.health import Look
-from tarsy.mcp.link import Policy
 from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan, StdioTransport
 
 KEY = Key("MCPServer", "team-a", "tools")

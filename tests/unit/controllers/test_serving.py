@@ -5,8 +5,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tarsy.controllers.cache import Key
-from tarsy.controllers.serving import LastCalls, Served, serving
+from tarsy.controllers.machinery.cache import Key
+from tarsy.controllers.readiness.serving import LastCalls, ServedCalls, serving_condition
 from tarsy.resources.meta import Condition
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.store.calls import EndedCall
@@ -35,29 +35,29 @@ def before(status: str, generation: int = 1) -> Condition:
 def test_the_last_calls_say_whether_a_provider_serves(
     failures: tuple[str | None, ...], old: Condition | None, status: str, reason: str
 ) -> None:
-    found = serving(LastCalls(1, failures), 1, old)
+    found = serving_condition(LastCalls(1, failures), 1, old)
     assert found is not None and (found.status, found.reason, found.observed_generation) == (status, reason, 1)
 
 
 @pytest.mark.parametrize("failures", [(DOWN,), (DOWN, TIMEOUT)])
 def test_fewer_failures_than_three_in_a_row_say_nothing_of_one_that_served(failures: tuple[str, ...]) -> None:
-    assert serving(LastCalls(1, failures), 1, before("True")) is None
+    assert serving_condition(LastCalls(1, failures), 1, before("True")) is None
 
 
 def test_before_any_call_it_is_unknown_and_after_a_restart_what_was_said_stays() -> None:
-    first = serving(None, 1, None)
+    first = serving_condition(None, 1, None)
     assert first is not None and (first.status, first.reason) == ("Unknown", "NotCalled")
-    assert serving(None, 1, before("False")) is None
+    assert serving_condition(None, 1, before("False")) is None
 
 
 def test_calls_of_an_earlier_generation_say_nothing_of_the_provider_as_it_is() -> None:
-    found = serving(LastCalls(1, (DOWN, DOWN, DOWN)), 2, before("False", generation=1))
+    found = serving_condition(LastCalls(1, (DOWN, DOWN, DOWN)), 2, before("False", generation=1))
     assert found is not None and (found.status, found.reason, found.observed_generation) == ("Unknown", "NotCalled", 2)
 
 
 def test_a_message_holds_kinds_of_errors_alone_and_stays_while_they_do() -> None:
-    one = serving(LastCalls(1, (DOWN, TIMEOUT, DOWN)), 1, None)
-    other = serving(LastCalls(1, (TIMEOUT, DOWN, DOWN)), 1, None)
+    one = serving_condition(LastCalls(1, (DOWN, TIMEOUT, DOWN)), 1, None)
+    other = serving_condition(LastCalls(1, (TIMEOUT, DOWN, DOWN)), 1, None)
     assert one is not None and one == other and one.message.startswith(f"Its last calls failed: {DOWN}, {TIMEOUT}.")
 
 
@@ -77,7 +77,7 @@ class Record:
 
 async def test_a_provider_is_looked_at_when_its_last_calls_change_and_not_otherwise() -> None:
     record, woken = Record(), list[Key]()
-    served = Served(record, woken.append)
+    served = ServedCalls(record, woken.append)
     record.add(None, 0)
     await served.round()
     assert woken == [Key("LLMProvider", "team-a", "model")]
@@ -95,7 +95,7 @@ async def test_a_provider_is_looked_at_when_its_last_calls_change_and_not_otherw
 
 async def test_a_call_that_is_told_late_takes_its_place_in_time() -> None:
     record = Record()
-    served = Served(record, lambda _: None)
+    served = ServedCalls(record, lambda _: None)
     record.add(DOWN, 10)
     await served.round()
     record.add(None, 5)
@@ -105,7 +105,7 @@ async def test_a_call_that_is_told_late_takes_its_place_in_time() -> None:
 
 async def test_failures_of_the_request_say_nothing_of_the_provider() -> None:
     record = Record()
-    served = Served(record, lambda _: None)
+    served = ServedCalls(record, lambda _: None)
     record.add("ContextTooLong", 0)
     record.add("ContentFiltered", 1)
     await served.round()
@@ -114,7 +114,7 @@ async def test_failures_of_the_request_say_nothing_of_the_provider() -> None:
 
 async def test_a_newer_generation_begins_anew() -> None:
     record = Record()
-    served = Served(record, lambda _: None)
+    served = ServedCalls(record, lambda _: None)
     for second in range(3):
         record.add(DOWN, second)
     record.add(None, 3, generation=2)

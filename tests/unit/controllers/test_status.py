@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.controllers.cache import Cache
-from tarsy.controllers.status import merge_patch, write_status
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.status import merge_patch, write_status
 from tarsy.kube.client import ApiError
 from unit.controllers.builders import OTHER_UID, UID, investigation, raw
 

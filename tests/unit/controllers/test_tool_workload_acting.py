@@ -9,13 +9,13 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.controllers.cache import Cache
-from tarsy.controllers.tool_workload_acting import Acting, Lender, renew_at, renewal
-from tarsy.controllers.tool_workload_objects import job, owned_by, secret, service
-from tarsy.controllers.tool_workload_runs import AGAIN_SECONDS, RunWorkloads
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.tool_workloads.acting import Acting, Lender, renew_at, renewal
+from tarsy.controllers.tool_workloads.objects import job, owned_by, secret, service
+from tarsy.controllers.tool_workloads.per_run import AGAIN_SECONDS, RunWorkloads
 from tarsy.kube.client import ApiError, Connection, KubeClient
 from tarsy.kube.tokens import TokenProblem
-from tarsy.mcp.acting import Cluster
+from tarsy.mcp.service_account_auth import ClusterAddress
 from tarsy.plan.workload import workload_name
 from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1.mcp_server import MAX_NAME, MCPServer
@@ -25,7 +25,7 @@ from unit.controllers.builders import raw
 
 RUN = UUID("0123456789abcdef0123456789abcdef")
 TOKEN = "header.payload.signature"
-CLUSTER = Cluster("https://10.96.0.1:443", b"a certificate")
+CLUSTER = ClusterAddress("https://10.96.0.1:443", b"a certificate")
 ACTING = Acting("viewer", "payments", TOKEN, 1_000_600.0, CLUSTER)
 HALF = 300.0
 LIBRARY = "tarsy-library"

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.controllers.tool_workload_objects import deployment, job, labels, network_policy, owned_by, secret, service
+from tarsy.controllers.tool_workloads.objects import deployment, job, labels, network_policy, owned_by, secret, service
 from tarsy.plan.workload import service_address, workload_name
 from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1.mcp_server import MAX_NAME, MCPServer

@@ -8,8 +8,8 @@ from typing import Any
 import kopf
 import pytest
 
-from tarsy.controllers import watch
-from tarsy.controllers.watch import Watch
+from tarsy.controllers.machinery import watch
+from tarsy.controllers.machinery.watch import Watch
 from tarsy.kube.client import Connection
 
 

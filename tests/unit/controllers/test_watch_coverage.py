@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers import watch_coverage
-from tarsy.controllers.watch_coverage import WatchCoverage
+from tarsy.controllers.machinery import watch_coverage
+from tarsy.controllers.machinery.watch_coverage import WatchCoverage
 from tarsy.kube.client import ApiError
 
 FORBIDDEN = ApiError(403, "Forbidden", "no")
@@ -39,7 +39,7 @@ class Discovery:
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LOOK_SECONDS", "SETTLE_SECONDS"):
+    for name in ("_LOOK_SECONDS", "SETTLE_SECONDS"):
         monkeypatch.setattr(watch_coverage, name, 0.001)
     monkeypatch.setattr(watch_coverage, "_FIRST_PAUSES", ())
 

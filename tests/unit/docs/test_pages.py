@@ -11,7 +11,7 @@ import pytest
 import yaml
 from hack.site import reasons
 from hack.site.links import anchors, dead, slugify
-from hack.site.pages import generated, section, written
+from hack.site.pages import generated, written
 from typer.main import get_command
 
 from tarsy.cli.main import app
@@ -52,13 +52,14 @@ def test_every_page_is_in_the_navigation_once() -> None:
 
 
 def test_no_link_of_any_page_is_dead() -> None:
-    assert dead(all_pages()) == []
+    assets = {str(path.relative_to(CHECKOUT / "docs")) for path in CHECKOUT.glob("docs/assets/**/*")}
+    assert dead(all_pages(), assets) == []
 
 
 def test_no_link_of_the_readmes_is_dead() -> None:
     readmes = ["README.md", "CONTRIBUTING.md", "manifests/README.md", "manifests/roles.md"]
     pages = {name: (CHECKOUT / name).read_text(encoding="utf-8") for name in readmes}
-    folders = ("*.md", "docs/**/*.md", "manifests/**/*.md")
+    folders = ("*.md", "docs/**/*.md", "docs/assets/*", "manifests/**/*.md")
     files = {str(path.relative_to(CHECKOUT)) for folder in folders for path in CHECKOUT.glob(folder)}
     assert dead(pages, files) == []
 
@@ -254,9 +255,3 @@ def test_every_threat_names_tests_that_exist(row: str) -> None:
     named = re.findall(r"`([\w/]+\.py)::(\w+)`", row.rsplit(" | ", 1)[1])
     assert named
     assert [(path, test) for path, test in named if not (TESTS / path).exists() or test not in _tests_of(path)] == []
-
-
-def test_a_section_ends_where_the_next_begins() -> None:
-    assert section("# A\n\n## One\n\ntext\n\n## Two\n", "One") == "# One\n\ntext\n\n"
-    with pytest.raises(ValueError, match="no section 'Three'"):
-        section("# A\n\n## One\n", "Three")

@@ -7,7 +7,7 @@ import pytest
 from tests.drift import explained
 from tests.drift.cases import CaseError, load
 
-README = Path(__file__).parents[3] / "operator/tarsy/local/kubeapi/README.md"
+README = Path(__file__).parents[3] / "operator/kubeapi/README.md"
 
 
 @pytest.fixture

@@ -6,15 +6,14 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from tarsy.engine.investigation import Investigation, investigate
-from tarsy.engine.masking import Mask
-from tarsy.engine.ports import Live, Nobody, World
+from tarsy.engine.conversation.masking import Mask
+from tarsy.engine.investigation import InvestigationRun, investigate
+from tarsy.engine.ports import Live, NoFollowers, RunContext
 from tarsy.llm.protocol import GenerateRequest, LLMClient, ModelError
-from tarsy.llm.scripted import Answer, ScriptedClient
 from tarsy.plan.model import (
+    AgentLimits,
     AgentPlan,
     HttpTransport,
-    Limits,
     ObjectRef,
     Plan,
     ProviderPlan,
@@ -27,6 +26,7 @@ from tarsy.plan.policy import ToolPolicy
 from tarsy.record.messages import Access, Message, Refusal, Role, ToolCall, ToolDefinition, ToolOutcome
 from tarsy.record.run import LeaseLost, RunOutcome
 from unit.engine.memory import Crash, MemoryRecorder, Record
+from wire.scripted_client import Answer, ScriptedClient
 
 RUN = UUID("00000000-0000-4000-8000-000000000001")
 
@@ -72,14 +72,14 @@ def stage(name: str, *agents: AgentPlan, policy: SuccessPolicy = SuccessPolicy.A
     )
 
 
-def plan(*stages: StagePlan, summary: bool = False, limits: Limits | None = None) -> Plan:
+def plan(*stages: StagePlan, summary: bool = False, limits: AgentLimits | None = None) -> Plan:
     return Plan(
         namespace="team-a",
         alert_type="KubePodCrashLooping",
         chain=ref("Chain", "crashloop"),
         stages=stages,
         executive_summary=single("summary", Strategy.SINGLE_CALL) if summary else None,
-        limits=limits or Limits(finding_repairs=0),
+        limits=limits or AgentLimits(finding_repairs=0),
     )
 
 
@@ -289,15 +289,15 @@ class Scene:
     control: FakeControl = field(default_factory=FakeControl)
     record: Record = field(default_factory=Record)
     mask: Mask = str
-    live: Live = field(default_factory=Nobody)
+    live: Live = field(default_factory=NoFollowers)
     recorder: MemoryRecorder = field(init=False)
 
     def __post_init__(self) -> None:
         self.recorder = MemoryRecorder(self.record)
 
     async def run(self, of: Plan, *, alert: str = "pod checkout-7d", runbook: str = "# Look") -> RunOutcome:
-        world = World(self.recorder, self.models, self.toolboxes, self.control, mask=self.mask, live=self.live)
-        return await investigate(Investigation(RUN, of, alert, runbook), world)
+        world = RunContext(self.recorder, self.models, self.toolboxes, self.control, mask=self.mask, live=self.live)
+        return await investigate(InvestigationRun(RUN, of, alert, runbook), world)
 
     def resume(self, *, die_at: int | None = None, before: bool = True) -> None:
         """A new attempt on the same record."""

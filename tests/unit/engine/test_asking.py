@@ -20,17 +20,17 @@ from tarsy.llm.protocol import (
     TextChunk,
     WaitChunk,
 )
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import Limits, Plan, ProviderPlan, Rates
+from tarsy.plan.model import AgentLimits, Plan, PlannedRates, ProviderPlan
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 from tarsy.record.usage import Usage
 from unit.engine.build import Scene, agent, plan, scene, stage
 from unit.engine.clock import in_virtual_time
+from wire.scripted_client import Answer
 
 BUSY = ModelError(ModelErrorCode.RATE_LIMIT, "provider local: slow down.", retryable=True)
 WAIT = WaitChunk("tokensPerMinute", 30_000)
-LIMITS = Limits(finding_repairs=0)
+LIMITS = AgentLimits(finding_repairs=0)
 Step = Chunk | float
 
 
@@ -63,7 +63,7 @@ def with_steps(*calls: Sequence[Step]) -> Scene:
     return made
 
 
-def one(limits: Limits = LIMITS) -> Plan:
+def one(limits: AgentLimits = LIMITS) -> Plan:
     return plan(stage("look", agent()), limits=limits)
 
 
@@ -108,7 +108,7 @@ def test_a_wait_for_a_turn_is_one_event_that_says_how_long_and_for_which_limit()
 
 
 def test_a_wait_takes_no_time_of_the_call_the_iteration_or_the_first_token() -> None:
-    limits = Limits(
+    limits = AgentLimits(
         finding_repairs=0, iteration_seconds=20, model_call_seconds=10, first_token_seconds=5, stall_seconds=5
     )
     over = WaitChunk("tokensPerMinute", 30_000, over=True)
@@ -164,7 +164,7 @@ async def test_an_empty_answer_that_is_asked_for_again_is_told_and_the_last_one_
     assert [e.content for e in notices(s, "Retrying")] == ["Model scripted gave an empty answer. It is asked again."]
 
     never = scene({"triage": [Answer("")] * 3})
-    outcome = await never.run(one(Limits(finding_repairs=0, empty_answers=1)))
+    outcome = await never.run(one(AgentLimits(finding_repairs=0, empty_answers=1)))
     assert outcome.state is State.FAILED
     assert len(notices(never, "Retrying")) == 1 and len(notices(never, "EmptyAnswer")) == 1
 
@@ -177,7 +177,7 @@ def test_what_a_client_wants_people_to_know_is_told_once_an_agent() -> None:
 
 
 def test_a_provider_that_sends_a_long_tool_call_does_not_stand_still() -> None:
-    limits = Limits(finding_repairs=0, stall_seconds=5, first_token_seconds=5, consecutive_timeouts=1)
+    limits = AgentLimits(finding_repairs=0, stall_seconds=5, first_token_seconds=5, consecutive_timeouts=1)
     busy: list[Step] = [step for _ in range(10) for step in (4.0, ActivityChunk())]
     assert run(with_steps([*busy, *DONE]), one(limits)).final_analysis == "done"
 
@@ -220,7 +220,7 @@ def test_how_a_model_was_asked_is_no_work_for_a_synthesis() -> None:
 async def test_a_refused_call_is_known_to_have_used_nothing_and_others_are_not(
     answer: Answer, usage: Usage | None, estimated: bool
 ) -> None:
-    rated = agent().provider.model_copy(update={"rates": Rates(input=1, output=1)})
+    rated = agent().provider.model_copy(update={"rates": PlannedRates(input=1, output=1)})
     s = scene({"triage": [answer] * 2})
     await s.run(plan(stage("look", agent().model_copy(update={"provider": rated})), limits=LIMITS))
     row = list(s.record.model_calls.values())[-1]

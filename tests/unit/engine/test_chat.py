@@ -1,9 +1,8 @@
 """Answers to questions (seeds 000 and 004, chat): one agent that knows the whole investigation and what was asked."""
 
-from tarsy.engine.chat import Chat, answer
-from tarsy.engine.ports import World
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import Budget, Plan, Strategy
+from tarsy.engine.chat import ChatRun, answer_question
+from tarsy.engine.ports import RunContext
+from tarsy.plan.model import Plan, PlannedBudget, Strategy
 from tarsy.record.ids import event_id
 from tarsy.record.messages import Role
 from tarsy.record.run import Failure, RunOutcome, StageKind, State
@@ -23,6 +22,7 @@ from unit.engine.build import (
     stage,
 )
 from unit.engine.memory import Crash, MemoryRecorder, Record
+from wire.scripted_client import Answer
 
 LOOKED = AgentWork(
     event_id(RUN, "looked"), "triage", "langchain", "scripted", State.FAILED, Failure("ModelTimeout", "too slow")
@@ -39,7 +39,7 @@ PAST = PastWork(
     (StageWork("look", (LOOKED,)),), {LOOKED.execution: (SEEN,)}, (Exchange("Which disk?", "The one of node-1."),)
 )
 PLAN = plan(stage("look", agent())).model_copy(
-    update={"chat": agent("chat-agent", servers=("k",)), "chat_budget": Budget(tool_calls=1)}
+    update={"chat": agent("chat-agent", servers=("k",)), "chat_budget": PlannedBudget(tool_calls=1)}
 )
 
 
@@ -50,12 +50,14 @@ class Conversation:
         self.models = ScriptedModels(brain)
         self.boxes = FakeToolboxes({"k.df": says("still full")}, repeatables=frozenset({"k.df"}))
         self.record = Record()
-        self.chat = Chat(RUN, of.to_answer(), "ada", "Is it still full?", PAST)
+        self.chat = ChatRun(RUN, of.to_answer(), "ada", "Is it still full?", PAST)
 
     async def ask(self, *, die_at: int | None = None, concluding: bool = False) -> RunOutcome | None:
         recorder = MemoryRecorder(self.record, die_at=die_at)
         try:
-            return await answer(self.chat, World(recorder, self.models, self.boxes, FakeControl(concluding=concluding)))
+            return await answer_question(
+                self.chat, RunContext(recorder, self.models, self.boxes, FakeControl(concluding=concluding))
+            )
         except Crash:
             return None
         except BaseExceptionGroup as group:
@@ -146,7 +148,7 @@ def test_the_plan_of_an_answer_has_its_time_its_budget_and_no_limit_of_runs() ->
     assert [s.name for s in made.stages] == ["chat"]
     assert made.stages[0].agents == (PLAN.chat,)
     assert made.limits == replace_limits(PLAN, 90.0)
-    assert (made.budget, made.namespace_limit, made.chain_limit) == (Budget(tool_calls=1), None, None)
+    assert (made.budget, made.namespace_limit, made.chain_limit) == (PlannedBudget(tool_calls=1), None, None)
     assert PLAN.to_answer().limits == PLAN.limits
 
 

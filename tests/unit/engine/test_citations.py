@@ -7,8 +7,15 @@ from uuid import UUID
 import orjson
 import pytest
 
-from tarsy.engine.citations import SHORTEST_QUOTE, check, cited, problem
-from tarsy.engine.conclusion import MAX_CITATIONS, MAX_CLAIMS, QUOTE_LIMIT, read_finding, readable, with_finding
+from tarsy.engine.findings.citations import SHORTEST_QUOTE, check_citations, cited, problem
+from tarsy.engine.findings.conclusion import (
+    MAX_CITATIONS,
+    MAX_CLAIMS,
+    QUOTE_LIMIT,
+    read_finding,
+    readable_text,
+    with_finding,
+)
 from tarsy.record.finding import Citation, Claim, Confidence, Evidence, Finding
 
 ROW = UUID(int=7)
@@ -35,7 +42,7 @@ def finding(*quotes: str, ref: str = "call_a", confidence: Confidence = Confiden
     ],
 )
 def test_a_quote_of_the_result_holds_however_its_blanks_are_written(quote: str) -> None:
-    checked = check(finding(quote), LOGS)
+    checked = check_citations(finding(quote), LOGS)
 
     (citation,) = checked.claims[0].citations
     assert citation.supported and citation.reason is None
@@ -65,7 +72,7 @@ def test_a_quote_of_the_result_holds_however_its_blanks_are_written(quote: str) 
     ],
 )
 def test_any_other_quote_does_not_and_says_why(quote: str, reason: str) -> None:
-    checked = check(finding(quote), LOGS)
+    checked = check_citations(finding(quote), LOGS)
 
     (citation,) = checked.claims[0].citations
     assert not citation.supported and not checked.claims[0].supported
@@ -77,24 +84,24 @@ def test_any_other_quote_does_not_and_says_why(quote: str, reason: str) -> None:
 def test_a_quote_has_a_least_and_a_greatest_length(length: int) -> None:
     evidence = {"call_a": Evidence(ROW, "s", "a", "t", "y" * 2000)}
 
-    checked = check(finding("y" * length), evidence)
+    checked = check_citations(finding("y" * length), evidence)
 
     assert checked.claims[0].supported == (SHORTEST_QUOTE <= length <= QUOTE_LIMIT)
 
 
 @pytest.mark.parametrize(("quote", "holds"), [("ok", True), (" ok ", True), ("o", False), ("", False)])
 def test_a_result_that_is_shorter_can_only_be_quoted_whole(quote: str, holds: bool) -> None:
-    checked = check(finding(quote), {"call_a": Evidence(ROW, "s", "a", "t", "ok\n")})
+    checked = check_citations(finding(quote), {"call_a": Evidence(ROW, "s", "a", "t", "ok\n")})
 
     assert checked.claims[0].supported == holds
 
 
 def test_an_empty_result_supports_nothing() -> None:
-    assert not check(finding(""), {"call_a": Evidence(ROW, "s", "a", "t", "")}).claims[0].supported
+    assert not check_citations(finding(""), {"call_a": Evidence(ROW, "s", "a", "t", "")}).claims[0].supported
 
 
 def test_a_call_that_this_run_has_not_made_supports_nothing() -> None:
-    checked = check(finding("status=CrashLoopBackOff", ref="call_b"), LOGS)
+    checked = check_citations(finding("status=CrashLoopBackOff", ref="call_b"), LOGS)
 
     (citation,) = checked.claims[0].citations
     assert citation.reason == "no tool call of this run has this id"
@@ -103,7 +110,7 @@ def test_a_call_that_this_run_has_not_made_supports_nothing() -> None:
 
 @pytest.mark.parametrize("said", list(Confidence))
 def test_without_a_citation_confidence_is_low_at_most(said: Confidence) -> None:
-    checked = check(finding(confidence=said), LOGS)
+    checked = check_citations(finding(confidence=said), LOGS)
 
     lowered = said in (Confidence.HIGH, Confidence.MEDIUM)
     assert checked.confidence is (Confidence.LOW if lowered else said)
@@ -112,7 +119,7 @@ def test_without_a_citation_confidence_is_low_at_most(said: Confidence) -> None:
 
 @pytest.mark.parametrize("said", list(Confidence))
 def test_a_finding_whose_citations_all_fail_is_inconclusive(said: Confidence) -> None:
-    checked = check(finding("invented by a model", confidence=said), LOGS)
+    checked = check_citations(finding("invented by a model", confidence=said), LOGS)
 
     assert checked.confidence is Confidence.INCONCLUSIVE
     assert bool(checked.notes) == (said is not Confidence.INCONCLUSIVE)
@@ -122,7 +129,7 @@ def test_a_finding_whose_citations_all_fail_is_inconclusive(said: Confidence) ->
 def test_one_supported_claim_keeps_the_confidence(said: Confidence) -> None:
     good, bad = finding("status=CrashLoopBackOff", confidence=said), finding("invented by a model")
 
-    checked = check(good.model_copy(update={"claims": (*bad.claims, *good.claims)}), LOGS)
+    checked = check_citations(good.model_copy(update={"claims": (*bad.claims, *good.claims)}), LOGS)
 
     assert (checked.confidence, checked.notes, checked.supported_claims) == (said, (), 1)
     assert [claim.supported for claim in checked.claims] == [False, True]
@@ -131,9 +138,9 @@ def test_one_supported_claim_keeps_the_confidence(said: Confidence) -> None:
 def test_a_finding_is_sent_back_when_it_has_no_structure_or_no_citation_that_holds() -> None:
     assert "no finding block" in (problem(read_finding("It broke.")[0]) or "")
     assert "not JSON" in (problem(read_finding("```finding\n{]\n```")[0]) or "")
-    assert "- call_b: no tool call" in (problem(check(finding("invented by", ref="call_b"), LOGS)) or "")
-    assert problem(check(finding("invented by a model", "status=CrashLoopBackOff"), LOGS)) is None
-    assert problem(check(finding(), LOGS)) is None
+    assert "- call_b: no tool call" in (problem(check_citations(finding("invented by", ref="call_b"), LOGS)) or "")
+    assert problem(check_citations(finding("invented by a model", "status=CrashLoopBackOff"), LOGS)) is None
+    assert problem(check_citations(finding(), LOGS)) is None
 
 
 # Forged support.
@@ -153,7 +160,7 @@ def test_what_a_model_writes_about_its_support_is_not_read(forged: str) -> None:
     read, _ = read_finding(text)
 
     assert not read.claims[0].supported and not read.claims[0].citations[0].supported
-    assert not check(read, LOGS).claims[0].supported
+    assert not check_citations(read, LOGS).claims[0].supported
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -169,7 +176,7 @@ def test_a_forged_citation_never_holds(seed: int) -> None:
         evidence = {"call_a": Evidence(ROW, "s", "a", "t", result)}
         written = {"summary": "s", "claims": [{"text": "t", "citations": [{"callId": ref, "quote": "".join(quote)}]}]}
         read, _ = read_finding(f"```finding\n{orjson.dumps(written).decode()}\n```")
-        assert not check(read, evidence).claims[0].supported
+        assert not check_citations(read, evidence).claims[0].supported
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -180,7 +187,7 @@ def test_a_true_quote_always_holds(seed: int) -> None:
         result = " ".join(chance.choices(words, k=30))
         start = chance.randrange(len(result) - 60)
         quote = result[start : start + 60]
-        read = check(finding(quote), {"call_a": Evidence(ROW, "s", "a", "t", result)})
+        read = check_citations(finding(quote), {"call_a": Evidence(ROW, "s", "a", "t", result)})
         broken = (result[start - 1 : start + 2], result[start + 57 : start + 61])
         if any("<!" in edge or "!-" in edge for edge in broken):
             continue  # cut through an opener: what the model saw there was broken by a blank
@@ -212,7 +219,7 @@ def test_a_megabyte_of_citations_against_a_megabyte_of_result_is_checked_in_line
 
     started = time.process_time()
     read, _ = read_finding(f"```finding\n{text}\n```")
-    checked = check(read, evidence)
+    checked = check_citations(read, evidence)
 
     assert time.process_time() - started < 10.0  # quadratic would be hours
     assert checked.supported_claims == 0 and cited(checked) == {"call_a"}
@@ -293,4 +300,4 @@ IN_WORDS = (
     ],
 )
 def test_another_model_is_told_the_finding_in_words_with_its_citations(text: str, told: str) -> None:
-    assert readable(text) == told
+    assert readable_text(text) == told

@@ -23,7 +23,7 @@ from tarsy.llm.protocol import (
     WaitChunk,
 )
 from tarsy.llm.retry import Retrying
-from tarsy.plan.model import AgentPlan, FallbackPlan, Limits, Plan, ProviderPlan, Strategy, SummarizationPlan
+from tarsy.plan.model import AgentLimits, AgentPlan, FallbackPlan, Plan, ProviderPlan, Strategy, SummarizationPlan
 from tarsy.record.finding import Confidence
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import InteractionState, ModelCallKind, RunOutcome, State
@@ -124,7 +124,7 @@ class Stage:
 
 
 def one(who: AgentPlan | None = None, *, summary: bool = True, **limits: float) -> Plan:
-    return plan(stage("look", who or agent()), summary=summary, limits=Limits(finding_repairs=0, **limits))  # type: ignore[arg-type]
+    return plan(stage("look", who or agent()), summary=summary, limits=AgentLimits(finding_repairs=0, **limits))  # type: ignore[arg-type]
 
 
 WHO = [
@@ -386,7 +386,7 @@ def test_a_summary_of_a_result_that_is_being_made_is_cut() -> None:
 
 def test_agents_side_by_side_are_all_cut_and_their_synthesis_is_made() -> None:
     s = Stage(brain(iteration=[HANG]))
-    outcome = s.run(plan(stage("look", agent("one"), agent("two")), limits=Limits(finding_repairs=0)))
+    outcome = s.run(plan(stage("look", agent("one"), agent("two")), limits=AgentLimits(finding_repairs=0)))
     assert s.ended == pytest.approx(5, abs=0.1)
     assert outcome.final_analysis == "It is the disk."
     assert [c.start.kind for c in s.calls()].count(ModelCallKind.FORCED_CONCLUSION) == 2
@@ -394,7 +394,7 @@ def test_agents_side_by_side_are_all_cut_and_their_synthesis_is_made() -> None:
 
 def test_agents_whose_model_hangs_for_good_are_told_of_side_by_side() -> None:
     s = Stage(brain(iteration=[HANG], conclusion=[HANG], synthesis=[HANG], summary=[HANG]))
-    of = plan(stage("look", agent("one"), agent("two")), summary=True, limits=Limits(finding_repairs=0))
+    of = plan(stage("look", agent("one"), agent("two")), summary=True, limits=AgentLimits(finding_repairs=0))
     outcome = s.run(of)
     assert s.ended == pytest.approx(65, abs=0.1)
     assert outcome.state is State.COMPLETED and outcome.executive_summary
@@ -405,7 +405,9 @@ def test_agents_whose_model_hangs_for_good_are_told_of_side_by_side() -> None:
 def test_a_call_that_concludes_anyway_is_given_its_time_and_not_begun_anew(what: str) -> None:
     slow: Steps = [20.0, *DONE]
     s = Stage(brain(iteration=DONE, synthesis=slow, summary=slow))
-    of = plan(stage("look", agent("one"), agent("two")), summary=what == "summary", limits=Limits(finding_repairs=0))
+    of = plan(
+        stage("look", agent("one"), agent("two")), summary=what == "summary", limits=AgentLimits(finding_repairs=0)
+    )
     s.run(of)
     assert InteractionState.INTERRUPTED not in {c.state for c in s.calls()}
 
@@ -420,7 +422,7 @@ def test_a_single_call_is_given_its_time_and_then_stood_in_for() -> None:
 
 def test_the_stages_that_follow_are_left_out() -> None:
     s = Stage(brain(iteration=[HANG]))
-    of = plan(stage("look", agent()), stage("again", agent("second")), limits=Limits(finding_repairs=0))
+    of = plan(stage("look", agent()), stage("again", agent("second")), limits=AgentLimits(finding_repairs=0))
     assert s.run(of).state is State.COMPLETED
     assert len(s.scene.record.stages) == 1
 

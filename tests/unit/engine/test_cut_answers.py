@@ -2,8 +2,7 @@
 
 import pytest
 
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import AgentPlan, Limits, Strategy
+from tarsy.plan.model import AgentLimits, AgentPlan, Strategy
 from tarsy.record.messages import Role
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.timeline import EventType
@@ -11,6 +10,7 @@ from tarsy.record.usage import Usage
 from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, plan, says, scene, single, stage
 from unit.engine.clock import in_virtual_time
 from unit.engine.memory import Crash
+from wire.scripted_client import Answer
 
 FINDING = '```finding\n{"summary": "The disk is full.", "confidence": "High", "claims": []}\n```'
 WHO = [
@@ -27,7 +27,7 @@ def cut(text: str) -> Answer:
 
 
 async def run(s: Scene, who: AgentPlan | None = None, **limits: int) -> RunOutcome:
-    return await s.run(plan(stage("look", who or agent()), limits=Limits(**{"finding_repairs": 0, **limits})))
+    return await s.run(plan(stage("look", who or agent()), limits=AgentLimits(**{"finding_repairs": 0, **limits})))
 
 
 @pytest.mark.parametrize("who", WHO)

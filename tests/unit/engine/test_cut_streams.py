@@ -16,7 +16,7 @@ from tarsy.llm.protocol import (
     ThinkingChunk,
     ToolCallChunk,
 )
-from tarsy.plan.model import AgentPlan, Limits, ProviderPlan, Strategy
+from tarsy.plan.model import AgentLimits, AgentPlan, ProviderPlan, Strategy
 from tarsy.record.messages import Role, ToolCall, ToolOutcome
 from tarsy.record.run import InteractionState, RunOutcome, State
 from tarsy.record.text import clean
@@ -67,7 +67,7 @@ async def test_the_text_up_to_the_first_repetition_is_the_answer_of_a_model_that
 ) -> None:
     s = scene(lambda request: LOOP)
 
-    outcome = await s.run(plan(stage("look", who), limits=Limits(consecutive_timeouts=limit, finding_repairs=0)))
+    outcome = await s.run(plan(stage("look", who), limits=AgentLimits(consecutive_timeouts=limit, finding_repairs=0)))
 
     assert outcome.state is State.COMPLETED
     assert outcome.final_analysis == KEPT.strip()

@@ -3,14 +3,14 @@
 import pytest
 
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import Budget, Limits, Plan, Strategy
+from tarsy.plan.model import AgentLimits, Plan, PlannedBudget, Strategy
 from tarsy.record.messages import Role
 from tarsy.record.run import ModelCallKind, State
 from tarsy.record.timeline import EventType
 from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, single, stage
+from wire.scripted_client import Answer
 
-ONCE = Limits(finding_repairs=1)
+ONCE = AgentLimits(finding_repairs=1)
 BLOCK = '```finding\n{"summary": "It is full.", "confidence": "Low", "claims": []}\n```'
 EARLY, LATE = f"It must be full.\n\n{BLOCK}", f"The disk is full.\n\n{BLOCK}"
 BY_STRATEGY = {
@@ -24,7 +24,7 @@ BY_STRATEGY = {
 
 
 def of(
-    strategy: Strategy = Strategy.LANGCHAIN, *, iterations: int = 6, limits: Limits = ONCE, summary: bool = False
+    strategy: Strategy = Strategy.LANGCHAIN, *, iterations: int = 6, limits: AgentLimits = ONCE, summary: bool = False
 ) -> Plan:
     return plan(
         stage("look", agent(strategy=strategy, iterations=iterations, servers=("k",))), limits=limits, summary=summary
@@ -103,7 +103,7 @@ async def test_an_agent_whose_servers_are_all_missing_is_not_told_to_use_tools(s
 async def test_where_findings_are_not_repaired_nothing_is_sent_back() -> None:
     s = start(Answer(EARLY))
 
-    outcome = await s.run(of(limits=Limits(finding_repairs=0)))
+    outcome = await s.run(of(limits=AgentLimits(finding_repairs=0)))
 
     assert outcome.final_analysis == "It must be full." and asked(s) == []
 
@@ -152,7 +152,7 @@ async def test_a_later_stage_may_conclude_from_calls_of_an_earlier_one_that_it_c
 async def test_a_budget_that_is_reached_takes_the_answer() -> None:
     s = start(Answer(EARLY), Answer("never"))
 
-    outcome = await s.run(of().model_copy(update={"budget": Budget(tokens=1)}))
+    outcome = await s.run(of().model_copy(update={"budget": PlannedBudget(tokens=1)}))
 
     assert outcome.state is State.COMPLETED and len(s.models.requests) == 1
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from tarsy.engine.fallback import exhausted
+from tarsy.engine.strategies.fallback import exhausted
 from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, ModelError, ModelErrorCode, TextChunk
 from tarsy.llm.retry import Retrying, RetryPolicy
-from tarsy.llm.scripted import Answer, ScriptedClient
-from tarsy.plan.model import AgentPlan, FallbackPlan, Limits, Plan, ProviderPlan, Strategy
+from tarsy.plan.model import AgentLimits, AgentPlan, FallbackPlan, Plan, ProviderPlan, Strategy
 from tarsy.record.messages import Refusal, Role
 from tarsy.record.run import InteractionState, State
 from tarsy.record.timeline import EventType, TimelineEvent
 from unit.engine.build import FakeToolboxes, Scene, ScriptedModels, agent, call, plan, ref, says, single, stage
 from unit.engine.memory import Crash
+from wire.scripted_client import Answer, ScriptedClient
 
 Code = ModelErrorCode
 DONE = "The disk is full."
@@ -56,7 +56,7 @@ def fails(code: ModelErrorCode, *, text: str = "", retryable: bool = False) -> A
     return Answer(text, error=ModelError(code, f"it said {code.value}", retryable=retryable, started=bool(text)))
 
 
-def one(agent_plan: AgentPlan, limits: Limits | None = None) -> Plan:
+def one(agent_plan: AgentPlan, limits: AgentLimits | None = None) -> Plan:
     return plan(stage("look", agent_plan), limits=limits)
 
 
@@ -115,7 +115,7 @@ async def test_a_provider_that_is_late_or_breaks_off_is_given_up_after_two_in_a_
 ) -> None:
     models = Providers(first=[answer] * 9, second=[Answer(DONE)])
     scene = Scene(models)
-    outcome = await scene.run(one(with_fallback(to("second")), Limits(finding_repairs=0, **limits)))  # type: ignore[arg-type]
+    outcome = await scene.run(one(with_fallback(to("second")), AgentLimits(finding_repairs=0, **limits)))  # type: ignore[arg-type]
     assert (outcome.state, outcome.final_analysis) == (State.COMPLETED, DONE)
     assert models.asked_of("first") == 2
     assert [e.metadata["reason"] for e in fallbacks(scene)] == [reason.value]
@@ -145,7 +145,7 @@ async def test_a_stream_that_stands_still_changes_the_provider_after_two_in_a_ro
     models = Providers(second=[Answer(DONE)])
     models.of["first"] = Stalls([])
     scene = Scene(models)
-    outcome = await scene.run(one(with_fallback(to("second")), Limits(finding_repairs=0, stall_seconds=0.2)))
+    outcome = await scene.run(one(with_fallback(to("second")), AgentLimits(finding_repairs=0, stall_seconds=0.2)))
     assert (outcome.final_analysis, models.asked_of("first")) == (DONE, 2)
     assert [e.metadata["reason"] for e in fallbacks(scene)] == [Code.STALL.value]
     assert "The di" in models.of["second"].requests[0].messages[-1].content  # it hears what was lost

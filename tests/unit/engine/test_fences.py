@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarsy.engine.context import StageConclusion, chain_context, investigation_context
 from tarsy.engine.prompts import builder
+from tarsy.engine.prompts.context import StageConclusion, chain_context, investigation_context
 from tarsy.engine.prompts.fence import defuse, fence, inline
 from tarsy.engine.prompts.react import react_section
 from tarsy.engine.prompts.results import observation_text, result_header
-from tarsy.engine.task import Task
+from tarsy.engine.task import ChatQuestion, Task
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.record.messages import ToolDefinition, ToolOutcome
 from tarsy.record.run import Failure, State
@@ -217,7 +217,7 @@ def test_nothing_from_outside_changes_the_structure_of_a_prompt(seed: int) -> No
         plan = agent(text or "x")
         work = StageWork(text, (AgentWork(RUN, text, "react", text, State.FAILED, Failure("Bad", text)),))
         past = PastWork((work,), {}, (Exchange(text, f"x{text}", f"x{text}"),))
-        question = builder.Question(text, text, investigation_context(past, limit=10_000))
+        question = ChatQuestion(text, text, investigation_context(past, limit=10_000))
         tools = (ToolDefinition(text, text, {"properties": {text: {"type": text, "description": text}}}),)
         messages = [
             *builder.investigation_messages(plan, task, BEGAN, {text: text}, {text: "x"}, [react_section(tools)]),

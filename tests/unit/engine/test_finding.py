@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tarsy.engine.conclusion import read_finding, shorten, without_block
+from tarsy.engine.findings.conclusion import read_finding, shorten_text, without_block
 from tarsy.record.finding import SUMMARY_LIMIT, Confidence
 
 
@@ -154,10 +154,10 @@ def test_a_megabyte_of_hostile_text_is_read_in_linear_time(piece: str) -> None:
 @pytest.mark.parametrize("length", [1, SUMMARY_LIMIT - 1, SUMMARY_LIMIT, SUMMARY_LIMIT + 1, 10 * SUMMARY_LIMIT])
 def test_a_shortened_text_fits_and_says_that_it_was_cut(length: int) -> None:
     for text in ("x" * length, ("word " * length)[:length]):
-        short = shorten(text)
+        short = shorten_text(text)
         assert len(short) <= SUMMARY_LIMIT
         assert short.endswith("…") == (len(text.strip()) > SUMMARY_LIMIT)
 
 
 def test_a_short_form_is_the_first_paragraph_on_one_line() -> None:
-    assert shorten("\n one\n  two \n\nthree") == "one two"
+    assert shorten_text("\n one\n  two \n\nthree") == "one two"

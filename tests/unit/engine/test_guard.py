@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.engine.guard import Guard, canonical, original
+from tarsy.engine.tool_calls.loop_guard import LoopGuard, canonical, original
 from tarsy.record.history import PastCall
 
 A, B = UUID(int=1), UUID(int=2)
@@ -22,18 +22,18 @@ class Clock:
         return self.now
 
 
-def made(guard: Guard, *, by: UUID = A, tool: str = "get", arguments: str = "{}", reads: bool = True) -> None:
+def made(guard: LoopGuard, *, by: UUID = A, tool: str = "get", arguments: str = "{}", reads: bool = True) -> None:
     """A call that began and ended well."""
     ticket = guard.started(by, "k", tool, arguments, reads=reads, message_seq=2)
     guard.finished(ticket, original(CALL, by, 2, 0) if reads else None)
 
 
-async def again(guard: Guard, *, by: UUID = A, tool: str = "get", arguments: str = "{}") -> bool:
+async def again(guard: LoopGuard, *, by: UUID = A, tool: str = "get", arguments: str = "{}") -> bool:
     return await guard.repeated(by, "k", tool, arguments, message_seq=4) is not None
 
 
 async def test_the_same_call_has_its_answer_whatever_the_order_of_its_keys() -> None:
-    guard = Guard()
+    guard = LoopGuard()
     made(guard, arguments='{"name": "x", "ns": "team-a"}')
 
     assert await again(guard, arguments='{ "ns":"team-a","name":"x"}')
@@ -42,7 +42,7 @@ async def test_the_same_call_has_its_answer_whatever_the_order_of_its_keys() -> 
 
 
 async def test_another_execution_makes_its_own_calls() -> None:
-    guard = Guard()
+    guard = LoopGuard()
     made(guard)
 
     assert not await again(guard, by=B)
@@ -51,7 +51,7 @@ async def test_another_execution_makes_its_own_calls() -> None:
 @pytest.mark.parametrize(("seconds", "holds"), [(119.9, True), (120.0, True), (120.1, False)])
 async def test_an_answer_holds_for_so_many_seconds(seconds: float, holds: bool) -> None:
     clock = Clock()
-    guard = Guard(seconds=120.0, clock=clock)
+    guard = LoopGuard(seconds=120.0, clock=clock)
     made(guard)
 
     clock.now += seconds
@@ -60,14 +60,14 @@ async def test_an_answer_holds_for_so_many_seconds(seconds: float, holds: bool) 
 
 
 async def test_with_no_seconds_every_call_is_made() -> None:
-    guard = Guard(seconds=0.0, clock=Clock())
+    guard = LoopGuard(seconds=0.0, clock=Clock())
     made(guard)
 
     assert not await again(guard)
 
 
 async def test_a_call_that_may_change_something_voids_all_answers_of_all_agents() -> None:
-    guard = Guard()
+    guard = LoopGuard()
     made(guard)
     made(guard, by=B, tool="act", reads=False)
 
@@ -77,7 +77,7 @@ async def test_a_call_that_may_change_something_voids_all_answers_of_all_agents(
 
 
 async def test_nothing_holds_while_something_may_be_changing() -> None:
-    guard = Guard()
+    guard = LoopGuard()
     made(guard)
     act = guard.started(B, "k", "act", "{}", reads=False, message_seq=2)
     assert not await again(guard)
@@ -88,7 +88,7 @@ async def test_nothing_holds_while_something_may_be_changing() -> None:
 
 
 async def test_a_call_that_a_change_overlapped_does_not_hold() -> None:
-    guard = Guard()
+    guard = LoopGuard()
     ticket = guard.started(A, "k", "get", "{}", reads=True, message_seq=2)
     made(guard, by=B, tool="act", reads=False)
     guard.finished(ticket, original(CALL, A, 2, 0))
@@ -97,14 +97,14 @@ async def test_a_call_that_a_change_overlapped_does_not_hold() -> None:
 
 
 async def test_a_call_that_failed_is_made_again() -> None:
-    guard = Guard()
+    guard = LoopGuard()
     guard.finished(guard.started(A, "k", "get", "{}", reads=True, message_seq=2), None)
 
     assert not await again(guard)
 
 
 async def test_the_same_call_beside_itself_waits_for_the_first() -> None:
-    guard = Guard()
+    guard = LoopGuard()
     ticket = guard.started(A, "k", "get", "{}", reads=True, message_seq=2)
     second = asyncio.ensure_future(guard.repeated(A, "k", "get", "{}", message_seq=2))
     await asyncio.sleep(0)
@@ -128,11 +128,11 @@ def past(
     [(past(0), True), (past(0, usable=False), False), (past(0, age=120.0), True), (past(0, age=121.0), False)],
 )
 async def test_a_resumed_run_knows_what_was_called(call: PastCall, holds: bool) -> None:
-    assert await again(Guard([call], clock=Clock())) is holds
+    assert await again(LoopGuard([call], clock=Clock())) is holds
 
 
 async def test_the_streak_of_repetitions_is_counted_by_place_and_survives() -> None:
-    guard = Guard([past(0), past(1, repeated=True, usable=False), past(2, repeated=True, usable=False)])
+    guard = LoopGuard([past(0), past(1, repeated=True, usable=False), past(2, repeated=True, usable=False)])
     assert guard.in_a_row(A) == 2
 
     guard.answered(A, 4, 1, repeated=True)
@@ -153,7 +153,7 @@ def test_arguments_that_are_no_json_are_compared_as_text() -> None:
 # A fresh look.
 
 
-async def look(guard: Guard, seq: int) -> str:
+async def look(guard: LoopGuard, seq: int) -> str:
     """The same call in the message `seq`: `made`, or answered from the record, and whether the next one is made."""
     found = await guard.repeated(A, "k", "get", "{}", message_seq=seq)
     if found is not None:
@@ -167,7 +167,7 @@ async def look(guard: Guard, seq: int) -> str:
 
 
 async def test_a_model_that_asks_once_more_gets_one_fresh_look() -> None:
-    guard = Guard(clock=Clock())
+    guard = LoopGuard(clock=Clock())
 
     assert [await look(guard, seq) for seq in (2, 4, 6, 8, 10)] == [
         "made",
@@ -180,7 +180,7 @@ async def test_a_model_that_asks_once_more_gets_one_fresh_look() -> None:
 
 
 async def test_the_same_call_twice_in_one_message_is_no_request_for_a_fresh_look() -> None:
-    guard = Guard(clock=Clock())
+    guard = LoopGuard(clock=Clock())
 
     assert [await look(guard, seq) for seq in (2, 4, 4, 4)] == ["made", *["again, then fresh"] * 3]
 
@@ -188,7 +188,7 @@ async def test_the_same_call_twice_in_one_message_is_no_request_for_a_fresh_look
 @pytest.mark.parametrize(("seconds", "then"), [(119.0, "again"), (120.0, "again"), (121.0, "made")])
 async def test_a_fresh_look_holds_as_long_as_any_answer(seconds: float, then: str) -> None:
     clock = Clock()
-    guard = Guard(seconds=120.0, clock=clock)
+    guard = LoopGuard(seconds=120.0, clock=clock)
     for seq in (2, 4, 6):
         await look(guard, seq)
 
@@ -201,7 +201,7 @@ async def test_a_fresh_look_holds_as_long_as_any_answer(seconds: float, then: st
 @pytest.mark.parametrize("age", [0.0, 59.4, 120.0])
 async def test_the_age_of_an_answer_is_known(age: float) -> None:
     clock = Clock()
-    guard = Guard(seconds=120.0, clock=clock)
+    guard = LoopGuard(seconds=120.0, clock=clock)
     made(guard)
     clock.now += age
 
@@ -228,7 +228,7 @@ async def test_a_resumed_run_knows_who_had_a_fresh_look(before: list[str], then:
     ]
     row = sum(how == "again" for how in before)
 
-    guard = Guard(reversed(calls), clock=Clock())
+    guard = LoopGuard(reversed(calls), clock=Clock())
 
     assert guard.in_a_row(A) == row
     assert await look(guard, 20) == then

@@ -5,10 +5,9 @@ import asyncio
 import pytest
 
 from tarsy.engine.agent import AgentResult
-from tarsy.engine.conclusion import whole
-from tarsy.engine.stage import judge
+from tarsy.engine.findings.conclusion import whole_text
+from tarsy.engine.stage import apply_success_policy
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
-from tarsy.llm.scripted import Answer
 from tarsy.plan.model import SuccessPolicy
 from tarsy.record.finding import Confidence
 from tarsy.record.ids import execution_id, stage_id
@@ -17,6 +16,7 @@ from tarsy.record.run import Failure, StageKind, State
 from tarsy.record.timeline import EventStatus, EventType
 from unit.engine.build import RUN, FakeToolboxes, agent, by_turn, call, plan, says, scene, stage, until
 from unit.engine.clock import in_virtual_time
+from wire.scripted_client import Answer
 
 FINDING = 'The pod dies.\n\n```finding\n{"summary": "Bad config", "confidence": "high"}\n```'
 REFUSED = ModelError(ModelErrorCode.CREDENTIALS, "the key was refused", retryable=False)
@@ -41,7 +41,7 @@ async def test_one_stage_with_one_agent_ends_in_its_finding() -> None:
     assert [(e.type, e.status, e.content) for e in events] == [
         (EventType.FINAL_ANALYSIS, EventStatus.COMPLETED, "The pod dies.")
     ], "people read the analysis"
-    assert [whole(e) for e in events] == [FINDING], "programs find the block beside it"
+    assert [whole_text(e) for e in events] == [FINDING], "programs find the block beside it"
     assert s.record.texts("triage")[-1] == (Role.ASSISTANT, FINDING), "the record is what the model said"
 
 
@@ -131,7 +131,7 @@ def test_the_ends_of_the_agents_make_the_end_of_the_stage(states: str, policy: S
     agents = [agent(f"a{i}") for i in range(len(states))]
     results = [AgentResult(RUN, ends[s], failure=None if s == "C" else Failure("Bad", "it broke")) for s in states]
 
-    state, failure = judge(stage("look", *agents, policy=policy), results)
+    state, failure = apply_success_policy(stage("look", *agents, policy=policy), results)
 
     assert state is expected
     assert (failure is None) == (expected is State.COMPLETED)

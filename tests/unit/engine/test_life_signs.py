@@ -13,7 +13,7 @@ from tarsy.llm.protocol import (
     TextChunk,
     WaitChunk,
 )
-from tarsy.plan.model import AgentPlan, CallTimeouts, Limits
+from tarsy.plan.model import AgentLimits, AgentPlan, CallTimeouts
 from tarsy.record.run import RunOutcome, State
 from unit.engine.build import agent, plan, stage
 from unit.engine.clock import in_virtual_time
@@ -24,10 +24,10 @@ DONE: list[Step] = [TextChunk("done"), EndChunk("stop")]
 LIFE = LifeChunk()
 
 
-def of(waits: CallTimeouts | None, **limits: float) -> tuple[AgentPlan, Limits]:
+def of(waits: CallTimeouts | None, **limits: float) -> tuple[AgentPlan, AgentLimits]:
     who = agent()
     provider = who.provider.model_copy(update={"timeouts": waits})
-    found = Limits(consecutive_timeouts=1, finding_repairs=0, **limits)  # type: ignore[arg-type]
+    found = AgentLimits(consecutive_timeouts=1, finding_repairs=0, **limits)  # type: ignore[arg-type]
     return who.model_copy(update={"provider": provider}), found
 
 

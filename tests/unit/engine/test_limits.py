@@ -8,13 +8,13 @@ import pytest
 
 from tarsy.llm.protocol import LLMClient, ModelError, ModelErrorCode
 from tarsy.llm.retry import Retrying
-from tarsy.llm.scripted import Answer, ScriptedClient
-from tarsy.plan.model import Limits, ProviderPlan, Strategy
+from tarsy.plan.model import AgentLimits, ProviderPlan, Strategy
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import InteractionState, RunOutcome, State
 from tarsy.record.timeline import EventStatus
 from unit.engine.build import Scene, agent, by_turn, call, plan, scene, single, stage
 from unit.engine.clock import in_virtual_time
+from wire.scripted_client import Answer, ScriptedClient
 
 CUT = ModelError(ModelErrorCode.PARTIAL_STREAM, "the connection broke", retryable=True, started=True)
 WHO = [
@@ -25,9 +25,9 @@ WHO = [
 ]
 
 
-def limited(**figures: float) -> Limits:
+def limited(**figures: float) -> AgentLimits:
     """The limits but for these figures, without a repair of the finding."""
-    return Limits(**{"finding_repairs": 0, **figures})  # type: ignore[arg-type]
+    return AgentLimits(**{"finding_repairs": 0, **figures})  # type: ignore[arg-type]
 
 
 def slow_tool(s: Scene, seconds: float) -> None:
@@ -38,7 +38,7 @@ def slow_tool(s: Scene, seconds: float) -> None:
     s.toolboxes.functions = {"k.a": slow}
 
 
-def run(s: Scene, limits: Limits | None = None) -> RunOutcome:
+def run(s: Scene, limits: AgentLimits | None = None) -> RunOutcome:
     outcome = in_virtual_time(s.run(plan(stage("look", agent()), limits=limits)))
     assert InteractionState.STARTED not in {row.state for row in s.record.model_calls.values()}
     assert InteractionState.STARTED not in {row.state for row in s.record.tool_calls.values()}
@@ -188,7 +188,7 @@ def busy(retry_after: float) -> Answer:
         pytest.param([60, 60], limited(iteration_seconds=119), "IterationTimeout", id="and the iteration does"),
     ],
 )
-def test_waits_before_new_tries(waits: Sequence[float], limits: Limits, reason: str | None) -> None:
+def test_waits_before_new_tries(waits: Sequence[float], limits: AgentLimits, reason: str | None) -> None:
     models = Retried(*[busy(seconds) for seconds in waits], Answer("done"), *[busy(60)] * 3)
     s = scene({})
     s.models = models  # type: ignore[assignment]

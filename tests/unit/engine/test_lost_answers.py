@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import pytest
 
 from tarsy.llm.protocol import Chunk, EndChunk, GenerateRequest, LLMClient, ModelError, ModelErrorCode, TextChunk
-from tarsy.llm.scripted import Answer
 from tarsy.plan.model import ProviderPlan, Strategy
 from tarsy.record.messages import Role
 from tarsy.record.run import InteractionState, RunOutcome, State
 from tarsy.record.timeline import EventStatus, EventType
 from unit.engine.build import Scene, agent, plan, scene, single, stage, until
 from unit.engine.clock import in_virtual_time
+from wire.scripted_client import Answer
 
 CUT = ModelError(ModelErrorCode.PARTIAL_STREAM, "the connection broke", retryable=True, started=True)
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from tarsy.engine.masking import WITHHELD
-from tarsy.llm.protocol import CodeExecutionChunk, GroundingChunk, GroundingKind, Source
+from tarsy.engine.conversation.masking import WITHHELD
+from tarsy.llm.protocol import CodeExecutionChunk, GroundingChunk, GroundingKind, GroundingSource
 from tarsy.masking import default_masker
-from tarsy.plan.model import Limits, Strategy
+from tarsy.plan.model import AgentLimits, Strategy
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import State
 from tarsy.record.timeline import EventType
@@ -153,7 +153,9 @@ async def test_what_a_provider_wants_back_goes_where_it_repeats_a_secret_of_text
 async def test_what_tools_of_the_provider_show_is_masked_from_the_first_moment() -> None:
     shown: list[str] = []
     code = CodeExecutionChunk(f"login('password={SECRET}')", f"password: {SECRET}", "python")
-    page = GroundingChunk(GroundingKind.SEARCH, (f"password={SECRET}",), (Source("", f"https://x:{SECRET}@wiki"),))
+    page = GroundingChunk(
+        GroundingKind.SEARCH, (f"password={SECRET}",), (GroundingSource("", f"https://x:{SECRET}@wiki"),)
+    )
     s = start(Answer("done", native=(code, page)))
     write = s.recorder.write_events
 
@@ -207,7 +209,7 @@ async def test_a_quote_holds_although_only_the_finding_is_masked(quote: str) -> 
         return ToolOutcome(f"config\npassword: {SECRET}\nend")
 
     s = scene(brain, toolboxes=FakeToolboxes({"k.get": unmasked}), mask=MASK)
-    outcome = await s.run(plan(stage("look", agent()), limits=Limits(finding_repairs=0)))
+    outcome = await s.run(plan(stage("look", agent()), limits=AgentLimits(finding_repairs=0)))
 
     assert outcome.finding is not None and outcome.finding.supported_claims == 1, outcome.finding
     assert SECRET not in repr(outcome)

@@ -2,7 +2,14 @@
 
 import pytest
 
-from tarsy.llm.protocol import CodeExecutionChunk, GroundingChunk, GroundingKind, ModelError, ModelErrorCode, Source
+from tarsy.llm.protocol import (
+    CodeExecutionChunk,
+    GroundingChunk,
+    GroundingKind,
+    GroundingSource,
+    ModelError,
+    ModelErrorCode,
+)
 from tarsy.plan.model import AgentPlan, Strategy
 from tarsy.record.messages import Role
 from tarsy.record.run import State
@@ -11,8 +18,10 @@ from unit.engine.build import Answer, FakeToolboxes, Scene, agent, by_turn, call
 
 SIGNED = {"thought_signature": "AAECAwQ=", "parts": [{"thought": True}]}
 CODE = CodeExecutionChunk("print(6 * 7)", "42\n", "python")
-SEARCH = GroundingChunk(GroundingKind.SEARCH, ("exit code 137",), (Source("OOM killer", "https://docs.example/oom"),))
-PAGES = GroundingChunk(GroundingKind.URL_CONTEXT, (), (Source("", "https://docs.example/runbook"),))
+SEARCH = GroundingChunk(
+    GroundingKind.SEARCH, ("exit code 137",), (GroundingSource("OOM killer", "https://docs.example/oom"),)
+)
+PAGES = GroundingChunk(GroundingKind.URL_CONTEXT, (), (GroundingSource("", "https://docs.example/runbook"),))
 NATIVE_TOOLS = ("google_search", "url_context")
 
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import Limits, Plan, Strategy
+from tarsy.plan.model import AgentLimits, Plan, Strategy
 from tarsy.record.finding import Finding
 from tarsy.record.messages import Role
 from tarsy.record.run import LoopState, State
 from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, stage
+from wire.scripted_client import Answer
 
 BLOCK = '```finding\n{"summary": "It is full.", "confidence": "Low", "claims": []}\n```'
 OLD = "Agent: triage\n\n## Time\nThis investigation step began on Friday, 2026-11-20 09:30 UTC.\n\nUse the tools."
@@ -29,7 +29,7 @@ def start(*answers: Answer) -> Scene:
 
 
 def of(strategy: Strategy = Strategy.LANGCHAIN) -> Plan:
-    return plan(stage("look", agent(strategy=strategy, servers=("k",))), limits=Limits())
+    return plan(stage("look", agent(strategy=strategy, servers=("k",))), limits=AgentLimits())
 
 
 def made_older(s: Scene) -> None:

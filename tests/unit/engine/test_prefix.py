@@ -8,11 +8,11 @@ import pytest
 
 from tarsy.llm.openai_native.request import body
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.scripted import Answer
-from tarsy.mcp.offer import offer
-from tarsy.plan.model import AgentPlan, Limits, Plan, Strategy
+from tarsy.mcp.tool_catalog import offer
+from tarsy.plan.model import AgentLimits, AgentPlan, Plan, Strategy
 from tarsy.record.messages import Role
 from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, plan, says, scene, single, stage
+from wire.scripted_client import Answer
 
 mcp_types = pytest.importorskip("mcp_types")
 
@@ -37,7 +37,7 @@ def looks(number: int) -> Answer:
 LOOP = [looks(0), looks(1), looks(2)]
 
 
-@pytest.mark.parametrize("limits", [Limits(), Limits(finding_repairs=0)])
+@pytest.mark.parametrize("limits", [AgentLimits(), AgentLimits(finding_repairs=0)])
 @pytest.mark.parametrize(
     ("iterations", "answers"),
     [
@@ -51,7 +51,9 @@ LOOP = [looks(0), looks(1), looks(2)]
     ],
     ids=["final", "forced", "repair", "repair with a call", "no evidence", "unknown call in text", "call in text"],
 )
-async def test_a_request_begins_with_the_one_before_it(iterations: int, answers: list[Answer], limits: Limits) -> None:
+async def test_a_request_begins_with_the_one_before_it(
+    iterations: int, answers: list[Answer], limits: AgentLimits
+) -> None:
     s = start(*answers)
 
     await s.run(plan(stage("look", agent(iterations=iterations, servers=("k",))), limits=limits))

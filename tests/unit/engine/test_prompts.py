@@ -9,14 +9,14 @@ from uuid import UUID
 import pytest
 
 from goldens import check
-from tarsy.engine.context import StageConclusion, chain_context, investigation_context, synthesis_context
-from tarsy.engine.loop import FunctionCalls
 from tarsy.engine.prompts import builder
 from tarsy.engine.prompts.calendar import calendar
+from tarsy.engine.prompts.context import StageConclusion, chain_context, investigation_context, synthesis_context
 from tarsy.engine.prompts.react import react_conclusion_message, react_section
 from tarsy.engine.prompts.results import observation_text, tool_text
-from tarsy.engine.strategies.react_loop import ReactCalls
-from tarsy.engine.task import Question, Task
+from tarsy.engine.strategies.react_format import ReactCalls
+from tarsy.engine.strategies.tool_loop import FunctionCalls
+from tarsy.engine.task import ChatQuestion, Task
 from tarsy.plan.model import AgentPlan
 from tarsy.plan.policy import ToolPolicy
 from tarsy.record.ids import event_id
@@ -93,7 +93,7 @@ PAST = PastWork(
         Exchange("And since when?", "", "ada@example.org", State.TIMED_OUT, WORK[:1]),
     ),
 )
-QUESTION = Question(
+QUESTION = ChatQuestion(
     author="erin@example.org",
     text="Was it the last release?",
     history=investigation_context(PAST, limit=100_000),

@@ -8,17 +8,17 @@ import orjson
 import pytest
 
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import Budget, Limits, Strategy
+from tarsy.plan.model import AgentLimits, PlannedBudget, Strategy
 from tarsy.record.finding import Confidence
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import InteractionState, ModelCallKind, State
 from tarsy.record.timeline import EventType
 from tarsy.record.usage import Usage
 from unit.engine.build import FakeToolboxes, Scene, agent, call, live, plan, says, scene, stage, until
+from wire.scripted_client import Answer
 
 SENT_BACK = "cannot be used"
-ONCE = Limits(finding_repairs=1)
+ONCE = AgentLimits(finding_repairs=1)
 
 
 def written(ref: str, quote: str = "No space left on device", *, summary: str = "The disk is full") -> str:
@@ -144,7 +144,7 @@ async def test_citations_that_fail_again_are_said_to_and_not_sent_back_again() -
 async def test_without_repairs_the_text_is_kept_at_once() -> None:
     s = start(lambda _: Answer("The disk is full."), never)
 
-    outcome = await s.run(plan(stage("look", agent()), limits=Limits(finding_repairs=0)))
+    outcome = await s.run(plan(stage("look", agent()), limits=AgentLimits(finding_repairs=0)))
 
     assert ModelCallKind.FINDING_REPAIR not in kinds(s)
     assert outcome.finding is not None and not outcome.finding.structured
@@ -240,7 +240,7 @@ async def test_a_budget_that_is_used_up_leaves_no_room_for_a_repair() -> None:
     spent = Usage(input_tokens=900, output_tokens=200)
     s = start(lambda _: Answer("The disk is full.", usage=spent), never)
 
-    outcome = await s.run(OF.model_copy(update={"budget": Budget(tokens=1000)}))
+    outcome = await s.run(OF.model_copy(update={"budget": PlannedBudget(tokens=1000)}))
 
     assert ModelCallKind.FINDING_REPAIR not in [
         row.start.kind for row in s.record.model_calls.values() if row.state is not InteractionState.STARTED

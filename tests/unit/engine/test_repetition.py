@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarsy.engine.repetition import EVERY, PATTERN, TIMES, WINDOW, Repetition, find, first_only
+from tarsy.engine.model_calls.repetition import EVERY, PATTERN, TIMES, WINDOW, RepeatedText, find_repetition, first_only
 
 
 def prose(length: int, seed: int = 7) -> str:
@@ -20,7 +20,7 @@ def prose(length: int, seed: int = 7) -> str:
 
 def watch(text: str, size: int = 7) -> int | None:
     """Where a stream of such pieces is cut, or None."""
-    watched = Repetition()
+    watched = RepeatedText()
     for start in range(0, len(text), size):
         if watched.add(text[start : start + size]) is not None:
             return min(start + size, len(text))
@@ -36,7 +36,7 @@ def test_a_stream_that_loops_is_cut_and_keeps_its_first_repetition(length: int, 
     cut = watch(text, size)
 
     assert cut is not None and cut - len(before) <= max(TIMES * length, 1_000) + length + EVERY + size
-    found = find(text[:cut])
+    found = find_repetition(text[:cut])
     assert found == length
     assert first_only([text[:cut]], found) == f"{before}#{pattern}"
 
@@ -56,38 +56,38 @@ def test_a_stream_that_loops_is_cut_and_keeps_its_first_repetition(length: int, 
 )
 def test_figures_at_below_and_above(length: int, times: int, cut: bool) -> None:
     text = prose(6_000) + "#" + prose(length, 3) * times
-    assert (find(text[-WINDOW:], len(text)) is not None) is cut
+    assert (find_repetition(text[-WINDOW:], len(text)) is not None) is cut
 
 
 @pytest.mark.parametrize(("run", "cut"), [(4_999, False), (5_000, True)])
 def test_a_rule_of_signs_is_cut_when_it_does_not_end(run: int, cut: bool) -> None:
     text = prose(5_000) + "#" + "-" * run
-    assert (find(text[-WINDOW:], len(text)) is not None) is cut
+    assert (find_repetition(text[-WINDOW:], len(text)) is not None) is cut
 
 
 @pytest.mark.parametrize(("run", "cut"), [(1_499, False), (1_500, True)])
 def test_a_letter_is_cut_sooner(run: int, cut: bool) -> None:
     text = prose(5_000) + "#" + "i" * run
-    assert (find(text[-WINDOW:], len(text)) is not None) is cut
+    assert (find_repetition(text[-WINDOW:], len(text)) is not None) is cut
 
 
 @pytest.mark.parametrize(("pattern", "times"), [("i", 300), ("no ", 100), ("-", 300), ("The node is full. ", 17)])
 def test_an_answer_that_holds_nothing_else_is_cut_at_once(pattern: str, times: int) -> None:
     cut = watch(pattern * 4_000)
     assert cut is not None and cut <= 300 + EVERY + 7
-    assert find(pattern * times) == len(pattern)
-    assert find((pattern * times)[: 300 - 1]) is None
+    assert find_repetition(pattern * times) == len(pattern)
+    assert find_repetition((pattern * times)[: 300 - 1]) is None
 
 
 @pytest.mark.parametrize(("before", "cut"), [(75, True), (76, False)])
 def test_nothing_else_means_four_fifths_of_what_was_said(before: int, cut: bool) -> None:
-    assert (find(prose(before - 1) + "#" + "i" * 300) is not None) is cut
+    assert (find_repetition(prose(before - 1) + "#" + "i" * 300) is not None) is cut
 
 
 @pytest.mark.parametrize("size", [1, 7, 4096])
 @pytest.mark.parametrize(("length", "cut"), [(299, False), (300, True), (1_900, True)])
 def test_a_short_answer_is_looked_at_when_it_ends(length: int, size: int, cut: bool) -> None:
-    watched, text, found = Repetition(), "i" * length, None
+    watched, text, found = RepeatedText(), "i" * length, None
     for start in range(0, length, size):
         found = found or watched.add(text[start : start + size])
     assert bool(found or watched.end()) is cut
@@ -128,13 +128,13 @@ NORMAL = {
 @pytest.mark.parametrize("size", [1, 64])
 def test_normal_text_is_never_cut(name: str, size: int) -> None:
     assert watch(NORMAL[name], size) is None
-    assert all(find(NORMAL[name][:end][-WINDOW:], end) is None for end in range(500, len(NORMAL[name]), 97))
+    assert all(find_repetition(NORMAL[name][:end][-WINDOW:], end) is None for end in range(500, len(NORMAL[name]), 97))
 
 
 @given(st.text(alphabet=string.ascii_letters + " \n-|0", min_size=0, max_size=9_000), st.integers(1, 3_000))
 @settings(max_examples=60)
 def test_what_is_cut_truly_ends_in_a_pattern_too_often(text: str, size: int) -> None:
-    length = find(text)
+    length = find_repetition(text)
     if length is None:
         return
     assert length in PATTERN
@@ -147,12 +147,16 @@ def test_what_is_cut_truly_ends_in_a_pattern_too_often(text: str, size: int) -> 
 @given(st.text(alphabet="ab ", min_size=1, max_size=500), st.integers(5, 1_600), st.text(max_size=50))
 def test_every_pattern_of_the_lengths_looked_for_is_found(pattern: str, times: int, before: str) -> None:
     text = before + pattern * min(times, 6_000 // len(pattern) + 1)
-    assert find(text) is not None or len(text) - len(before) < max(1_500, TIMES * len(pattern)) or not pattern.strip()
+    assert (
+        find_repetition(text) is not None
+        or len(text) - len(before) < max(1_500, TIMES * len(pattern))
+        or not pattern.strip()
+    )
 
 
 def test_a_megabyte_in_single_characters_is_watched_in_linear_time() -> None:
     text = prose(200_000) * 5
-    watched = Repetition()
+    watched = RepeatedText()
     began = time.process_time()
     assert not any(watched.add(character) is not None for character in text)
     assert time.process_time() - began < 30

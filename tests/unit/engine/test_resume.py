@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.scripted import Answer
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import InteractionState, RunOutcome
 from tarsy.record.timeline import EventStatus
 from tarsy.record.usage import Usage
 from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, stage, told, until
 from unit.engine.clock import in_virtual_time
+from wire.scripted_client import Answer
 
 SCRIPT = {
     "a": [

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import AgentPlan, Budget, Plan, Rates, StagePlan, Strategy
+from tarsy.plan.model import AgentPlan, Plan, PlannedBudget, PlannedRates, StagePlan, Strategy
 from tarsy.record.history import BudgetLimit
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import InteractionState, ModelCallKind, State
@@ -15,12 +14,15 @@ from tarsy.record.timeline import EventType
 from tarsy.record.usage import Usage
 from unit.engine.build import FakeToolboxes, Scene, agent, call, live, plan, says, scene, single, stage
 from unit.engine.clock import in_virtual_time
+from wire.scripted_client import Answer
 
-RATES = Rates(input=1.0, output=1.0)
+RATES = PlannedRates(input=1.0, output=1.0)
 USAGE = Usage(input_tokens=90, output_tokens=10)
 
 
-def budgeted(budget: Budget, *stages: StagePlan, summary: bool = False, rates: Rates | None = RATES) -> Plan:
+def budgeted(
+    budget: PlannedBudget, *stages: StagePlan, summary: bool = False, rates: PlannedRates | None = RATES
+) -> Plan:
     """A plan whose every provider has rates."""
     made = plan(*stages, summary=summary)
 
@@ -79,13 +81,13 @@ TEN = agent("triage", iterations=10)
 @pytest.mark.parametrize(
     ("budget", "limit", "iterations"),
     [
-        (Budget(tokens=500), BudgetLimit.TOKENS, 3),
-        (Budget(cost_usd=0.0005), BudgetLimit.COST, 3),
-        (Budget(tool_calls=2), BudgetLimit.TOOL_CALLS, 2),
+        (PlannedBudget(tokens=500), BudgetLimit.TOKENS, 3),
+        (PlannedBudget(cost_usd=0.0005), BudgetLimit.COST, 3),
+        (PlannedBudget(tool_calls=2), BudgetLimit.TOOL_CALLS, 2),
     ],
 )
 async def test_reached_limit_forces_a_conclusion_and_is_on_record_once(
-    budget: Budget, limit: BudgetLimit, iterations: int
+    budget: PlannedBudget, limit: BudgetLimit, iterations: int
 ) -> None:
     s = start()
 
@@ -112,7 +114,7 @@ def test_minutes_force_a_conclusion_in_time(minutes: float, iterations: int) -> 
     s = start()
     s.toolboxes.functions = {"k.get": slow}
 
-    outcome = in_virtual_time(s.run(budgeted(Budget(minutes=minutes), stage("look", TEN))))
+    outcome = in_virtual_time(s.run(budgeted(PlannedBudget(minutes=minutes), stage("look", TEN))))
 
     assert outcome.state is State.COMPLETED
     assert (s.record.exceeded is not None) is (minutes < 100)
@@ -120,13 +122,16 @@ def test_minutes_force_a_conclusion_in_time(minutes: float, iterations: int) -> 
     assert outcome.final_analysis is not None and outcome.final_analysis.startswith("triage concludes")
 
 
-@pytest.mark.parametrize("budget", [Budget(tokens=10_000), Budget(cost_usd=0.01), Budget(tool_calls=11), Budget()])
-async def test_below_its_limits_a_run_is_as_it_would_be_without(budget: Budget) -> None:
+@pytest.mark.parametrize(
+    "budget",
+    [PlannedBudget(tokens=10_000), PlannedBudget(cost_usd=0.01), PlannedBudget(tool_calls=11), PlannedBudget()],
+)
+async def test_below_its_limits_a_run_is_as_it_would_be_without(budget: PlannedBudget) -> None:
     s, free = start(), start()
 
     outcome = await s.run(budgeted(budget, stage("look", TEN), summary=True))
 
-    assert outcome == await free.run(budgeted(Budget(), stage("look", TEN), summary=True))
+    assert outcome == await free.run(budgeted(PlannedBudget(), stage("look", TEN), summary=True))
     assert s.record.exceeded is None and notices(s) == []
 
 
@@ -137,7 +142,9 @@ async def test_agents_side_by_side_never_make_more_tool_calls_than_allowed(
 ) -> None:
     s = start(tools=4, repeatable=repeatable)
 
-    outcome = await s.run(budgeted(Budget(tool_calls=allowed), stage("look", agent("a"), agent("b"), agent("c"))))
+    outcome = await s.run(
+        budgeted(PlannedBudget(tool_calls=allowed), stage("look", agent("a"), agent("b"), agent("c")))
+    )
 
     assert outcome.state is State.COMPLETED
     assert len(s.toolboxes.called) == made
@@ -151,7 +158,7 @@ async def test_agents_side_by_side_overspend_by_no_more_than_what_was_in_flight(
     s = start()
 
     outcome = await s.run(
-        budgeted(Budget(tokens=limit), stage("look", agent("a"), agent("b"), agent("c")), summary=True)
+        budgeted(PlannedBudget(tokens=limit), stage("look", agent("a"), agent("b"), agent("c")), summary=True)
     )
 
     assert outcome.state is State.COMPLETED and outcome.final_analysis
@@ -168,7 +175,9 @@ async def test_a_conclusion_that_the_budget_forbids_is_put_together_from_the_rec
 
     s = scene(answer, toolboxes=FakeToolboxes({"k.get": says("a pod")}))
 
-    outcome = await s.run(budgeted(Budget(tokens=1_000), stage("look", TEN), stage("fix", agent()), summary=True))
+    outcome = await s.run(
+        budgeted(PlannedBudget(tokens=1_000), stage("look", TEN), stage("fix", agent()), summary=True)
+    )
 
     assert outcome.state is State.COMPLETED
     assert outcome.final_analysis is not None and outcome.final_analysis.endswith("the disk is full")
@@ -184,7 +193,7 @@ async def test_an_agent_that_had_said_nothing_says_so() -> None:
     two = stage("look", agent("a", iterations=10))
 
     s.record.seconds = 3_600  # an attempt that took up all the time there was
-    outcome = await s.run(budgeted(Budget(minutes=5), two))
+    outcome = await s.run(budgeted(PlannedBudget(minutes=5), two))
 
     assert s.models.requests == []
     assert outcome.final_analysis is not None and "had not said anything" in outcome.final_analysis
@@ -193,7 +202,7 @@ async def test_an_agent_that_had_said_nothing_says_so() -> None:
 async def test_a_synthesis_that_the_budget_forbids_is_the_agents_own_findings() -> None:
     s = start(Usage(input_tokens=400, output_tokens=100))
 
-    outcome = await s.run(budgeted(Budget(tokens=1_000), stage("look", single("a"), single("b"))))
+    outcome = await s.run(budgeted(PlannedBudget(tokens=1_000), stage("look", single("a"), single("b"))))
 
     assert outcome.state is State.COMPLETED and outcome.final_analysis is not None
     assert "## a\n\na concludes" in outcome.final_analysis and "## b\n\nb concludes" in outcome.final_analysis
@@ -203,7 +212,7 @@ async def test_a_synthesis_that_the_budget_forbids_is_the_agents_own_findings() 
 async def test_a_provider_that_reports_nothing_is_estimated_and_told() -> None:
     s = start(None)
 
-    outcome = await s.run(budgeted(Budget(tokens=30_000), stage("look", agent(iterations=100)), rates=None))
+    outcome = await s.run(budgeted(PlannedBudget(tokens=30_000), stage("look", agent(iterations=100)), rates=None))
 
     assert outcome.state is State.COMPLETED
     assert s.record.exceeded is not None and "partly estimated" in s.record.exceeded.message
@@ -218,7 +227,11 @@ async def test_each_call_has_its_cost(strategy: Strategy) -> None:
     s = start(Usage(input_tokens=1_000, output_tokens=500, cached_tokens=200))
 
     await s.run(
-        budgeted(Budget(), stage("look", agent(strategy=strategy)), rates=Rates(input=2.0, output=4.0, cached=1.0))
+        budgeted(
+            PlannedBudget(),
+            stage("look", agent(strategy=strategy)),
+            rates=PlannedRates(input=2.0, output=4.0, cached=1.0),
+        )
     )
 
     costs = {str(row.result.cost_usd) for row in s.record.model_calls.values() if row.result}
@@ -226,7 +239,10 @@ async def test_each_call_has_its_cost(strategy: Strategy) -> None:
 
 
 BIG = budgeted(
-    Budget(tokens=1_500, tool_calls=6), stage("look", agent("a"), agent("b")), stage("fix", agent("c")), summary=True
+    PlannedBudget(tokens=1_500, tool_calls=6),
+    stage("look", agent("a"), agent("b")),
+    stage("fix", agent("c")),
+    summary=True,
 )
 
 
@@ -258,7 +274,7 @@ async def test_a_death_at_any_step_leaves_the_budget_as_it_was(step: int, before
 
 
 async def test_a_stage_that_had_begun_when_the_budget_was_reached_is_concluded_by_the_next_attempt() -> None:
-    of = budgeted(Budget(tokens=700), stage("look", single("a")), stage("fix", agent("b", iterations=50)))
+    of = budgeted(PlannedBudget(tokens=700), stage("look", single("a")), stage("fix", agent("b", iterations=50)))
     s, unharmed = start(), start()
     expected = await unharmed.run(of)
     told = unharmed.recorder.calls.index("budget_exceeded")

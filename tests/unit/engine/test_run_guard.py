@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import Budget, Limits, Strategy
+from tarsy.plan.model import AgentLimits, PlannedBudget, Strategy
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import InteractionState, ModelCallKind, State
 from tarsy.record.timeline import EventType
 from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, stage, told
 from unit.engine.clock import in_virtual_time
+from wire.scripted_client import Answer
 
 GET = call("k.get", "c1", '{"name": "x", "ns": "y"}')
 SAME = call("k.get", "c2", '{ "ns":"y", "name":"x" }')
@@ -88,7 +88,7 @@ def test_an_answer_that_is_too_old_is_fetched_again(pause: int, calls: int) -> N
     )
     s.toolboxes.repeatables = frozenset({"k.get", "k.wait"})
 
-    in_virtual_time(s.run(plan(stage("look", agent()), limits=Limits(tool_call_seconds=300, finding_repairs=0))))
+    in_virtual_time(s.run(plan(stage("look", agent()), limits=AgentLimits(tool_call_seconds=300, finding_repairs=0))))
 
     assert [name for name, _, _ in s.toolboxes.called].count("k.get") == calls
 
@@ -126,7 +126,7 @@ async def test_repetitions_do_not_count_against_the_tool_budget() -> None:
         Answer(tool_calls=(GET,)), Answer(tool_calls=(SAME,)), Answer(tool_calls=(call("k.get", "c4"),)), Answer("done")
     )
 
-    await s.run(plan(stage("look", agent())).model_copy(update={"budget": Budget(tool_calls=3)}))
+    await s.run(plan(stage("look", agent())).model_copy(update={"budget": PlannedBudget(tool_calls=3)}))
 
     assert s.record.exceeded is None and len(s.toolboxes.called) == 2
 

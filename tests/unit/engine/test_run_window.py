@@ -2,11 +2,10 @@
 
 import pytest
 
-from tarsy.engine.compaction import Window, reserve
+from tarsy.engine.conversation.compaction import Window, reserve
 from tarsy.engine.prompts.fence import ALERT_FENCE, fenced
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import AgentPlan, Limits, Plan, Strategy
+from tarsy.plan.model import AgentLimits, AgentPlan, Plan, Strategy
 from tarsy.record.messages import Message, Role, ToolOutcome
 from tarsy.record.run import ALERT_DATA, ModelCallKind, RunOutcome, State
 from tarsy.record.timeline import EventType
@@ -14,6 +13,7 @@ from tarsy.record.usage import Usage
 from unit.engine.build import FakeToolboxes, Scene, agent, call, live, plan, scene, single, stage
 from unit.engine.clock import in_virtual_time
 from unit.engine.memory import Crash, Record
+from wire.scripted_client import Answer
 
 LINES = "\n".join(f"line {i:05d} of a log" for i in range(1550))  # 30 KB
 TOO_LONG = ModelError(ModelErrorCode.CONTEXT_TOO_LONG, "too long", retryable=False)
@@ -235,7 +235,7 @@ async def test_a_death_at_any_step_sends_what_would_have_been_sent(
 async def test_figures_can_be_set() -> None:
     s = start(6)
 
-    await s.run(plan(stage("look", windowed()), limits=Limits(context_tokens=20_000, finding_repairs=0)))
+    await s.run(plan(stage("look", windowed()), limits=AgentLimits(context_tokens=20_000, finding_repairs=0)))
 
     assert all(size(request) / 4 <= 20_000 for request in s.models.requests)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tarsy.plan.model import Limits
+from tarsy.plan.model import AgentLimits
 from tarsy.record.messages import Role, ToolCall, ToolOutcome
 from tarsy.record.run import InteractionState, LeaseLost, RunOutcome, State
 from tarsy.record.timeline import EventStatus
@@ -59,7 +59,7 @@ def answers(s: Scene) -> list[tuple[str | None, str]]:
     return [(m.tool_name, m.content.splitlines()[-1]) for m in last if m.role is Role.TOOL]
 
 
-def timed(s: Scene, limits: Limits | None = None) -> tuple[RunOutcome, float]:
+def timed(s: Scene, limits: AgentLimits | None = None) -> tuple[RunOutcome, float]:
     """The outcome, and the seconds it took."""
 
     async def main() -> tuple[RunOutcome, float]:
@@ -113,7 +113,7 @@ def test_at_most_eight_calls_are_under_way(count: int, seconds: float, most: int
 def test_calls_side_by_side_count_once_on_the_clock_of_the_iteration() -> None:
     s, _ = start(calls(*["slow"] * 8))
 
-    outcome, _ = timed(s, Limits(iteration_seconds=6, finding_repairs=0))
+    outcome, _ = timed(s, AgentLimits(iteration_seconds=6, finding_repairs=0))
 
     assert outcome.state is State.COMPLETED
 
@@ -121,7 +121,7 @@ def test_calls_side_by_side_count_once_on_the_clock_of_the_iteration() -> None:
 def test_an_iteration_that_runs_out_among_its_calls_leaves_nothing_open() -> None:
     s, tools = start(calls(*["slow"] * 20))
 
-    outcome, took = timed(s, Limits(iteration_seconds=7, finding_repairs=0))
+    outcome, took = timed(s, AgentLimits(iteration_seconds=7, finding_repairs=0))
 
     assert outcome.state is State.COMPLETED
     assert took == pytest.approx(7)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from goldens import check
-from tarsy.engine.length import SHOWN_BYTES
+from tarsy.engine.conversation.truncation import SHOWN_BYTES
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.masking import default_masker
-from tarsy.plan.model import AgentPlan, Budget, Limits, Plan, Rates, Strategy, SummarizationPlan
+from tarsy.plan.model import AgentLimits, AgentPlan, Plan, PlannedBudget, PlannedRates, Strategy, SummarizationPlan
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import InteractionState, ModelCallKind, RunOutcome, State
 from tarsy.record.timeline import Event, EventStatus, EventType
@@ -59,7 +59,7 @@ LOOK = (LOGS, Answer("done"))
 
 
 def run_of(of: AgentPlan | None = None, **limits: object) -> Plan:
-    return plan(stage("look", of or reader()), limits=Limits(finding_repairs=0, **limits))
+    return plan(stage("look", of or reader()), limits=AgentLimits(finding_repairs=0, **limits))
 
 
 def heard(s: Scene, name: str = "triage") -> list[str]:
@@ -226,7 +226,7 @@ async def test_a_provider_for_summaries_is_asked_first_and_the_agents_own_when_i
 
 
 async def test_a_summary_costs_what_its_own_provider_costs() -> None:
-    rates = Rates(input=1000, output=0)
+    rates = PlannedRates(input=1000, output=0)
     own = reader()
     other = own.provider.model_copy(update={"ref": ref("LLMProvider", "cheap"), "rates": rates})
     s = start(*LOOK, summaries=(Answer(SUMMARY, usage=Usage(input_tokens=1000)),))
@@ -240,7 +240,7 @@ async def test_a_summary_costs_what_its_own_provider_costs() -> None:
 async def test_a_budget_that_has_no_room_for_a_summary_goes_without() -> None:
     usage = Usage(input_tokens=900, output_tokens=50)
     s = start(replace(LOGS, usage=usage), Answer("done"))
-    of = run_of().model_copy(update={"budget": Budget(tokens=1_000)})
+    of = run_of().model_copy(update={"budget": PlannedBudget(tokens=1_000)})
 
     outcome = await s.run(of)
 
@@ -380,7 +380,7 @@ async def test_a_synthesis_reads_the_summary_in_place_of_the_result() -> None:
     }
     s = scene(by_turn(answers), toolboxes=FakeToolboxes({"k.logs": says(LONG)}))
 
-    await s.run(plan(stage("look", reader(), agent("other")), limits=Limits(finding_repairs=0)))
+    await s.run(plan(stage("look", reader(), agent("other")), limits=AgentLimits(finding_repairs=0)))
 
     (request,) = s.models.requests_of("look-synth")
     assert SUMMARY in request.messages[1].content and "INFO all is well" not in request.messages[1].content

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from tarsy.engine.text_calls import take_calls
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import Budget, Plan, Strategy
+from tarsy.engine.model_calls.text_calls import take_calls
+from tarsy.plan.model import Plan, PlannedBudget, Strategy
 from tarsy.record.messages import Refusal, Role, ToolDefinition
 from tarsy.record.run import State
 from tarsy.record.timeline import EventStatus, EventType
 from unit.engine.build import RUN, FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, stage
+from wire.scripted_client import Answer
 
 GET = json.dumps({"name": "k.get", "arguments": {"ns": "shop"}})
 TAGGED = f"I look at it.\n<tool_call>\n{GET}\n</tool_call>"
@@ -75,7 +75,7 @@ async def test_a_call_in_text_counts_against_the_budget() -> None:
     other = json.dumps({"name": "k.get", "arguments": {"ns": "pay"}})
     s = start(Answer(f"[{GET}, {other}]"), Answer("done"))
 
-    await s.run(of().model_copy(update={"budget": Budget(tool_calls=1)}))
+    await s.run(of().model_copy(update={"budget": PlannedBudget(tool_calls=1)}))
 
     assert len(s.toolboxes.called) == 1 and s.record.exceeded is not None
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tarsy.engine.guard import canonical
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import Budget, Plan, Strategy
+from tarsy.engine.tool_calls.loop_guard import canonical
+from tarsy.plan.model import Plan, PlannedBudget, Strategy
 from tarsy.record.messages import Access, Refusal, Role
 from tarsy.record.run import State
 from tarsy.record.timeline import Event, EventType
 from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, single, stage, told
+from wire.scripted_client import Answer
 
 DELETE = call("k.delete", "c1", '{"name": "web"}')
 GET = call("k.get", "c2")
@@ -51,7 +51,7 @@ async def test_a_refused_call_is_an_answer_an_event_and_a_row_and_reaches_no_ser
 
 async def test_a_refused_call_counts_in_no_budget() -> None:
     s = start(Answer(tool_calls=(DELETE,)), Answer(tool_calls=(GET,)), Answer("done"))
-    of = plan(stage("look", agent())).model_copy(update={"budget": Budget(tool_calls=1)})
+    of = plan(stage("look", agent())).model_copy(update={"budget": PlannedBudget(tool_calls=1)})
 
     await s.run(of)
 

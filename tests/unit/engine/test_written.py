@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tarsy.engine.model_calls.text_calls import is_written, take_calls, why_not_taken
 from tarsy.engine.strategies.written import MOST_CALLS, read_written
-from tarsy.engine.text_calls import is_written, take_calls, why_not_taken
 from tarsy.record.messages import Message, Role, ToolDefinition
 
 NAME, POD = "kubernetes.get_logs", {"pod": "checkout-7d"}

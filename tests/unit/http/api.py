@@ -6,10 +6,10 @@ from typing import Any
 
 from aiohttp.test_utils import TestClient, TestServer
 
-from tarsy.http.access import Access
 from tarsy.http.application import build_application
-from tarsy.http.doors import DirectDoor, Door
-from tarsy.http.namespaces import Namespaces
+from tarsy.http.authentication.access import AccessReviews
+from tarsy.http.authentication.frontends import ApiFrontend, BearerFrontend
+from tarsy.http.namespaces import NamespaceReader
 from tarsy.http.route import Route
 from tarsy.http.services import Services
 from tarsy.kube.client import ApiError
@@ -68,14 +68,18 @@ def services(kube: FakeKube, *, seconds: float = 10.0) -> Services:
         reads=None,  # type: ignore[arg-type]
         kube=kube,  # type: ignore[arg-type]
         callers=kube,  # type: ignore[arg-type]
-        access=Access(kube, seconds=seconds),  # type: ignore[arg-type]
-        namespaces=Namespaces(kube, seconds=seconds),  # type: ignore[arg-type]
+        access=AccessReviews(kube, seconds=seconds),  # type: ignore[arg-type]
+        namespaces=NamespaceReader(kube, seconds=seconds),  # type: ignore[arg-type]
     )
 
 
 def client(
-    kube: FakeKube, *routes: Route, door: Door | None = None, metrics: Metrics | None = None, seconds: float = 30.0
+    kube: FakeKube,
+    *routes: Route,
+    door: ApiFrontend | None = None,
+    metrics: Metrics | None = None,
+    seconds: float = 30.0,
 ) -> TestClient[Any, Any]:
     """A client of the routes; enter it."""
-    at = door or DirectDoor(kube)  # type: ignore[arg-type]
+    at = door or BearerFrontend(kube)  # type: ignore[arg-type]
     return TestClient(TestServer(build_application(routes, at, services(kube), metrics, seconds=seconds)))

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tarsy.http.access import Access
+from tarsy.http.authentication.access import AccessReviews
+from tarsy.http.authentication.identity import Caller, Permission
 from tarsy.http.errors import Forbidden, NotFound, Unavailable
-from tarsy.http.identity import Caller, Permission
-from tarsy.http.namespaces import Namespaces
-from tarsy.http.remembered import Remembered
+from tarsy.http.namespaces import NamespaceReader
+from tarsy.http.review_cache import ReviewCache
 from tarsy.kube.client import ApiError
 from unit.http.api import FakeKube
 
@@ -25,8 +25,8 @@ class Clock:
         return self.seconds
 
 
-def access(kube: FakeKube, seconds: float = 10.0) -> Access:
-    return Access(kube, seconds=seconds)  # type: ignore[arg-type]
+def access(kube: FakeKube, seconds: float = 10.0) -> AccessReviews:
+    return AccessReviews(kube, seconds=seconds)  # type: ignore[arg-type]
 
 
 async def test_the_question_names_the_person_with_groups_uid_and_extra() -> None:
@@ -136,7 +136,7 @@ async def test_an_authorizer_that_failed_is_no_refusal() -> None:
 
 async def test_a_namespace_has_the_uid_of_now() -> None:
     kube = FakeKube({})
-    spaces = Namespaces(kube)  # type: ignore[arg-type]
+    spaces = NamespaceReader(kube)  # type: ignore[arg-type]
     assert [await spaces.uid("shop") for _ in range(3)] == ["uid-of-shop"] * 3
     assert kube.asked["Namespace"] == 1
     for _ in range(2):  # that one is not there is asked anew: it may come any moment
@@ -150,7 +150,7 @@ async def test_a_namespace_has_the_uid_of_now() -> None:
 
 async def test_an_answer_is_as_old_as_its_question() -> None:
     clock, asked = Clock(), 0
-    known: Remembered[str, int] = Remembered(lambda _: 10.0, size=5, clock=clock)
+    known: ReviewCache[str, int] = ReviewCache(lambda _: 10.0, size=5, clock=clock)
 
     async def ask() -> int:
         nonlocal asked
@@ -166,7 +166,7 @@ async def test_an_answer_is_as_old_as_its_question() -> None:
 
 
 async def test_only_so_many_answers_are_kept_and_the_oldest_go_first() -> None:
-    known: Remembered[int, int] = Remembered(lambda _: 10.0, size=3)
+    known: ReviewCache[int, int] = ReviewCache(lambda _: 10.0, size=3)
     asked: list[int] = []
 
     async def ask(number: int) -> int:
@@ -180,7 +180,7 @@ async def test_only_so_many_answers_are_kept_and_the_oldest_go_first() -> None:
 
 
 async def test_who_leaves_does_not_take_the_answer_from_those_who_wait_with_them() -> None:
-    gate, known = asyncio.Event(), Remembered[str, int](lambda _: 10.0, size=5)
+    gate, known = asyncio.Event(), ReviewCache[str, int](lambda _: 10.0, size=5)
 
     async def ask() -> int:
         await gate.wait()
@@ -195,7 +195,7 @@ async def test_who_leaves_does_not_take_the_answer_from_those_who_wait_with_them
 
 
 async def test_an_error_is_told_to_all_who_wait_and_not_remembered() -> None:
-    known: Remembered[str, int] = Remembered(lambda _: 10.0, size=5)
+    known: ReviewCache[str, int] = ReviewCache(lambda _: 10.0, size=5)
 
     async def fail() -> int:
         await asyncio.sleep(0)

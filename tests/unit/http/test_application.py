@@ -11,10 +11,12 @@ from aiohttp import web
 from pydantic import Field
 
 from tarsy.http.application import HEADERS
+from tarsy.http.authentication.identity import Permission
 from tarsy.http.bodies import JSON_DEPTH
 from tarsy.http.errors import Conflict, NotFound
 from tarsy.http.failures import as_caller_said
-from tarsy.http.route import BODY_BYTES, PUBLIC_BODY_BYTES, Ask, Body, Permission, Query, Route, View
+from tarsy.http.models import Body, Query, View
+from tarsy.http.route import DEFAULT_BODY_BYTES, PUBLIC_BODY_BYTES, CheckedRequest, Route
 from tarsy.kube.client import ApiError
 from tarsy.observe.metric_table import HTTP_REFUSALS
 from tarsy.observe.metrics import Metrics
@@ -43,11 +45,11 @@ class Told(View):
     what_was_asked: str
 
 
-async def tell(ask: Ask) -> Told:
+async def tell(ask: CheckedRequest) -> Told:
     return Told(what_was_asked=f"{dict(ask.path)} {ask.checked_query} {ask.caller.username} {ask.namespace_uid}")
 
 
-async def take(ask: Ask) -> Told:
+async def take(ask: CheckedRequest) -> Told:
     return Told(what_was_asked=ask.body(Submitted).alert_type)
 
 
@@ -128,7 +130,7 @@ async def test_a_path_that_can_name_nothing_is_refused_before_anything_is_asked(
 
 
 async def test_an_id_in_a_path_is_a_uuid() -> None:
-    async def handler(ask: Ask) -> Told:
+    async def handler(ask: CheckedRequest) -> Told:
         return Told(what_was_asked=str(ask.id))
 
     number = "0198a0f0-0000-7000-8000-000000000000"
@@ -154,7 +156,11 @@ def test_a_route_may_only_have_parameters_that_are_known() -> None:
         (b"{}", 400, "body: alertType: Field required"),
         (b'{"alertType": 1}', 400, "body: alertType: Input should be a valid string"),
         (b'{"alertType": "a", "other": 1}', 400, "body: other: Extra inputs are not permitted"),
-        (b'{"alertType": "' + b"a" * BODY_BYTES + b'"}', 413, f"the body is larger than {BODY_BYTES} bytes"),
+        (
+            b'{"alertType": "' + b"a" * DEFAULT_BODY_BYTES + b'"}',
+            413,
+            f"the body is larger than {DEFAULT_BODY_BYTES} bytes",
+        ),
     ],
 )
 async def test_a_wrong_body_is_refused_by_a_sentence(body: bytes, status: int, sentence: str) -> None:
@@ -171,8 +177,8 @@ async def test_a_body_of_the_limit_is_read_and_one_byte_more_is_not_whether_or_n
 
     headers = {**BEARER, "Content-Type": "application/json"}
     async with client(kube(), route(take, method="POST", body=Submitted, status=202)) as http:
-        assert (await http.post(SEEN, data=pieces(BODY_BYTES), headers=headers)).status == 202
-        await refusal(await http.post(SEEN, data=pieces(BODY_BYTES + 1), headers=headers), 413)
+        assert (await http.post(SEEN, data=pieces(DEFAULT_BODY_BYTES), headers=headers)).status == 202
+        await refusal(await http.post(SEEN, data=pieces(DEFAULT_BODY_BYTES + 1), headers=headers), 413)
 
 
 async def test_a_body_of_nobody_known_is_a_short_one() -> None:
@@ -191,7 +197,7 @@ async def test_a_body_nests_to_a_limit(levels: int, status: int) -> None:
     class Deep(Body):
         data: Any
 
-    async def deep(ask: Ask) -> Told:
+    async def deep(ask: CheckedRequest) -> Told:
         return Told(what_was_asked=type(ask.body(Deep).data).__name__)
 
     content = b'{"data": ' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}"
@@ -331,7 +337,7 @@ async def test_without_a_permission_a_route_still_needs_to_know_who_asks() -> No
 async def test_what_goes_wrong_is_told_without_what_is_not_the_callers(
     error: Exception, status: int, sentence: str
 ) -> None:
-    async def handler(_: Ask) -> Told:
+    async def handler(_: CheckedRequest) -> Told:
         raise error
 
     metrics = Metrics()
@@ -346,7 +352,7 @@ async def test_what_goes_wrong_is_told_without_what_is_not_the_callers(
 async def test_an_answer_that_takes_too_long_is_504_and_its_handler_is_stopped() -> None:
     stopped = asyncio.Event()
 
-    async def handler(_: Ask) -> Told:
+    async def handler(_: CheckedRequest) -> Told:
         try:
             await asyncio.Event().wait()
         finally:
@@ -359,7 +365,7 @@ async def test_an_answer_that_takes_too_long_is_504_and_its_handler_is_stopped()
 
 
 async def test_a_stream_goes_on_past_the_limit_once_it_said_so() -> None:
-    async def handler(ask: Ask) -> web.StreamResponse:
+    async def handler(ask: CheckedRequest) -> web.StreamResponse:
         ask.untimed()
         response = web.StreamResponse()
         await response.prepare(ask.request)
@@ -375,26 +381,26 @@ async def test_a_stream_goes_on_past_the_limit_once_it_said_so() -> None:
 async def test_the_log_says_who_asked_what_and_nothing_that_stands_after_the_question_mark(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with caplog.at_level(logging.INFO, "tarsy.http.access"):
+    with caplog.at_level(logging.INFO, "tarsy.http.authentication.access"):
         async with client(kube(), route(query=Page)) as http:
             await http.get(f"{SEEN}?alertType=hunter2", headers=BEARER)
-    (line,) = (record for record in caplog.records if record.name == "tarsy.http.access")
+    (line,) = (record for record in caplog.records if record.name == "tarsy.http.authentication.access")
     assert line.getMessage() == f"GET {SEEN} 200"
     assert line.user == "ann"  # type: ignore[attr-defined]
     assert not any("hunter2" in json.dumps(vars(record), default=str) for record in caplog.records)
 
 
 async def test_a_path_cannot_write_lines_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "tarsy.http.access"):
+    with caplog.at_level(logging.INFO, "tarsy.http.authentication.access"):
         async with client(kube(), route()) as http:
             await http.get("/api/v1/a%0AGET%20/api/v1/b%20200" + "c" * 2_000)
-    (line,) = (record.getMessage() for record in caplog.records if record.name == "tarsy.http.access")
+    (line,) = (record.getMessage() for record in caplog.records if record.name == "tarsy.http.authentication.access")
     assert "\n" not in line
     assert len(line) < 600
 
 
 async def test_writes_are_made_with_the_callers_own_token() -> None:
-    async def handler(ask: Ask) -> Told:
+    async def handler(ask: CheckedRequest) -> Told:
         ask.as_caller()
         return Told(what_was_asked="")
 

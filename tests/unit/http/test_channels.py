@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.http.cursor import Cursor, read_cursor
 from tarsy.http.errors import BadRequest
-from tarsy.http.standing import read_topic
+from tarsy.http.live.authorization import read_topic
+from tarsy.http.live.cursor import Cursor, read_cursor
 
 
 @pytest.mark.parametrize(

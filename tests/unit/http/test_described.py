@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from tarsy.http.models import Body, Query, View
 from tarsy.http.openapi import document, openapi_route
-from tarsy.http.route import Body, Query, Route, View
+from tarsy.http.route import Route
 from tarsy.http.table import all_routes
 
 PUBLIC = {"getOpenapi", "signOut", "signInByCode"}

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from tarsy.http.doors import FIRST_REVIEWS_AT_ONCE, WEBSOCKET_TOKEN, DirectDoor, bearer_token
+from tarsy.http.authentication.frontends import FIRST_REVIEWS_AT_ONCE, WEBSOCKET_TOKEN, BearerFrontend, bearer_token
 from tarsy.http.errors import Unauthorized, Unavailable
 from unit.http.api import FakeKube
 
@@ -24,8 +24,8 @@ def bearing(token: str) -> web.Request:
     return asking({"Authorization": f"Bearer {token}"})
 
 
-def door(kube: FakeKube, *audiences: str, seconds: float = 10.0) -> DirectDoor:
-    return DirectDoor(kube, audiences, seconds=seconds)  # type: ignore[arg-type]
+def door(kube: FakeKube, *audiences: str, seconds: float = 10.0) -> BearerFrontend:
+    return BearerFrontend(kube, audiences, seconds=seconds)  # type: ignore[arg-type]
 
 
 async def test_a_caller_is_who_token_review_says_and_keeps_the_token_for_writes_only() -> None:

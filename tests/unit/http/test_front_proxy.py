@@ -11,11 +11,8 @@ import pytest
 from cryptography import x509
 from multidict import CIMultiDict
 
-from tarsy.http.aggregated import AggregatedDoor
-from tarsy.http.errors import Forbidden, Unauthorized, Unavailable
-from tarsy.http.front_proxy import FrontProxy, NoFrontProxy, parse_front_proxy, read_front_proxy
-from tarsy.http.registration import Registration
-from tarsy.http.tls import (
+from tarsy.http.admission.registration import Registration
+from tarsy.http.admission.tls import (
     AUTHORITIES,
     RENEWED_BEFORE,
     VALID,
@@ -26,6 +23,9 @@ from tarsy.http.tls import (
     needs_renewal,
     server_context,
 )
+from tarsy.http.aggregated import AggregatedFrontend
+from tarsy.http.authentication.front_proxy import FrontProxy, NoFrontProxy, parse_front_proxy, read_front_proxy
+from tarsy.http.errors import Forbidden, Unauthorized, Unavailable
 from tarsy.kube.client import ApiError
 
 MOMENT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -257,7 +257,7 @@ def test_certificates_that_cannot_be_used_are_told_without_what_is_in_them() -> 
 
 
 def test_errors_are_metav1_status_with_the_seconds_to_wait() -> None:
-    door = AggregatedDoor(front())
+    door = AggregatedFrontend(front())
     status = json.loads(door.error(Forbidden("ann may not")).body)  # type: ignore[arg-type]
     assert status == {
         "kind": "Status",

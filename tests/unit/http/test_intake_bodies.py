@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.http.identity import Caller
-from tarsy.http.intake.alerts import draft, group_hash
+from tarsy.http.authentication.identity import Caller
+from tarsy.http.intake.alerts import draft_alert, group_hash
 from tarsy.http.intake.bodies import BadBody, parse_body
-from tarsy.http.intake.routing import judge
+from tarsy.http.intake.routing import match_route
 from tarsy.http.intake.senders import service_account
 from tarsy.plan.matching import InvalidMatcher, check_matcher, matches
 from tarsy.resources.meta import ObjectMeta
-from tarsy.resources.parse import parse
+from tarsy.resources.parse import parse_object
 from tarsy.resources.v1alpha1 import AlertRoute
 from tarsy.resources.v1alpha1.alert_route import Matcher
 
@@ -180,7 +180,7 @@ def test_routes_are_asked_by_precedence_then_by_matchers_then_by_name():
         route("last", precedence=-1, matchers=[team, team]),
     ]
     body = alertmanager(alert(alertname="a", team="db"))
-    assert [v.route.metadata.name for v in judge(routes, body)] == ["first", "narrow", "a", "b", "last"]
+    assert [v.route.metadata.name for v in match_route(routes, body)] == ["first", "narrow", "a", "b", "last"]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_routes_are_asked_by_precedence_then_by_matchers_then_by_name():
 )
 def test_verdict_says_why_not(matcher, why):
     body = alertmanager(alert(alertname="a", team="db", node="a"), alert(alertname="a", team="db", node="b"))
-    (verdict,) = judge([route(matchers=[matcher])], body)
+    (verdict,) = match_route([route(matchers=[matcher])], body)
     assert why in verdict.why_not
     assert verdict.matches is (why == "")
 
@@ -203,19 +203,19 @@ def test_verdict_says_why_not(matcher, why):
 def drafted(text="text", *, in_storm=False, begun=NOON, author=None, alert_type="Disk Full", **spec):
     of = route(**spec)
     said = alertmanager(alert(alertname="Disk Full")).read(of)
-    return draft(of, said, alert_type, author or Caller("alice"), text, begun=begun, storm=in_storm)
+    return draft_alert(of, said, alert_type, author or Caller("alice"), text, begun=begun, storm=in_storm)
 
 
 def test_same_incident_has_the_same_name_and_fits_its_kind():
     one, again, later = drafted(), drafted("other text"), drafted(begun=NOON.replace(minute=1))
     assert one.name == again.name != later.name
     assert one.name.startswith("disk-full-")
-    parse(one.manifest)
+    parse_object(one.manifest)
 
 
 @pytest.mark.parametrize("alert_type", ["_", "a" * 253, "A/b:c.d e", "x" * 39 + "-y"])
 def test_name_is_one_whatever_the_type(alert_type):
-    parse(drafted(alert_type=alert_type).manifest)
+    parse_object(drafted(alert_type=alert_type).manifest)
 
 
 def test_routes_do_not_share_groups():
@@ -226,7 +226,7 @@ def test_routes_do_not_share_groups():
 @pytest.mark.parametrize(("size", "inline"), [(262_144, True), (262_145, False)])
 def test_text_is_in_the_object_as_long_as_it_fits(size, inline):
     made = drafted("é" * (size // 2) + "x" * (size % 2))
-    parse(made.manifest)
+    parse_object(made.manifest)
     assert ("data" in made.manifest["spec"], made.body is None) == (inline, inline)
 
 
@@ -242,7 +242,7 @@ def test_text_is_without_control_characters():
 def test_author_has_as_many_groups_as_the_kind_takes():
     groups = ("", *(f"g{n}" for n in range(300)), "x" * 513)
     made = drafted(author=Caller("alice", "1", groups))
-    parse(made.manifest)
+    parse_object(made.manifest)
     assert len(made.manifest["spec"]["author"]["groups"]) == 256
 
 
@@ -274,4 +274,4 @@ def test_any_json_is_read_whatever_the_mapping(document, mapping):
         return
     said = read(body, json=mapping)
     assert said.group and all(isinstance(value, str) for value in said.labels.values())
-    assert said.alert_type is None or parse(drafted(alert_type=said.alert_type).manifest)
+    assert said.alert_type is None or parse_object(drafted(alert_type=said.alert_type).manifest)

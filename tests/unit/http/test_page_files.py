@@ -9,8 +9,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from tarsy.http.application import build_application
-from tarsy.http.doors import DirectDoor
-from tarsy.http.page_files import add_page, read_page
+from tarsy.http.authentication.frontends import BearerFrontend
+from tarsy.http.web_ui import add_page, read_page
 from unit.http.api import FakeKube, services
 
 
@@ -28,7 +28,7 @@ def built(tmp_path: Path) -> Path:
 
 def client(folder: Path) -> TestClient[Any, Any]:
     kube = FakeKube({})
-    app: web.Application = build_application((), DirectDoor(kube), services(kube))  # type: ignore[arg-type]
+    app: web.Application = build_application((), BearerFrontend(kube), services(kube))  # type: ignore[arg-type]
     add_page(app, read_page(folder))
     return TestClient(TestServer(app))
 

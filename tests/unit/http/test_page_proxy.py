@@ -10,15 +10,15 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from tarsy.http import doors
-from tarsy.http.doors import COOKIE, DirectDoor
+from embedded_kubeapi.pki import Authority
+from tarsy.http.admission.tls import CertificateError
+from tarsy.http.authentication import frontends
+from tarsy.http.authentication.frontends import COOKIE, BearerFrontend
+from tarsy.http.authentication.identity import Caller
+from tarsy.http.authentication.web_ui_proxy import PageProxy, PageProxySettings, demand_own_authority, read_page_proxy
+from tarsy.http.authentication.web_ui_session import sign_in
 from tarsy.http.errors import Conflict, Forbidden, Unauthorized
-from tarsy.http.identity import Caller
-from tarsy.http.page_proxy import PageProxy, PageProxySettings, demand_own_authority, read_page_proxy
-from tarsy.http.page_session import sign_in
-from tarsy.http.route import Ask
-from tarsy.http.tls import CertificateError
-from tarsy.local.kubeapi.pki import Authority
+from tarsy.http.route import CheckedRequest
 from unit.http.api import FakeKube, services
 
 ANN = ("X-Remote-User", "ann")
@@ -32,9 +32,9 @@ def asking(*headers: tuple[str, str], method: str = "GET", peer: Any = CERTIFICA
     return make_mocked_request(method, "/", headers=CIMultiDict(headers), transport=transport)
 
 
-def door(kube: FakeKube | None = None, *names: str, **origins: Any) -> DirectDoor:
+def door(kube: FakeKube | None = None, *names: str, **origins: Any) -> BearerFrontend:
     proxy = PageProxy(PageProxySettings(Path("ca.crt"), names), "")
-    return DirectDoor(cast(Any, kube or FakeKube({})), proxy=proxy, **origins)
+    return BearerFrontend(cast(Any, kube or FakeKube({})), proxy=proxy, **origins)
 
 
 async def test_a_person_is_who_the_proxy_names_with_their_groups_and_no_token() -> None:
@@ -55,7 +55,7 @@ async def test_headers_without_the_proxys_certificate_are_as_if_they_were_not_th
 
 async def test_where_no_proxy_was_named_a_certificate_says_nothing() -> None:
     with pytest.raises(Unauthorized):
-        await DirectDoor(cast(Any, FakeKube({}))).caller(asking(ANN))
+        await BearerFrontend(cast(Any, FakeKube({}))).caller(asking(ANN))
 
 
 async def test_whom_the_proxy_does_not_name_is_known_by_token_as_ever() -> None:
@@ -135,8 +135,8 @@ async def test_a_page_of_another_site_does_not_read_either() -> None:
 
 async def test_a_connection_that_stays_open_has_to_come_past_the_proxy_again(monkeypatch: pytest.MonkeyPatch) -> None:
     entrance, request, now = door(), asking(ANN), [1000.0]
-    monkeypatch.setattr(doors.time, "monotonic", lambda: now[0])
-    for seconds in (0.0, doors.PROXY_SECONDS):
+    monkeypatch.setattr(frontends.time, "monotonic", lambda: now[0])
+    for seconds in (0.0, frontends.PROXY_SECONDS):
         now[0] = 1000.0 + seconds
         assert (await entrance.caller(request)).username == "ann"
     now[0] += 1.0
@@ -145,8 +145,8 @@ async def test_a_connection_that_stays_open_has_to_come_past_the_proxy_again(mon
     assert (await entrance.caller(asking(ANN))).username == "ann"
 
 
-def ask(caller: Caller) -> Ask:
-    return Ask(asking(), {}, caller, "", services(FakeKube({})))
+def ask(caller: Caller) -> CheckedRequest:
+    return CheckedRequest(asking(), {}, caller, "", services(FakeKube({})))
 
 
 def test_who_has_no_token_reads_only_and_is_told_what_to_do() -> None:

@@ -9,8 +9,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from tarsy.http.application import build_application
-from tarsy.http.doors import COOKIE, HOST_COOKIE, DirectDoor
-from tarsy.http.page_session import COOKIE_CHARACTERS, ROUTES, write_code
+from tarsy.http.authentication.frontends import COOKIE, HOST_COOKIE, BearerFrontend
+from tarsy.http.authentication.web_ui_session import COOKIE_CHARACTERS, ROUTES, write_code
 from unit.http.api import FakeKube, services
 
 ANN = {"username": "ann", "groups": ["on-call"]}
@@ -31,7 +31,7 @@ class Kube(FakeKube):
 def client(kube: FakeKube | None = None, file: Path | None = None) -> TestClient[Any, Any]:
     kube = kube or Kube({"t": ANN, "x" * (COOKIE_CHARACTERS + 1): ANN})
     given = replace(services(kube), sign_in_file=file)
-    return TestClient(TestServer(build_application(ROUTES, DirectDoor(kube), given)))  # type: ignore[arg-type]
+    return TestClient(TestServer(build_application(ROUTES, BearerFrontend(kube), given)))  # type: ignore[arg-type]
 
 
 def own(http: TestClient[Any, Any]) -> dict[str, str]:

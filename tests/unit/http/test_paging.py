@@ -13,7 +13,7 @@ from tarsy.http.routes import paging
 from tarsy.http.routes.investigations import _position
 from tarsy.http.routes.objects import page
 from tarsy.http.routes.parameters import MAX_TOKEN, ListQuery
-from tarsy.http.routes.timeline import bounded
+from tarsy.http.routes.timeline import with_limit
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 
 WORDS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60)
@@ -21,24 +21,24 @@ WORDS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60)
 
 @given(WORDS, st.lists(WORDS, min_size=1, max_size=4))
 def test_a_token_gives_its_place_back(question: str, place: list[str]) -> None:
-    assert paging.decode(question, paging.encode(question, place), len(place)) == place
+    assert paging.decode_continue(question, paging.encode_continue(question, place), len(place)) == place
 
 
 @given(st.text(alphabet="ABCXYZabcxyz0189_-", min_size=1, max_size=200))
 def test_what_was_never_given_out_is_refused(token: str) -> None:
-    with pytest.raises(BadRequest, match="is not of this list"):
-        paging.decode("question", token, 2)
+    with pytest.raises(BadRequest, match="does not belong to this list"):
+        paging.decode_continue("question", token, 2)
 
 
 @pytest.mark.parametrize("parts", [1, 3])
 def test_a_token_of_another_shape_is_refused(parts: int) -> None:
     with pytest.raises(BadRequest):
-        paging.decode("question", paging.encode("question", ("a", "b")), parts)
+        paging.decode_continue("question", paging.encode_continue("question", ("a", "b")), parts)
 
 
 def test_the_longest_place_of_an_object_fits_a_token() -> None:
     place = ("n" * 63, "LLMProvider", "x" * 253, "Verified")
-    assert len(paging.encode("warnings", place)) <= MAX_TOKEN
+    assert len(paging.encode_continue("warnings", place)) <= MAX_TOKEN
 
 
 @pytest.mark.parametrize("written", ["", "x", "-1", "1.5", "١", "9" * 10, "1e3"])
@@ -93,9 +93,9 @@ def _event(seq: int, revision: int, characters: int) -> TimelineEvent:
 
 def test_a_page_of_a_timeline_ends_between_revisions_before_it_is_too_long() -> None:
     events = [_event(1, 3, 5), _event(2, 1, 5), _event(3, 2, 5), _event(4, 2, 5)]
-    assert [event.revision for event in bounded(events, 20)] == [1, 2, 2, 3]
-    assert [event.revision for event in bounded(events, 19)] == [1, 2, 2]
-    assert [event.revision for event in bounded(events, 15)] == [1, 2, 2]
-    assert [event.revision for event in bounded(events, 14)] == [1]
-    assert [event.revision for event in bounded(events, 1)] == [1]
-    assert bounded([], 1) == []
+    assert [event.revision for event in with_limit(events, 20)] == [1, 2, 2, 3]
+    assert [event.revision for event in with_limit(events, 19)] == [1, 2, 2]
+    assert [event.revision for event in with_limit(events, 15)] == [1, 2, 2]
+    assert [event.revision for event in with_limit(events, 14)] == [1]
+    assert [event.revision for event in with_limit(events, 1)] == [1]
+    assert with_limit([], 1) == []

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tarsy.http.stamp import Request, stamped
-from tarsy.kube.access import Attributes, Subject
+from tarsy.http.admission.stamp import Request, stamped
+from tarsy.kube.access import ResourceAttributes, Subject
 from tarsy.kube.client import ApiError
 
 ALICE = {"username": "alice", "uid": "a-1", "groups": ["on-call", "system:authenticated"]}
@@ -18,9 +18,9 @@ class Cluster:
 
     def __init__(self, answer: bool | None = None) -> None:
         self.answer = answer
-        self.asked: list[tuple[Subject, Attributes]] = []
+        self.asked: list[tuple[Subject, ResourceAttributes]] = []
 
-    async def may(self, subject: Subject, attributes: Attributes) -> bool:
+    async def may(self, subject: Subject, attributes: ResourceAttributes) -> bool:
         self.asked.append((subject, attributes))
         if self.answer is None:
             raise ApiError(0, "Unreachable", "away")
@@ -73,7 +73,7 @@ async def test_who_names_another_is_refused_in_a_sentence(given: object) -> None
     assert "the verb attribute on alerts.tarsy.dev in namespace shop" in message
     ((subject, attributes),) = cluster.asked
     assert subject == Subject("alice", "a-1", ("on-call", "system:authenticated"))
-    assert attributes == Attributes("attribute", "tarsy.dev", "alerts", namespace="shop")
+    assert attributes == ResourceAttributes("attribute", "tarsy.dev", "alerts", namespace="shop")
 
 
 async def test_who_may_attribute_names_another() -> None:

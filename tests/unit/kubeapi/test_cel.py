@@ -7,7 +7,7 @@ import celpy
 import pytest
 import yaml
 
-from tarsy.local.kubeapi.cel import CelError, CelSyntaxError, compile_program
+from embedded_kubeapi.cel import CelError, CelSyntaxError, compile_program
 
 SELF = {"name": "a", "size": 3, "on": True, "tags": ["x", "y"], "items": [{"n": 1}, {"n": 2}], "empty": {}}
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from tarsy.local.kubeapi.builtin.catalog import builtin_resources
-from tarsy.local.kubeapi.builtin.events import EVENTS_V1
-from tarsy.local.kubeapi.http.openapi import document_v2
-from tarsy.local.kubeapi.http.openapi_proto import encode_v2
-from tarsy.local.kubeapi.registry import Registry
-from tarsy.local.kubeapi.schema.builtin import BuiltinSchema, DecodeError
-from tarsy.local.kubeapi.schema.models import Type, documentation, model, model_of
-from tarsy.local.kubeapi.shape import builtin_shape
+from embedded_kubeapi.builtin.catalog import builtin_resources
+from embedded_kubeapi.builtin.events import EVENTS_V1
+from embedded_kubeapi.http.openapi import document_v2
+from embedded_kubeapi.http.openapi_proto import encode_v2
+from embedded_kubeapi.registry import Registry
+from embedded_kubeapi.schema.builtin import BuiltinSchema, DecodeError
+from embedded_kubeapi.schema.models import Type, documentation, model, model_of
+from embedded_kubeapi.shape import builtin_shape
 
 
 def test_every_served_kind_has_a_model_whose_types_are_all_known() -> None:

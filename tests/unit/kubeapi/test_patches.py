@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from tarsy.local.kubeapi.errors import ApiError
-from tarsy.local.kubeapi.patch.apply import apply
-from tarsy.local.kubeapi.patch.fields import fields_of, from_fields_v1, to_fields_v1
-from tarsy.local.kubeapi.patch.jsonpatch import PatchError, json_patch
-from tarsy.local.kubeapi.patch.managed import Writer, after_update, write_managers
-from tarsy.local.kubeapi.patch.merge import merge_patch
-from tarsy.local.kubeapi.patch.strategic import strategic_merge
-from tarsy.local.kubeapi.shape import SchemaShape, builtin_shape
+from embedded_kubeapi.errors import ApiError
+from embedded_kubeapi.patch.apply import apply
+from embedded_kubeapi.patch.fields import fields_of, from_fields_v1, to_fields_v1
+from embedded_kubeapi.patch.jsonpatch import PatchError, json_patch
+from embedded_kubeapi.patch.managed import Writer, after_update, write_managers
+from embedded_kubeapi.patch.merge import merge_patch
+from embedded_kubeapi.patch.strategic import strategic_merge
+from embedded_kubeapi.shape import SchemaShape, builtin_shape
 
 PARTS = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
          "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}}}  # fmt: skip

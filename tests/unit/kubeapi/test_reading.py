@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from tarsy.local.kubeapi.errors import ApiError
-from tarsy.local.kubeapi.jsonpath import BadPath, parse
-from tarsy.local.kubeapi.resource import Column, Resource
-from tarsy.local.kubeapi.selectors import field_selector, label_selector
-from tarsy.local.kubeapi.store import Event, Store
-from tarsy.local.kubeapi.table import cell, human_duration
+from embedded_kubeapi.errors import ApiError
+from embedded_kubeapi.jsonpath import BadPath, parse
+from embedded_kubeapi.resource import Column, Resource
+from embedded_kubeapi.selectors import field_selector, label_selector
+from embedded_kubeapi.store import Event, Store
+from embedded_kubeapi.table import cell, human_duration
 
 KEY = ("x", "things")
 OBJ = {"metadata": {"name": "a"}, "items": [{"t": "A", "v": 1}, {"t": "B", "v": 2}], "d.k": {"x-y": True}}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tarsy.local.kubeapi.schema.model import Schema
-from tarsy.local.kubeapi.schema.rules import RuleError
+from embedded_kubeapi.schema.model import Schema
+from embedded_kubeapi.schema.rules import RuleError
 
 SPEC: dict[str, Any] = {
     "type": "object",

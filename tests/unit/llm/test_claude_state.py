@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tarsy.llm.claude_state import Blocks, replay
+from tarsy.llm.claude_state import Blocks, replay_blocks
 from tarsy.record.messages import Message, Role, ToolCall
 
 CALL = ToolCall("t1", "a.b", "{}")
@@ -42,7 +42,7 @@ def test_an_answer_without_thinking_needs_no_state() -> None:
 
 
 def test_what_was_kept_goes_back() -> None:
-    assert replay(message(), "claude") == KEPT
+    assert replay_blocks(message(), "claude") == KEPT
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_what_was_kept_goes_back() -> None:
     ],
 )
 def test_what_does_not_fit_is_written_anew(made: Message) -> None:
-    assert replay(made, "claude") is None
+    assert replay_blocks(made, "claude") is None
 
 
 def test_changed_text_stands_in_front_of_the_calls() -> None:
     changed = {"type": "text", "text": "[masked]"}
-    assert replay(message(content="[masked]"), "claude") == [THINKING, changed, KEPT[2]]
-    assert replay(message(content=""), "claude") == [THINKING, KEPT[2]]
-    assert replay(message(content="[masked]", tool_calls=()), "claude") == [THINKING, changed]
+    assert replay_blocks(message(content="[masked]"), "claude") == [THINKING, changed, KEPT[2]]
+    assert replay_blocks(message(content=""), "claude") == [THINKING, KEPT[2]]
+    assert replay_blocks(message(content="[masked]", tool_calls=()), "claude") == [THINKING, changed]

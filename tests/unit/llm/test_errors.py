@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.llm.errors import classify
+from tarsy.llm.errors import classify_error
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.refusal import clean, retry_after
+from tarsy.llm.refusal import clean_message, retry_after
 
 KEY = "sk-0123456789abcdefSECRET"
 REQUEST = httpx2.Request("POST", "http://model.example/v1/chat/completions")
@@ -28,11 +28,11 @@ def of_status(
     response = httpx2.Response(status, text=text, headers=headers, request=REQUEST)
     parsed = None if isinstance(body, str) else body or {"message": "words"}
     error = openai.APIStatusError("sdk words", response=response, body=parsed)
-    return classify(error, subject="provider p", secret=KEY, started=False, makers=makers)
+    return classify_error(error, subject="provider p", secret=KEY, started=False, makers=makers)
 
 
 def of(error: BaseException, started: bool = False) -> ModelError:
-    return classify(error, subject="provider p", secret=KEY, started=started)
+    return classify_error(error, subject="provider p", secret=KEY, started=started)
 
 
 def lost() -> openai.APIConnectionError:
@@ -153,7 +153,7 @@ def test_retry_after_comes_with_the_error_only_when_trying_again_may_help() -> N
 
 @given(st.text(max_size=400), st.text(max_size=400), st.sampled_from(["", "\x00", "\u200b", "\x1b"]))
 def test_no_text_carries_the_key_control_characters_or_more_than_300_characters(a: str, b: str, mark: str) -> None:
-    told = clean(a + KEY[:9] + mark + KEY[9:] + b, KEY)
+    told = clean_message(a + KEY[:9] + mark + KEY[9:] + b, KEY)
     assert KEY not in told and len(told) <= 300 and told.isprintable()
 
 
@@ -184,5 +184,5 @@ def test_what_the_system_says_of_a_connection_is_told() -> None:
 
 def test_the_provider_is_named_once_where_an_error_names_it_already() -> None:
     named = ModelError(ModelErrorCode.INVALID_REQUEST, "provider p: spec.baseURL is not allowed", retryable=False)
-    told = classify(named, subject="provider p (model m)", secret=KEY, started=False)
+    told = classify_error(named, subject="provider p (model m)", secret=KEY, started=False)
     assert told.message == "provider p (model m): spec.baseURL is not allowed"

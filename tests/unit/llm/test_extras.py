@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tarsy.llm.extras import missing
+from tarsy.llm.extras import missing_extra
 from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.plan.model import Backend, ObjectRef, ProviderPlan
@@ -27,7 +27,7 @@ def plan(type: str) -> ProviderPlan:
 @pytest.mark.parametrize("type", TYPES)
 async def test_a_missing_package_is_an_error_with_its_remedy(type: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, TYPES[type], None)
-    told = missing(plan(type))
+    told = missing_extra(plan(type))
     assert told is not None and f"pip install 'tarsy-operator[{EXTRAS.get(type, type)}]'" in told
     client = LangChainProvider(plan(type), "key")
     with pytest.raises(ModelError) as raised:
@@ -39,4 +39,4 @@ async def test_a_missing_package_is_an_error_with_its_remedy(type: str, monkeypa
 
 
 def test_openai_needs_no_package_beyond_the_operators_own() -> None:
-    assert missing(plan("openai")) is None
+    assert missing_extra(plan("openai")) is None

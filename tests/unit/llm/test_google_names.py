@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarsy.llm.google_native.names import spell
-from tarsy.llm.names import ToolNames
+from tarsy.llm.tool_names import ToolNames
 
 SERVERS = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", fullmatch=True)
 TOOLS = st.text(min_size=1, max_size=128)

@@ -19,9 +19,9 @@ from tarsy.llm.protocol import (
     WaitChunk,
 )
 from tarsy.llm.retry import Retrying, RetryPolicy
-from tarsy.llm.scripted import Answer, ScriptedClient
 from tarsy.plan.model import ObjectRef, ProviderPlan
 from tarsy.record.usage import Usage
+from wire.scripted_client import Answer, ScriptedClient
 
 PROVIDER = ProviderPlan(ref=ObjectRef(kind="LLMProvider", namespace="t", name="p"), type="openai", model="m")
 ASK = GenerateRequest((), tokens=500)

@@ -3,7 +3,7 @@
 import pytest
 
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.reach import ADDRESSES, check, server_of
+from tarsy.llm.reach import ADDRESSES, check_reach, server_of
 from tarsy.llm.registry import ModelRegistry
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import ObjectRef, ProviderPlan
@@ -17,7 +17,7 @@ def provider(base_url: str | None) -> ProviderPlan:
 
 
 def test_the_makers_own_address_is_not_judged() -> None:
-    check(provider(None), POD)
+    check_reach(provider(None), POD)
     server = server_of(provider(None), ADDRESSES["openai"], POD)
     assert (server.url, server.host, server.makers) == ("https://api.openai.com/v1", "api.openai.com", True)
     assert server.judge.why_not(server.host, "10.0.0.1") is None
@@ -45,7 +45,7 @@ def test_a_client_gets_the_canonical_address_and_a_judge_for_its_namespace() -> 
 )
 def test_what_may_not_be_asked_is_refused_with_object_field_and_reason(base_url: str, why: str) -> None:
     with pytest.raises(ModelError) as caught:
-        check(provider(base_url), POD)
+        check_reach(provider(base_url), POD)
     assert caught.value.code is ModelErrorCode.INVALID_REQUEST and not caught.value.retryable
     assert str(caught.value).startswith(f"provider model: {why}")
 

@@ -10,8 +10,8 @@ from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.openai_native import OpenAINativeProvider
 from tarsy.llm.protocol import EndChunk, GenerateRequest, ModelError, ModelErrorCode, TextChunk
 from tarsy.llm.registry import ModelRegistry, SecretProblem, build_client
-from tarsy.llm.scripted import Answer, ScriptedClient
 from tarsy.plan.model import Backend, CallLimits, ObjectRef, ProviderPlan, SecretKey, Vertex
+from wire.scripted_client import Answer, ScriptedClient
 
 CLIENTS = {Backend.OPENAI_NATIVE: OpenAINativeProvider, Backend.LANGCHAIN: LangChainProvider}
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tarsy.llm.protocol import Chunk, EndChunk, GenerateRequest, ModelError, ModelErrorCode, RetryChunk, TextChunk
 from tarsy.llm.retry import Retrying, RetryPolicy
-from tarsy.llm.scripted import Answer, ScriptedClient
+from wire.scripted_client import Answer, ScriptedClient
 
 
 def failing(retryable: bool = True, retry_after: float | None = None, started: bool = False, text: str = "") -> Answer:

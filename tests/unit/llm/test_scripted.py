@@ -16,9 +16,9 @@ from tarsy.llm.protocol import (
     ToolCallChunk,
     UsageChunk,
 )
-from tarsy.llm.scripted import Answer, ByAgent, ScriptedClient, ScriptExhausted
 from tarsy.record.messages import ToolCall
 from tarsy.record.usage import Usage
+from wire.scripted_client import Answer, ByAgent, ScriptedClient, ScriptExhausted
 
 REQUEST = GenerateRequest(messages=(), agent="triage")
 CALL = ToolCall("1", "k.get", "{}")

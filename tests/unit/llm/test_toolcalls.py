@@ -1,6 +1,6 @@
 """Tool calls are put together from whatever pieces servers send."""
 
-from tarsy.llm.names import ToolNames
+from tarsy.llm.tool_names import ToolNames
 from tarsy.llm.toolcalls import ToolCallAssembler
 from tarsy.record.messages import ToolCall
 

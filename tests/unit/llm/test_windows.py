@@ -2,9 +2,9 @@
 
 import pytest
 
+from tarsy.llm.context_windows import LEAST, MOST, noted, stated
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.llm.refusal import of_status
-from tarsy.llm.windows import LEAST, MOST, noted, stated
 
 SAID = {
     "openai": (

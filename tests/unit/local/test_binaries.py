@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tarsy.local.apiserver import debian, releases
-from tarsy.local.apiserver.binaries import architecture, cache_root, find_binaries, program_version, require_binaries
-from tarsy.local.apiserver.errors import AcquireError, BinariesNotFound, ChecksumMismatch, LocalKubernetesError
-from tarsy.local.apiserver.progress import Progress, run_logged
+from tarsy_dev.apiserver import debian, releases
+from tarsy_dev.apiserver.binaries import architecture, cache_root, find_binaries, program_version, require_binaries
+from tarsy_dev.apiserver.errors import AcquireError, BinariesNotFound, ChecksumMismatch, LocalKubernetesError
+from tarsy_dev.apiserver.progress import BuildProgress, run_logged
 
 BOTH = ("kube-apiserver", "etcd")
 
@@ -50,8 +50,8 @@ def publish_release(folder: Path) -> tuple[str, str]:
 
 
 @pytest.fixture
-def quiet() -> Progress:
-    return Progress(io.StringIO())
+def quiet() -> BuildProgress:
+    return BuildProgress(io.StringIO())
 
 
 def test_kubebuilder_assets_come_before_path_and_path_before_the_cache(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_version_is_what_the_program_says(tmp_path: Path) -> None:
         program_version(folder / "kube-apiserver")
 
 
-def test_download_with_another_checksum_is_refused_and_deleted(tmp_path: Path, quiet: Progress) -> None:
+def test_download_with_another_checksum_is_refused_and_deleted(tmp_path: Path, quiet: BuildProgress) -> None:
     (tmp_path / "published").write_bytes(b"swapped")
     expected = hashlib.sha256(b"original").hexdigest()
     with pytest.raises(ChecksumMismatch, match=expected):
@@ -144,14 +144,14 @@ def test_download_with_another_checksum_is_refused_and_deleted(tmp_path: Path, q
     assert [path.name for path in tmp_path.iterdir()] == ["published"]
 
 
-def test_download_with_its_published_checksum_is_kept(tmp_path: Path, quiet: Progress) -> None:
+def test_download_with_its_published_checksum_is_kept(tmp_path: Path, quiet: BuildProgress) -> None:
     (tmp_path / "published").write_bytes(b"original")
     expected = hashlib.sha256(b"original").hexdigest()
     releases.download((tmp_path / "published").as_uri(), tmp_path / "program", expected, quiet)
     assert (tmp_path / "program").read_bytes() == b"original"
 
 
-def test_release_is_complete_when_every_file_matches_its_checksum(tmp_path: Path, quiet: Progress) -> None:
+def test_release_is_complete_when_every_file_matches_its_checksum(tmp_path: Path, quiet: BuildProgress) -> None:
     kubernetes_url, etcd_url = publish_release(tmp_path / "published")
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -161,7 +161,7 @@ def test_release_is_complete_when_every_file_matches_its_checksum(tmp_path: Path
     assert {program_version(path) for path in folder.iterdir()} == {(1, 34, 1)}
 
 
-def test_release_with_a_swapped_etcd_archive_is_refused(tmp_path: Path, quiet: Progress) -> None:
+def test_release_with_a_swapped_etcd_archive_is_refused(tmp_path: Path, quiet: BuildProgress) -> None:
     kubernetes_url, etcd_url = publish_release(tmp_path / "published")
     next((tmp_path / "published").glob("etcd-*.tar.gz")).write_bytes(b"swapped")
     with pytest.raises(ChecksumMismatch, match=r"etcd-.*tar\.gz"):
@@ -169,7 +169,7 @@ def test_release_with_a_swapped_etcd_archive_is_refused(tmp_path: Path, quiet: P
     assert not (tmp_path / "etcd").exists()
 
 
-def test_release_that_cannot_be_reached_is_told_from_a_broken_one(tmp_path: Path, quiet: Progress) -> None:
+def test_release_that_cannot_be_reached_is_told_from_a_broken_one(tmp_path: Path, quiet: BuildProgress) -> None:
     with pytest.raises(releases.Offline):
         releases.download_release(tmp_path, quiet, "http://127.0.0.1:1/{name}", "http://127.0.0.1:1/{name}")
 
@@ -222,7 +222,7 @@ def test_only_the_debian_release_that_was_tried_is_built_on(tmp_path: Path) -> N
     assert not debian.is_supported(release)
 
 
-def test_failed_step_is_reported_with_the_end_of_its_log(tmp_path: Path, quiet: Progress) -> None:
+def test_failed_step_is_reported_with_the_end_of_its_log(tmp_path: Path, quiet: BuildProgress) -> None:
     command = ["sh", "-c", "seq 1 100; echo the reason; exit 7"]
     with pytest.raises(AcquireError, match=r"compiling: `sh` ended with 7\n(.*\n)*the reason"):
         run_logged(command, tmp_path / "log", quiet, "compiling", 60)
@@ -244,7 +244,7 @@ def within_seconds(seconds: float, holds: Callable[[], bool]) -> bool:
     return holds()
 
 
-def test_step_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path, quiet: Progress) -> None:
+def test_step_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path, quiet: BuildProgress) -> None:
     pid_file = tmp_path / "pid"
     command = ["sh", "-c", f"sleep 60 & echo $! > {pid_file}; wait"]
     with pytest.raises(AcquireError, match="not done after"):
@@ -253,8 +253,8 @@ def test_step_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path, q
 
 
 def test_acquire_runs_with_the_standard_library_alone() -> None:
-    package = Path(releases.__file__).parents[3]
-    program = f"import sys; sys.path.insert(0, {str(package)!r}); import tarsy.local.apiserver.acquire"
+    package = Path(releases.__file__).parents[2]
+    program = f"import sys; sys.path.insert(0, {str(package)!r}); import tarsy_dev.apiserver.acquire"
     result = subprocess.run(
         [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, timeout=120, check=False
     )

@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-from tarsy.local.model import Script, ScriptError, demo_script, parse_script
-from tarsy.local.model.conversation import agent_name, tool_names, turn, wire_name, with_call_ids
-from tarsy.local.model.script import Entry, Order, ScriptedCall
-from tarsy.local.model.wire import Answer, words
+from tarsy_dev.model import Script, ScriptError, demo_script, parse_script
+from tarsy_dev.model.conversation import agent_name, tool_names, turn, wire_name, with_call_ids
+from tarsy_dev.model.script import Entry, Order, ScriptedCall
+from tarsy_dev.model.wire import WireAnswer, split_words
 
 
-def answer(entry: Entry, *, offered: tuple[str, ...] = (), position: int = 0) -> Answer:
-    return Answer(entry, model="m", agent="a", position=position, number=1, offered=offered, prompt_tokens=5)
+def answer(entry: Entry, *, offered: tuple[str, ...] = (), position: int = 0) -> WireAnswer:
+    return WireAnswer(entry, model="m", agent="a", position=position, number=1, offered=offered, prompt_tokens=5)
 
 
 def test_a_list_of_entries_is_short_for_an_agent_chosen_by_turn() -> None:
@@ -97,7 +97,7 @@ def test_tool_names_ignore_what_is_no_function() -> None:
 
 @pytest.mark.parametrize("text", ["one  two\n\nthree ", " ", "", "\n- a\n"])
 def test_words_joined_are_the_text(text: str) -> None:
-    assert "".join(words(text)) == text
+    assert "".join(split_words(text)) == text
 
 
 @pytest.mark.parametrize(("entry", "pieces"), [(Entry(text="abcdefg", tokens=3), 3), (Entry(tokens=200), 200)])
@@ -117,7 +117,7 @@ def test_call_arguments_come_in_pieces_that_join_to_the_json_and_ids_differ_by_t
     assert len(ids) == 4 and all(len(identifier) <= 40 for identifier in ids)
 
 
-def _heads(given: Answer) -> list[dict[str, str]]:
+def _heads(given: WireAnswer) -> list[dict[str, str]]:
     return [delta["tool_calls"][0] for delta in given.deltas() if "id" in delta["tool_calls"][0]]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tarsy.local.sample_server.access import AccessError, find_access, from_kubeconfig
+from tarsy.kubernetes_tools.access import AccessError, find_access, from_kubeconfig
 
 
 def config(folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> Path:

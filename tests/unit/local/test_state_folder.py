@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tarsy.local.apiserver.state import StateFolder, remove_abandoned
+from tarsy_dev.apiserver.state import StateFolder, remove_abandoned
 
 AN_HOUR_AGO = 1.0
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.configuration import judge
-from tarsy.local.kubeapi.cel import CelError, compile_program
+from embedded_kubeapi.cel import CelError, compile_program
+from tarsy.controllers.configuration import validate
 from tarsy.plan.errors import PlanError
 from tarsy.resources.v1alpha1 import KINDS, Chain, ConfigStatus
 from unit.manifests.shipped import MANIFESTS, documents, objects
@@ -35,7 +35,7 @@ def chain(*errors: tuple[PlanError, str], seen: int | None = 3) -> dict[str, Any
     found = {**shipped, "metadata": {**shipped["metadata"], "generation": 3}}
     if seen is not None:
         obj = Chain.model_validate({**found, "metadata": {**found["metadata"], "generation": seen}})
-        found["status"] = judge(obj, errors, NOW).to_dict()
+        found["status"] = validate(obj, errors, NOW).to_dict()
     return found
 
 

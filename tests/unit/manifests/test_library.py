@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from mcp.client import Client
 
-from tarsy.local.sample_server.cluster import Cluster
-from tarsy.local.sample_server.kinds import KINDS as TOOL_KINDS
-from tarsy.local.sample_server.tools import sample_server
-from tarsy.mcp.offer import offer
+from tarsy.kubernetes_tools.cluster import ClusterReader
+from tarsy.kubernetes_tools.kinds import READABLE_KINDS as TOOL_KINDS
+from tarsy.kubernetes_tools.tools import sample_server
+from tarsy.mcp.tool_catalog import offer
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.check import check
+from tarsy.plan.check import check_references
 from tarsy.plan.model import ObjectRef
 from tarsy.plan.parts import server_plan
 from tarsy.plan.policy import ToolPolicy
@@ -42,10 +42,10 @@ def test_an_object_is_valid_and_has_no_unknown_field(obj: dict[str, Any]) -> Non
 @pytest.mark.parametrize("model", MODELS)
 def test_the_library_lacks_nothing_but_a_model(model: str) -> None:
     found = _read(LIBRARY)
-    without = [error for obj in found for error in check(obj, ResourceCatalog(found))]
+    without = [error for obj in found for error in check_references(obj, ResourceCatalog(found))]
     assert {error.field for error in without} == {"spec.llmProvider"}
     found += _read([obj for obj in _sample(model) if obj["apiVersion"] == API_VERSION])
-    assert [error for obj in found for error in check(obj, ResourceCatalog(found))] == []
+    assert [error for obj in found for error in check_references(obj, ResourceCatalog(found))] == []
 
 
 def test_a_key_in_a_sample_is_a_placeholder_in_a_labelled_secret() -> None:
@@ -71,7 +71,7 @@ def test_the_tools_are_where_the_server_says() -> None:
 async def test_the_server_offers_agents_all_of_the_tools_that_there_are() -> None:
     (server,) = (obj for obj in _read(LIBRARY) if isinstance(obj, MCPServer))
     plan = server_plan(server, ObjectRef(kind="MCPServer", namespace="l", name="kubernetes"), McpSelection(name="k"))
-    async with Client(sample_server(Cluster({}))) as client:
+    async with Client(sample_server(ClusterReader({}))) as client:
         listed = (await client.list_tools()).tools
     found = offer(plan, listed)
     assert len(found.definitions) == len(listed) == 4 and plan.policy is ToolPolicy.READ_ONLY

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tarsy.local.kubeapi.builtin.catalog import builtin_resources
+from embedded_kubeapi.builtin.catalog import builtin_resources
 from tarsy.resources.meta import GROUP
 from tarsy.resources.v1alpha1 import KINDS
 from unit.manifests.shipped import installed, named

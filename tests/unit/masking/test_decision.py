@@ -10,7 +10,7 @@ from tarsy.masking import (
     MaskingFailed,
     build_masker,
     default_masker,
-    without_secrets,
+    mask_or_fail,
     without_secrets_or_withheld,
 )
 
@@ -35,21 +35,21 @@ FAILING = [_nothing_left, _unforeseen, _slow]
 
 def test_a_masked_text_goes_on_by_both() -> None:
     masked = "badge 4711, password: [MASKED_PASSWORD]"
-    assert without_secrets(default_masker().mask, TEXT, "an alert") == masked
+    assert mask_or_fail(default_masker().mask, TEXT, "an alert") == masked
     outcome = without_secrets_or_withheld(default_masker().mask, TEXT, "an answer", "withheld")
     assert (outcome.text, outcome.withheld) == (masked, False)
-    assert without_secrets(_unforeseen, "", "an alert") == ""
+    assert mask_or_fail(_unforeseen, "", "an alert") == ""
 
 
 def test_an_alert_keeps_what_the_other_patterns_left() -> None:
-    assert without_secrets(_slow, TEXT, "an alert") == "badge 4711, password: [MASKED_PASSWORD]"
-    told = without_secrets(SLOW.mask, "x" * 300_000 + TEXT, "an alert")
+    assert mask_or_fail(_slow, TEXT, "an alert") == "badge 4711, password: [MASKED_PASSWORD]"
+    told = mask_or_fail(SLOW.mask, "x" * 300_000 + TEXT, "an alert")
     assert told == "x" * 300_000 + "badge 4711, password: [MASKED_PASSWORD]"
 
 
 @pytest.mark.parametrize("mask", [_nothing_left, _unforeseen])
 def test_an_alert_that_no_pattern_got_through_is_withheld_with_a_notice(mask: Callable[[str], str]) -> None:
-    assert without_secrets(mask, TEXT, "an alert") == "[an alert could not be searched for secrets and is withheld]"
+    assert mask_or_fail(mask, TEXT, "an alert") == "[an alert could not be searched for secrets and is withheld]"
 
 
 @pytest.mark.parametrize("mask", FAILING)
@@ -61,6 +61,6 @@ def test_an_answer_is_withheld_whatever_fails(mask: Callable[[str], str]) -> Non
 @pytest.mark.parametrize("mask", FAILING)
 def test_no_text_goes_on_unsearched(mask: Callable[[str], str], caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
-        told = without_secrets(mask, TEXT, "an alert"), without_secrets_or_withheld(mask, TEXT, "an answer", "-").text
+        told = mask_or_fail(mask, TEXT, "an alert"), without_secrets_or_withheld(mask, TEXT, "an answer", "-").text
     assert "hunter22" not in f"{told}{caplog.text}"
     assert "an alert was" in caplog.text and "an answer was withheld" in caplog.text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarsy.masking import CustomPattern, Masker, Maskers, Unfolding, build_masker, default_masker
+from tarsy.masking import CustomPattern, Masker, Maskers, StreamingMasker, build_masker, default_masker
 from tarsy.plan.model import MaskingPlan
 from unit.masking.corpus import Case, secrets, survivors
 
@@ -17,7 +17,7 @@ AFTER = " and that is all there was.\nSo it has to be rotated. "
 
 
 def shown(masker: Masker | None, pieces: list[str]) -> list[str]:
-    unfolding = Unfolding(masker)
+    unfolding = StreamingMasker(masker)
     return [unfolding.add(piece) for piece in pieces]
 
 
@@ -104,20 +104,20 @@ def test_words_that_look_like_a_key_are_shown_when_they_turn_out_to_be_none() ->
     ],
 )
 def test_where_a_secret_may_span_lines_the_text_stops(beginning: str) -> None:
-    unfolding = Unfolding(DEFAULT)
+    unfolding = StreamingMasker(DEFAULT)
     assert unfolding.add("Look:\n" + beginning) == "Look:\n"
     assert unfolding.stopped
     assert unfolding.add('"kind": "Secret"}\nand so on ') == ""
 
 
 def test_patterns_of_users_need_the_whole_text() -> None:
-    unfolding = Unfolding(build_masker(["basic"], custom=[CustomPattern("ticket", "T-[0-9]+", "[T]")]))
+    unfolding = StreamingMasker(build_masker(["basic"], custom=[CustomPattern("ticket", "T-[0-9]+", "[T]")]))
     assert unfolding.add("The pod ") == ""
     assert unfolding.stopped
 
 
 def test_a_line_that_never_ends_stops() -> None:
-    unfolding = Unfolding(DEFAULT)
+    unfolding = StreamingMasker(DEFAULT)
     for _ in range(70):
         assert unfolding.add("x" * 1000) == ""
     assert unfolding.stopped

@@ -9,10 +9,10 @@ import httpx2
 import pytest
 
 from e2e.waiting import until
-from tarsy.mcp.acting import NO_ACCOUNT, BearerOf, Cluster, Token, kubeconfig
 from tarsy.mcp.errors import OpenFailed
+from tarsy.mcp.service_account_auth import NO_ACCOUNT, AccountToken, BearerOf, ClusterAddress, kubeconfig
 
-CLUSTER = Cluster("https://api.example:6443", b"-----BEGIN CERTIFICATE-----")
+CLUSTER = ClusterAddress("https://api.example:6443", b"-----BEGIN CERTIFICATE-----")
 
 
 class Numbered:
@@ -26,14 +26,14 @@ class Numbered:
         self.failing = False
         self.failures = 0
 
-    async def for_cluster(self, account: str) -> Token:
+    async def for_cluster(self, account: str) -> AccountToken:
         if self.failing:
             self.failures += 1
             raise OpenFailed("none today")
         self.count += 1
-        return Token(f"{account}-{self.count}", self.renew_seconds)
+        return AccountToken(f"{account}-{self.count}", self.renew_seconds)
 
-    async def for_server(self, account: str, audience: str) -> Token:
+    async def for_server(self, account: str, audience: str) -> AccountToken:
         return await self.for_cluster(f"{account} for {audience}")
 
 
@@ -65,8 +65,8 @@ async def test_kubeconfig_names_the_file_of_the_token_and_holds_none(tmp_path: P
 async def test_token_in_the_file_is_renewed_and_each_is_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tarsy.mcp.acting.SHORTEST_SECONDS", 0.0)
-    monkeypatch.setattr("tarsy.mcp.acting.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("tarsy.mcp.service_account_auth.SHORTEST_SECONDS", 0.0)
+    monkeypatch.setattr("tarsy.mcp.service_account_auth.RETRY_SECONDS", 0.0)
     given: list[str] = []
     tokens = Numbered(renew_seconds=0.001)
     async with kubeconfig(tmp_path, CLUSTER, tokens, "agent", given.append):

@@ -5,8 +5,17 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from tarsy.mcp.binding import ENFORCED, MCPSERVER, NAMESPACES, OutOfReach, can_be_held, declares, hold, of_request
-from tarsy.mcp.offer import OUT_OF_REACH, digests_of, nothing_offered, offer
+from tarsy.mcp.namespace_binding import (
+    ENFORCED,
+    MCPSERVER,
+    NAMESPACES,
+    OutOfReach,
+    can_be_held,
+    declares,
+    hold_to_namespaces,
+    of_request,
+)
+from tarsy.mcp.tool_catalog import OUT_OF_REACH, digests_of, nothing_offered, offer
 from tarsy.plan.model import HttpTransport, ObjectRef, ReachPlan, ServerPlan
 
 STRING = {"type": "string"}
@@ -25,7 +34,7 @@ def plan(**reach: Any) -> ServerPlan:
 
 def held(wrote: dict[str, Any], properties: dict[str, Any] | None = None, **reach: Any) -> dict[str, Any]:
     schema = {"properties": {"namespace": STRING, "name": STRING} if properties is None else properties}
-    return hold(plan(**reach), "get", schema, wrote)
+    return hold_to_namespaces(plan(**reach), "get", schema, wrote)
 
 
 @pytest.mark.parametrize("value", ["shop", None, "", [], ["shop"]])

@@ -5,7 +5,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from tarsy.mcp.content import render
+from tarsy.mcp.result_text import render
 
 TEXT = {"type": "text", "text": "two pods"}
 IMAGE = {"type": "image", "data": "AAAA", "mimeType": "image/png"}

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from tarsy.mcp.errors import OpenFailed, in_our_words, readable
+from tarsy.mcp.errors import OpenFailed, in_our_words, readable_error
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_a_failure_is_said_in_our_words_however_deep_it_is(error: Exception, our
     nested = ExceptionGroup("unhandled", [ExceptionGroup("errors in a TaskGroup", [error])])
     assert in_our_words(nested) == in_our_words(error) == ours
     assert "words" not in in_our_words(nested)
-    assert readable(nested) == readable(error)
+    assert readable_error(nested) == readable_error(error)

@@ -3,7 +3,7 @@
 import pytest
 
 from tarsy.masking import Maskers, MaskingFailed, default_masker
-from tarsy.mcp.offer import Offer
+from tarsy.mcp.tool_catalog import Offer
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
 from tarsy.plan.model import HttpTransport, MaskingPlan, ObjectRef, ServerPlan, Value
 

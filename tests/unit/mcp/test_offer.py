@@ -6,8 +6,17 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from tarsy.mcp.offer import CHANGED, NOT_ALLOWED, POLICY, Offer, digests_of, list_hash, nothing_offered, offer
-from tarsy.mcp.offers import Offers
+from tarsy.mcp.agent_tools import Offers
+from tarsy.mcp.tool_catalog import (
+    CHANGED,
+    POLICY,
+    TOOL_NOT_ALLOWED,
+    Offer,
+    digests_of,
+    list_hash,
+    nothing_offered,
+    offer,
+)
 from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan
 from tarsy.plan.policy import ToolPolicy
 from tarsy.record.messages import Access
@@ -88,10 +97,10 @@ def test_selection_allow_deny_and_policy_each_leave_tools_out_and_say_so() -> No
     found = offer(chosen, [tool(name) for name in names])
     assert offered(found) == ["get_pods"]
     assert {name: why.reason for name, why in found.withheld.items()} == {
-        "get_logs": NOT_ALLOWED,
-        "get_secret": NOT_ALLOWED,
-        "delete": NOT_ALLOWED,
-        "watch": NOT_ALLOWED,
+        "get_logs": TOOL_NOT_ALLOWED,
+        "get_secret": TOOL_NOT_ALLOWED,
+        "delete": TOOL_NOT_ALLOWED,
+        "watch": TOOL_NOT_ALLOWED,
         "scale": POLICY,
     }
 

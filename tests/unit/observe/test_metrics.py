@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from tarsy.controllers.census import AVAILABLE, NOTIFYING
+from tarsy.controllers.readiness.metrics import AVAILABLE, NOTIFYING
 from tarsy.llm.protocol import ModelErrorCode
 from tarsy.observe import metric_table as table
 from tarsy.observe.metrics import KEPT_SECONDS, UNMATCHED, Metrics, UndeclaredLabel
@@ -105,7 +105,7 @@ def test_names_are_used_once() -> None:
 
 def test_every_metric_is_counted_somewhere() -> None:
     code = "\n".join(path.read_text() for path in OPERATOR.rglob("*.py") if path.name != "metric_table.py")
-    code += "\n".join(path.read_text() for path in (OPERATOR / "controllers").glob("*.py"))
+    code += "\n".join(path.read_text() for path in (OPERATOR / "controllers").rglob("*.py"))
     unused = [name for name, found in vars(table).items() if isinstance(found, table.Metric)]
     assert not [name for name in unused if not re.search(rf"\b{name}\b", code)]
 

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from tarsy.outbound.judging import Found, NotAllowed, Of, judged
+from tarsy.outbound.address_check import Found, NotAllowed, Of, judged
 from tarsy.plan.destinations import Destinations
 
 POD = Of(Destinations(in_pod=True), "shop")

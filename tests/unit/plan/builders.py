@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.errors import At
+from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import Plan
 from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, select
@@ -80,7 +80,7 @@ def plan_of(
     budget: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Selects the chain and resolves the plan, as a controller does."""
-    own = (Budget.model_validate(budget), At("Investigation", namespace, "i1") / "budget") if budget else None
+    own = (Budget.model_validate(budget), FieldPath("Investigation", namespace, "i1") / "budget") if budget else None
     catalog = ResourceCatalog(objects, namespaces)
     content = what or alert()
     found = select(namespace=namespace, alert=content, catalog=catalog, library_namespace=LIBRARY)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tarsy.plan.errors import PlanInvalid
-from tarsy.plan.model import Budget, Limits, Plan
+from tarsy.plan.model import AgentLimits, Plan, PlannedBudget
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.common import Loop, Timeouts
 from unit.plan.builders import agent, chain, defaults, google, plan_of, provider, selected, server, stage
@@ -21,25 +21,25 @@ def plan(of_defaults: dict[str, Any], of_chain: dict[str, Any], of_run: dict[str
 
 
 def test_every_limit_of_a_plan_can_be_set() -> None:
-    assert set(Limits.model_fields) == set(Timeouts.model_fields) | set(Loop.model_fields)
+    assert set(AgentLimits.model_fields) == set(Timeouts.model_fields) | set(Loop.model_fields)
 
 
 def test_figures_of_the_loop_are_taken_field_by_field() -> None:
     limits = plan({"loop": {"consecutiveTimeouts": 5, "emptyAnswers": 0}}, {"loop": {"emptyAnswers": 7}}).limits
     assert (limits.consecutive_timeouts, limits.empty_answers) == (5, 7)
-    assert (Limits().consecutive_timeouts, Limits().empty_answers) == (2, 2)
+    assert (AgentLimits().consecutive_timeouts, AgentLimits().empty_answers) == (2, 2)
 
 
 def test_a_chains_budget_replaces_that_of_the_namespace_field_by_field() -> None:
     found = plan({"budget": {"tokens": 100, "minutes": 5}}, {"budget": {"tokens": 900, "costUSD": 2.5}}).budget
-    assert found == Budget(tokens=900, cost_usd=2.5, minutes=5)
-    assert plan({}, {}).budget == Budget()
+    assert found == PlannedBudget(tokens=900, cost_usd=2.5, minutes=5)
+    assert plan({}, {}).budget == PlannedBudget()
 
 
 @pytest.mark.parametrize(("of_run", "expected"), [(899, 899), (900, 900), (901, 900)])
 def test_a_runs_own_budget_only_makes_it_smaller(of_run: int, expected: int) -> None:
     found = plan({}, {"budget": {"tokens": 900}}, {"tokens": of_run, "toolCalls": 3}).budget
-    assert found == Budget(tokens=expected, tool_calls=3)
+    assert found == PlannedBudget(tokens=expected, tool_calls=3)
 
 
 def test_rates_stand_in_the_plan_of_a_provider() -> None:
@@ -89,4 +89,4 @@ def test_a_budget_in_dollars_needs_the_rates_of_whoever_summarizes() -> None:
 
 def test_other_budgets_need_no_rates() -> None:
     objects = [agent(), provider(), chain(budget={"tokens": 10, "toolCalls": 1, "minutes": 0.5})]
-    assert plan_of(objects).budget == Budget(tokens=10, tool_calls=1, minutes=0.5)
+    assert plan_of(objects).budget == PlannedBudget(tokens=10, tool_calls=1, minutes=0.5)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.check import check, config_maps, notify_secrets, references, secrets
+from tarsy.plan.check import check_references, config_maps, notify_secrets, references, secrets
 from tarsy.plan.model import ConfigMapKey, SecretKey
 from tarsy.resources.meta import AnyResource
 from unit.plan.builders import LIBRARY, TEAM, agent, chain, defaults, provider, selected, server, stage
 
 
 def fields(obj: AnyResource, *others: AnyResource) -> list[str]:
-    return [error.field for error in check(obj, ResourceCatalog([obj, *others]))]
+    return [error.field for error in check_references(obj, ResourceCatalog([obj, *others]))]
 
 
 BROKEN_CHAIN = chain(
@@ -115,13 +115,13 @@ def test_chains_that_claim_one_alert_type_are_both_told() -> None:
     one, two = chain("one", alertTypes=["Other", "PodCrash"]), chain("two")
     elsewhere = chain("three", LIBRARY)
     for mine, other, field in ((one, "two", "spec.alertTypes[1]"), (two, "one", "spec.alertTypes[0]")):
-        (error,) = check(mine, ResourceCatalog([one, two, elsewhere, agent(), provider()]))
+        (error,) = check_references(mine, ResourceCatalog([one, two, elsewhere, agent(), provider()]))
         assert error.field == field
         assert f"also claimed by Chain {other} of this namespace" in error.message
 
 
 def test_a_stage_in_which_two_agents_have_one_name_is_told_to_name_them() -> None:
-    found = check(chain(stages=[stage("triage", "triage")]), ResourceCatalog([agent(), provider()]))
+    found = check_references(chain(stages=[stage("triage", "triage")]), ResourceCatalog([agent(), provider()]))
     assert [str(error) for error in found] == [
         "Chain team-a/pods: spec.stages[0].agents[1].name: another agent of stage look is called triage too; "
         "give this one a displayName of its own"

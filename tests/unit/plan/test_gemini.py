@@ -8,9 +8,9 @@ import pytest
 
 from tarsy.plan import gemini
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.check import check
+from tarsy.plan.check import check_references
 from tarsy.plan.errors import PlanInvalid
-from tarsy.plan.model import Thinking, Vertex
+from tarsy.plan.model import PlannedThinking, Vertex
 from tarsy.resources.meta import AnyResource
 from unit.plan.builders import agent, alert, chain, google, plan_of, provider, selected, server
 
@@ -50,7 +50,7 @@ def test_what_a_model_can_do_is_read_from_its_name(model: str, both: bool, budge
 
 def test_thinking_is_part_of_the_plan() -> None:
     plan = plan_of([agent(), google(thinking={"level": "low"}), chain(**NATIVE)])
-    assert plan.stages[0].agents[0].provider.thinking == Thinking(level="low")
+    assert plan.stages[0].agents[0].provider.thinking == PlannedThinking(level="low")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_measure_of_thinking_that_does_not_fit_is_an_error_with_its_remedy(
     spec: dict[str, Any], field: str, remedy: str
 ) -> None:
     bad = provider(**spec)
-    (error,) = check(bad, ResourceCatalog([bad], None))
+    (error,) = check_references(bad, ResourceCatalog([bad], None))
     assert (error.kind, error.field) == ("LLMProvider", f"spec.thinking.{field}")
     assert spec["model"] in error.message and remedy in error.message
     assert set(errors_of([agent(), bad, chain()])) == {f"LLMProvider spec.thinking.{field}"}
@@ -82,7 +82,7 @@ def test_a_measure_of_thinking_that_does_not_fit_is_an_error_with_its_remedy(
 )
 def test_a_measure_that_fits_is_none(spec: dict[str, Any]) -> None:
     good = provider(**spec)
-    assert check(good, ResourceCatalog([good], None)) == []
+    assert check_references(good, ResourceCatalog([good], None)) == []
 
 
 def test_native_tools_an_agent_wants_beside_servers_are_an_error_on_older_models() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.readiness import readiness
 from tarsy.resources.meta import API_VERSION, AnyResource
-from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.parse import InvalidResource, parse_object
 from unit.plan.builders import LIBRARY, TEAM, agent, chain, defaults, google, provider, selected, server, stage
 from unit.plan.test_readiness import offering, ready, trusted
 
@@ -146,5 +146,5 @@ def test_a_field_that_does_not_fit_is_named_with_its_path(kind: str, change: dic
     spec = {key: value for key, value in {**SPECS[kind], **change}.items() if value is not None}
     meta = {"name": "one", "namespace": TEAM, "uid": "u", "generation": 1, "resourceVersion": "1"}
     with pytest.raises(InvalidResource) as invalid:
-        parse({"apiVersion": API_VERSION, "kind": kind, "metadata": meta, "spec": spec})
+        parse_object({"apiVersion": API_VERSION, "kind": kind, "metadata": meta, "spec": spec})
     assert words in str(invalid.value), str(invalid.value)

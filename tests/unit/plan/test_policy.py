@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.check import check
+from tarsy.plan.check import check_references
 from tarsy.plan.model import ServerPlan
 from tarsy.plan.policy import ToolPolicy, names, stricter
 from tarsy.resources.meta import AnyResource
@@ -121,7 +121,10 @@ def test_the_built_in_agent_for_questions_only_reads() -> None:
 
 
 def told(of: AnyResource, *others: AnyResource) -> dict[str, str]:
-    return {error.field.removeprefix("spec."): error.message for error in check(of, ResourceCatalog([of, *others]))}
+    return {
+        error.field.removeprefix("spec."): error.message
+        for error in check_references(of, ResourceCatalog([of, *others]))
+    }
 
 
 def test_a_server_of_which_nobody_may_have_a_tool_is_not_ready_and_says_what_to_set() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tarsy.plan.builtin import runs_on
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.check import check, references
+from tarsy.plan.check import check_references, references
 from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.model import Plan
 from tarsy.plan.resolve import resolve
@@ -279,5 +279,5 @@ MAKE: dict[str, Any] = {"Agent": agent, "LLMProvider": provider, "MCPServer": se
 def test_an_object_whose_references_all_exist_has_nothing_that_dangles(world: list[AnyResource]) -> None:
     named = {reference for obj in world for reference in references(obj)}
     catalog = ResourceCatalog([*world, *(MAKE[kind](name, place) for kind, place, name in sorted(named))])
-    errors = [error for obj in world for error in check(obj, catalog)]
+    errors = [error for obj in world for error in check_references(obj, catalog)]
     assert not [error for error in errors if error.message.startswith("there is no ")]

@@ -5,15 +5,15 @@ from decimal import Decimal
 
 import pytest
 
-from tarsy.engine.budget import cost
-from tarsy.plan.model import Rates
+from tarsy.engine.limits.budget import cost
+from tarsy.plan.model import PlannedRates
 from tarsy.plan.rates import AS_OF, SOURCE, bundled
 from tarsy.record.usage import Usage
 
 
 @pytest.mark.parametrize("model", ["gpt-5", "gpt-5-2025-08-07", "gpt-5-latest"])
 def test_a_well_known_model_has_its_list_price_dated_or_not(model: str) -> None:
-    assert bundled("openai", model, None) == Rates(input=1.25, cached=0.125, output=10, as_of=AS_OF)
+    assert bundled("openai", model, None) == PlannedRates(input=1.25, cached=0.125, output=10, as_of=AS_OF)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.readiness import Readiness, readiness
+from tarsy.plan.readiness import PlanReadiness, readiness
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1 import KINDS, MCPServer
 from unit.plan.builders import LIBRARY, OPEN, TEAM, agent, chain, defaults, provider, selected, server, stage
@@ -43,7 +43,7 @@ def offering(obj: MCPServer, *tools: str, verified: str = "True", count: int | N
     return made.model_copy(update={"status": status})
 
 
-def of(obj: AnyResource, *others: AnyResource) -> Readiness:
+def of(obj: AnyResource, *others: AnyResource) -> PlanReadiness:
     return readiness(obj, ResourceCatalog([obj, *others]), LIBRARY)
 
 
@@ -55,7 +55,7 @@ TRIAGE, MODEL = ready(agent()), ready(provider())
 
 
 def test_a_chain_whose_plan_resolves_and_whose_references_are_ready_is_ready() -> None:
-    assert of(chain(), TRIAGE, MODEL) == Readiness()
+    assert of(chain(), TRIAGE, MODEL) == PlanReadiness()
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_the_defaults_of_the_namespace_count_as_a_run_has_them() -> None:
         ("LLMProvider team-a/model: spec.rates", "PlanInvalid")
     ]
     rated = ready(provider(rates={"inputPerMillion": 1, "outputPerMillion": 1}))
-    assert of(chain(llmProvider=None), TRIAGE, rated, given) == Readiness()
+    assert of(chain(llmProvider=None), TRIAGE, rated, given) == PlanReadiness()
 
 
 def test_a_fallback_of_the_defaults_that_is_not_ready_is_told_with_its_own_field() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tarsy.plan.builtin import SYNTHESIS_INSTRUCTIONS
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.errors import At, PlanInvalid
+from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.model import ConfigMapKey, HttpTransport, SecretKey, StdioTransport, Strategy
 from tarsy.plan.resolve import resolve
 from tarsy.resources.meta import AnyResource
@@ -234,7 +234,7 @@ def test_a_chain_that_does_not_admit_the_namespace_is_refused_here_too() -> None
 
 def test_errors_of_an_alert_name_the_object_it_stands_in() -> None:
     catalog = ResourceCatalog([agent(), provider()])
-    at = At("Investigation", TEAM, "run-1") / "alert"
+    at = FieldPath("Investigation", TEAM, "run-1") / "alert"
     with pytest.raises(PlanInvalid) as raised:
         resolve(
             namespace=TEAM,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.errors import At, PlanInvalid
+from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.scope import admits
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.v1alpha1 import Chain
@@ -43,7 +43,7 @@ def test_a_named_chain_is_taken_whatever_the_type() -> None:
 
 
 def test_the_investigations_chain_goes_before_the_alerts() -> None:
-    at = At("Investigation", TEAM, "run") / "chainRef" / "name"
+    at = FieldPath("Investigation", TEAM, "run") / "chainRef" / "name"
     assert key(chosen([chain("x"), chain("y")], alert(chainRef={"name": "x"}), chain_ref=("y", at))) == "team-a/y"
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.check import check
+from tarsy.plan.check import check_references
 from tarsy.plan.model import Backend, Plan, SummarizationPlan
 from unit.plan.builders import agent, chain, defaults, plan_of, provider, selected, server
 
@@ -45,5 +45,5 @@ def test_whoever_summarizes_does_so_by_the_client_of_its_own_type() -> None:
 @pytest.mark.parametrize("make", [chain, defaults])
 def test_a_provider_for_summaries_that_is_not_there_makes_its_object_not_ready(make: object) -> None:
     obj = make(summarization={"llmProvider": "none"})  # type: ignore[operator]
-    errors = check(obj, ResourceCatalog([obj, agent(), provider()]))
+    errors = check_references(obj, ResourceCatalog([obj, agent(), provider()]))
     assert [error.field for error in errors] == ["spec.summarization.llmProvider"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tarsy.plan.model import CallTimeouts, Limits, ProviderPlan
+from tarsy.plan.model import AgentLimits, CallTimeouts, ProviderPlan
 from tarsy.plan.timeouts import MAKERS, OWN, call_timeouts
 from tarsy.resources.meta import ObjectMeta
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider, LLMProviderSpec
@@ -17,16 +17,16 @@ def provider(**spec: Any) -> LLMProvider:
 
 
 def test_a_server_of_ones_own_is_given_more_time_than_a_makers() -> None:
-    assert call_timeouts(provider(), Limits()) == MAKERS
-    assert call_timeouts(provider(baseURL="http://localhost:8080/v1"), Limits()) == OWN
+    assert call_timeouts(provider(), AgentLimits()) == MAKERS
+    assert call_timeouts(provider(baseURL="http://localhost:8080/v1"), AgentLimits()) == OWN
     assert OWN.silence > 120 and OWN.first_token > OWN.silence and OWN.call >= OWN.first_token
 
 
 @pytest.mark.parametrize("base", [{}, {"baseURL": "http://localhost:8080/v1"}])
 def test_its_own_words_count_before_the_chains_and_those_before_what_is_built_in(base: dict[str, str]) -> None:
-    limits = Limits(model_call_seconds=50, first_token_seconds=20, stall_seconds=10, iteration_seconds=70)
+    limits = AgentLimits(model_call_seconds=50, first_token_seconds=20, stall_seconds=10, iteration_seconds=70)
     chosen = {"model_call_seconds", "first_token_seconds", "stall_seconds", "iteration_seconds"}
-    usual = call_timeouts(provider(**base), Limits())
+    usual = call_timeouts(provider(**base), AgentLimits())
     found = call_timeouts(provider(**base), limits, chosen)
     assert found == CallTimeouts(silence=usual.silence, first_token=20, stall=10, call=50, iteration=70)
     own = {"silenceSeconds": 1, "firstTokenSeconds": 2, "stallSeconds": 3, "callSeconds": 4}
@@ -36,9 +36,9 @@ def test_its_own_words_count_before_the_chains_and_those_before_what_is_built_in
 
 @pytest.mark.parametrize(("call", "iteration"), [(299, 360), (300, 360), (301, 361), (1_000, 1_060)])
 def test_an_iteration_holds_a_whole_call_unless_the_chain_says_how_long_it_is(call: int, iteration: int) -> None:
-    found = call_timeouts(provider(timeouts={"callSeconds": call}), Limits())
+    found = call_timeouts(provider(timeouts={"callSeconds": call}), AgentLimits())
     assert found.iteration == iteration
-    fixed = call_timeouts(provider(timeouts={"callSeconds": call}), Limits(), {"iteration_seconds"})
+    fixed = call_timeouts(provider(timeouts={"callSeconds": call}), AgentLimits(), {"iteration_seconds"})
     assert fixed.iteration == 360
 
 
@@ -47,4 +47,4 @@ def test_a_stored_plan_of_before_is_still_read() -> None:
         {"ref": {"kind": "LLMProvider", "namespace": "a", "name": "b"}, "type": "openai", "model": "m"}
     )
     assert old.timeouts is None
-    assert Limits.model_validate({"first_token_seconds": 5}).conclusion_seconds == 60
+    assert AgentLimits.model_validate({"first_token_seconds": 5}).conclusion_seconds == 60

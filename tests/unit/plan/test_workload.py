@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.controllers.mcp_server import as_plan
+from tarsy.controllers.mcp_server import server_plan_of
 from tarsy.plan.check import secrets
 from tarsy.plan.model import HttpTransport, ServerPlan, WorkloadTransport
 from tarsy.plan.workload import reached, why_not_lent, workload_name
@@ -18,7 +18,7 @@ RUN = UUID("0123456789abcdef0123456789abcdef")
 
 def planned(scope: str, **more: Any) -> ServerPlan:
     run = {"image": "tools:1", "command": ["x"], "scope": scope, **more}
-    return as_plan(parse_as(MCPServer, raw("MCPServer", "tools", {"transport": {"type": "stdio"}, "run": run})))
+    return server_plan_of(parse_as(MCPServer, raw("MCPServer", "tools", {"transport": {"type": "stdio"}, "run": run})))
 
 
 @pytest.mark.parametrize(("scope", "name"), [("Shared", "mcp-tools"), ("PerRun", "mcp-tools-0123456789abcdef")])
@@ -38,7 +38,7 @@ def test_where_services_are_may_be_said() -> None:
 
 
 def test_any_other_server_is_reached_as_it_says() -> None:
-    plan = as_plan(
+    plan = server_plan_of(
         parse_as(MCPServer, raw("MCPServer", "web", {"transport": {"type": "http", "http": {"url": "http://web/mcp"}}}))
     )
     assert reached(plan, RUN) is plan

@@ -6,7 +6,7 @@ Decision: a case finds its rule by model and a fragment of its CEL, so a rule th
 from dataclasses import dataclass
 from typing import Any
 
-from tarsy.resources.schema import Model, Rule
+from tarsy.resources.schema import Model, ValidationRule
 from tarsy.resources.v1alpha1 import InvestigationDefaults, MCPServer
 from tarsy.resources.v1alpha1.alert import AlertContent, AlertDataSource, AlertSpec
 from tarsy.resources.v1alpha1.alert_route import RouteAuth
@@ -46,7 +46,7 @@ class Case:
     id: str = ""
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> ValidationRule:
         (found,) = (rule for rule in self.model.RULES if self.fragment in rule.cel)
         return found
 

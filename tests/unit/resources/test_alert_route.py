@@ -2,7 +2,7 @@
 
 import pytest
 
-from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.parse import InvalidResource, parse_object
 from tarsy.resources.v1alpha1.alert_route import JsonFields, Storm
 
 REF = {"name": "s", "key": "k"}
@@ -93,18 +93,18 @@ def recorded(**change):
     ],
 )
 def test_at_a_limit_it_is_good_and_beyond_it_is_not(good, bad):
-    parse(good)
+    parse_object(good)
     with pytest.raises(InvalidResource):
-        parse(bad)
+        parse_object(bad)
 
 
 def test_route_without_anything_takes_every_alert():
-    spec = parse(route()).spec
+    spec = parse_object(route()).spec
     assert (spec.matchers, spec.precedence, spec.namespace, spec.auth, spec.storm) == ((), 0, None, None, None)
 
 
 def test_what_is_not_said_is_the_documented_default():
     assert (Storm().alerts, Storm().seconds) == (20, 60)
     assert JsonFields().resolved_values == ("closed", "ok", "resolved")
-    assert parse(signed()).spec.auth.hmac.header == "X-Hub-Signature-256"
-    assert parse(basic()).spec.auth.service_account_name == "default"
+    assert parse_object(signed()).spec.auth.hmac.header == "X-Hub-Signature-256"
+    assert parse_object(basic()).spec.auth.service_account_name == "default"

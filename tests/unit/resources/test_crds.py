@@ -8,7 +8,7 @@ import pytest
 import yaml
 from pydantic import Field
 
-from tarsy.resources.crd import check, crd, files, write
+from tarsy.resources.crd import check_crds, crd, files, write_crds
 from tarsy.resources.schema import Model, Unique
 from tarsy.resources.structural import NotStructural, structural
 from tarsy.resources.v1alpha1 import KINDS
@@ -77,7 +77,7 @@ def test_short_names_are_those_of_the_design():
 
 
 def test_committed_crds_are_current():
-    assert check(CRDS) == []
+    assert check_crds(CRDS) == []
 
 
 def test_generation_is_deterministic_and_reads_back():
@@ -88,12 +88,12 @@ def test_generation_is_deterministic_and_reads_back():
 
 
 def test_check_names_stale_missing_and_surplus_files(tmp_path):
-    write(tmp_path / "crds")
-    assert check(tmp_path / "crds") == []
+    write_crds(tmp_path / "crds")
+    assert check_crds(tmp_path / "crds") == []
     (tmp_path / "crds" / "alerts.yaml").write_text("{}\n")
     (tmp_path / "crds" / "chains.yaml").unlink()
     (tmp_path / "crds" / "old.yaml").write_text("{}\n")
-    assert check(tmp_path / "crds") == [
+    assert check_crds(tmp_path / "crds") == [
         "alerts.yaml differs from the models; run `tarsy crds`",
         "chains.yaml is missing; run `tarsy crds`",
         "old.yaml belongs to no kind; delete it",

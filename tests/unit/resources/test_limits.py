@@ -2,7 +2,7 @@
 
 import pytest
 
-from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.parse import InvalidResource, parse_object
 from tarsy.resources.v1alpha1.chain import MAX_BRIEF, in_brief
 
 REF = {"name": "x", "key": "k"}
@@ -299,19 +299,19 @@ def selection(*names):
     ],
 )
 def test_object_at_a_limit_is_good_and_beyond_it_is_not(good, bad):
-    parse(good)
+    parse_object(good)
     with pytest.raises(InvalidResource):
-        parse(bad)
+        parse_object(bad)
 
 
 def test_defaults_are_those_of_the_design():
     week = 7 * 24 * 60 * 60
-    assert parse(alert()).spec.ttl_seconds_after_finished == week
-    run = parse(investigation()).spec
+    assert parse_object(alert()).spec.ttl_seconds_after_finished == week
+    run = parse_object(investigation()).spec
     assert (run.desired_state, run.ttl_seconds_after_finished) == ("Running", week)
-    assert parse(chain()).spec.alert_tools == "Allowed"
-    assert parse(chain()).spec.stages[0].replicas == 1
-    timeouts = parse(server()).spec.timeouts
+    assert parse_object(chain()).spec.alert_tools == "Allowed"
+    assert parse_object(chain()).spec.stages[0].replicas == 1
+    timeouts = parse_object(server()).spec.timeouts
     assert (timeouts.init_seconds, timeouts.call_seconds) == (30, None)
 
 

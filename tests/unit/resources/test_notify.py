@@ -2,7 +2,7 @@
 
 import pytest
 
-from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.parse import InvalidResource, parse_object
 
 REF = {"name": "s", "key": "k"}
 SLACK = {"channel": "C1", "tokenSecretRef": REF}
@@ -55,14 +55,14 @@ def numbered(count):
     ],
 )
 def test_at_a_limit_a_target_is_good_and_beyond_it_is_not(of, good, bad):
-    parse(of(*good))
+    parse_object(of(*good))
     with pytest.raises(InvalidResource):
-        parse(of(*bad))
+        parse_object(of(*bad))
 
 
 @pytest.mark.parametrize("of", [chain, route])
 def test_what_is_not_said_is_the_ends_that_concern_people(of):
-    (target,) = parse(of(slack())).spec.notify
+    (target,) = parse_object(of(slack())).spec.notify
     assert target.when == ("Succeeded", "Failed", "TimedOut")
     assert target.slack.api_url == "https://slack.com/api"
-    assert parse(of()).spec.notify == ()
+    assert parse_object(of()).spec.notify == ()

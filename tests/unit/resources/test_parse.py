@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tarsy.resources.parse import FieldError, InvalidResource, parse, parse_as
+from tarsy.resources.parse import FieldError, InvalidResource, parse_as, parse_object
 from tarsy.resources.v1alpha1 import KINDS, Agent, Alert, Chain, Investigation
 
 
@@ -20,12 +20,12 @@ def obj(kind, spec, name="example", **more):
 
 def errors(kind, spec, **more):
     with pytest.raises(InvalidResource) as caught:
-        parse(obj(kind, spec, **more))
+        parse_object(obj(kind, spec, **more))
     return {error.path: error.message for error in caught.value.errors}
 
 
 def test_object_of_each_kind_becomes_its_model():
-    alert = parse(obj("Alert", {"alertType": "KubePodCrashLooping", "data": "{}"}))
+    alert = parse_object(obj("Alert", {"alertType": "KubePodCrashLooping", "data": "{}"}))
     assert isinstance(alert, Alert)
     assert (str(alert), alert.spec.alert_type) == ("Alert team/example", "KubePodCrashLooping")
 
@@ -90,7 +90,7 @@ def test_all_errors_come_at_once_by_field_path():
 
 def test_message_names_the_object_and_every_field():
     with pytest.raises(InvalidResource) as caught:
-        parse(obj("Alert", {"data": "x", "dataFrm": {}}))
+        parse_object(obj("Alert", {"data": "x", "dataFrm": {}}))
     assert str(caught.value) == (
         "Alert team/example is not valid: spec.alertType: is required; "
         "spec.dataFrm: is not a field of this kind; check its spelling"
@@ -171,7 +171,7 @@ def test_values_are_never_repeated_since_they_may_be_secret():
         }
     }
     with pytest.raises(InvalidResource) as caught:
-        parse(obj("MCPServer", spec))
+        parse_object(obj("MCPServer", spec))
     assert "hunter2" not in str(caught.value)
     assert caught.value.__cause__ is None
 
@@ -182,7 +182,7 @@ def test_values_are_never_repeated_since_they_may_be_secret():
 )
 def test_object_of_another_kind_or_version_is_refused(change, path):
     with pytest.raises(InvalidResource) as caught:
-        parse(obj("Alert", {"alertType": "a", "data": "x"}) | change)
+        parse_object(obj("Alert", {"alertType": "a", "data": "x"}) | change)
     (error,) = caught.value.errors
     assert error.path == path
 
@@ -209,7 +209,7 @@ def test_unreadable_status_hides_no_error_of_the_spec():
 @pytest.mark.parametrize("junk", [{}, {"metadata": None}, {"kind": "Alert", "apiVersion": "tarsy.dev/v1alpha1"}])
 def test_junk_is_refused_in_the_same_words(junk):
     with pytest.raises(InvalidResource):
-        parse(junk)
+        parse_object(junk)
 
 
 NUMBERS = st.integers(-(2**40), 2**40) | st.floats(allow_nan=False)
@@ -228,11 +228,11 @@ JUNK = st.recursive(
 def test_any_junk_is_either_good_or_refused_by_field(kind, metadata, spec, status):
     document = {"apiVersion": "tarsy.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec, "status": status}
     try:
-        resource = parse(document)
+        resource = parse_object(document)
     except InvalidResource as error:
         assert error.errors
     else:
-        assert parse(resource.to_dict()) == resource
+        assert parse_object(resource.to_dict()) == resource
 
 
 @pytest.mark.parametrize(
@@ -259,4 +259,4 @@ def test_field_error_reads_as_path_and_sentence():
 def test_bad_status_does_not_hide_a_broken_rule_of_the_object():
     document = {"apiVersion": "tarsy.dev/v1alpha1", "kind": "InvestigationDefaults", "metadata": {}, "spec": {}}
     with pytest.raises(InvalidResource, match=r"metadata\.name"):
-        parse({**document, "status": {"conditions": 3}})
+        parse_object({**document, "status": {"conditions": 3}})

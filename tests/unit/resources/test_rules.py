@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tarsy.resources.crd import crd
-from tarsy.resources.schema import BrokenRules, Model, Rule
+from tarsy.resources.schema import BrokenRules, Model, ValidationRule
 from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, Investigation
 from tarsy.resources.v1alpha1.alert import AlertContent
 from unit.resources.crd_walk import walk
@@ -33,13 +33,13 @@ def models(model: type[Model]) -> dict[type[Model], None]:
     return found
 
 
-def rules() -> list[tuple[type[Model], Rule]]:
+def rules() -> list[tuple[type[Model], ValidationRule]]:
     """All rules of all kinds, with the model that each is on."""
     everything = {model: None for kind in KINDS.values() for model in models(kind)}
     return [(model, rule) for model in everything for rule in model.RULES]
 
 
-def holds(rule: Rule, new: dict[str, Any], old: dict[str, Any] | None = None) -> bool:
+def holds(rule: ValidationRule, new: dict[str, Any], old: dict[str, Any] | None = None) -> bool:
     """What CEL says of the rule, for an object as the API server has it: with its defaults."""
     program = ENVIRONMENT.program(ENVIRONMENT.compile(rule.cel))
     activation = {"self": celpy.json_to_cel(new)}
@@ -48,7 +48,7 @@ def holds(rule: Rule, new: dict[str, Any], old: dict[str, Any] | None = None) ->
     return bool(program.evaluate(activation))
 
 
-def broken(model: type[Model], value: dict[str, Any]) -> tuple[Rule, ...]:
+def broken(model: type[Model], value: dict[str, Any]) -> tuple[ValidationRule, ...]:
     """The rules that Python says the value breaks."""
     try:
         model.model_validate(value, by_name=False)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.parse import InvalidResource, parse_object
 from tarsy.resources.v1alpha1 import Agent, MCPServer
 
 LISTS = {
@@ -39,30 +39,30 @@ def agent(**spec: Any) -> dict[str, Any]:
     ],
 )
 def test_a_list_of_tools_at_its_limits(of: Any, good: list[str], bad: list[str]) -> None:
-    parse(server(**of(good)))
+    parse_object(server(**of(good)))
     with pytest.raises(InvalidResource):
-        parse(server(**of(bad)))
+        parse_object(server(**of(bad)))
 
 
 @pytest.mark.parametrize("make", [server, agent])
 def test_a_tool_policy_is_one_of_two(make: Any) -> None:
     for policy in ("ReadOnly", "All"):
-        assert parse(make(toolPolicy=policy)).spec.tool_policy == policy  # type: ignore[attr-defined]
+        assert parse_object(make(toolPolicy=policy)).spec.tool_policy == policy  # type: ignore[attr-defined]
     for policy in ("readonly", "None", "", True):
         with pytest.raises(InvalidResource):
-            parse(make(toolPolicy=policy))
+            parse_object(make(toolPolicy=policy))
 
 
 def test_nothing_is_allowed_or_trusted_by_itself() -> None:
-    made, one = parse(server()), parse(agent())
+    made, one = parse_object(server()), parse_object(agent())
     assert isinstance(made, MCPServer) and isinstance(one, Agent)
     assert (made.spec.tool_policy, one.spec.tool_policy, made.spec.trust_annotations) == (None, None, False)
     assert (made.spec.tools.read_only, made.spec.tools.destructive, made.spec.repeatable_tools) == ((), (), ())
     with pytest.raises(InvalidResource):
-        parse(server(trustAnnotations="yes"))
+        parse_object(server(trustAnnotations="yes"))
 
 
 def test_an_agent_chooses_tools_by_their_whole_names() -> None:
-    parse(agent(mcpServers=[{"name": "m", "tools": ["pods_list"]}]))
+    parse_object(agent(mcpServers=[{"name": "m", "tools": ["pods_list"]}]))
     with pytest.raises(InvalidResource):
-        parse(agent(mcpServers=[{"name": "m", "tools": ["pods_*"]}]))
+        parse_object(agent(mcpServers=[{"name": "m", "tools": ["pods_*"]}]))

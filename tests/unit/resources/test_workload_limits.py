@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.parse import InvalidResource, parse_object
 
 
 def stdio(**run: Any) -> dict[str, Any]:
@@ -61,6 +61,6 @@ VARIABLE = {"name": "A", "value": "b"}
     ],
 )
 def test_at_the_limit_is_good_and_beyond_it_is_not(good: dict[str, Any], bad: dict[str, Any]) -> None:
-    parse(good)
+    parse_object(good)
     with pytest.raises(InvalidResource):
-        parse(bad)
+        parse_object(bad)

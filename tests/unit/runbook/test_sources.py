@@ -7,7 +7,7 @@ from yarl import URL
 
 from tarsy.plan.model import SecretKey
 from tarsy.runbook.errors import RunbookUnavailable
-from tarsy.runbook.sources import Source, raw_form, shown, source_of, sources
+from tarsy.runbook.sources import RunbookSource, raw_form, redact_url, source_of, sources
 
 TOKEN = SecretKey(namespace="team-a", name="github", key="token")
 RAW = "https://raw.githubusercontent.com/acme/books"
@@ -63,7 +63,7 @@ def test_other_urls_stay_as_they_are(url: str) -> None:
     ],
 )
 def test_a_url_must_be_of_a_host_on_the_list(listed: str, url: str, good: bool) -> None:
-    among = sources((), [Source(listed)])
+    among = sources((), [RunbookSource(listed)])
     if good:
         assert source_of(URL(url), among).trusted is False
     else:
@@ -74,17 +74,17 @@ def test_a_url_must_be_of_a_host_on_the_list(listed: str, url: str, good: bool) 
 @pytest.mark.parametrize("url", ["ftp://wiki.example/a", "file:///etc/passwd", "/a", "https:///a"])
 def test_other_schemes_are_refused(url: str) -> None:
     with pytest.raises((RunbookUnavailable, ValueError)):
-        source_of(URL(url), sources((), [Source("wiki.example")]))
+        source_of(URL(url), sources((), [RunbookSource("wiki.example")]))
 
 
 @pytest.mark.parametrize("user", ["a", "a:b", ":b"])
 def test_credentials_in_a_url_are_refused(user: str) -> None:
     with pytest.raises(RunbookUnavailable, match="no user and no password"):
-        source_of(URL(f"https://{user}@wiki.example/a"), sources((), [Source("wiki.example")]))
+        source_of(URL(f"https://{user}@wiki.example/a"), sources((), [RunbookSource("wiki.example")]))
 
 
 def test_http_is_for_the_administrators_hosts_only() -> None:
-    among = sources(["wiki.inner:80"], [Source("wiki.example")])
+    among = sources(["wiki.inner:80"], [RunbookSource("wiki.example")])
     with pytest.raises(RunbookUnavailable, match="https only"):
         source_of(URL("http://wiki.example/a"), among)
     assert source_of(URL("http://wiki.inner/a"), sources(["wiki.inner"], [])).trusted
@@ -92,15 +92,16 @@ def test_http_is_for_the_administrators_hosts_only() -> None:
 
 def test_a_host_on_both_lists_is_trusted_and_keeps_its_token() -> None:
     found = sources(
-        ["github.com", "wiki.inner"], [Source("raw.githubusercontent.com", token=TOKEN), Source("a.example")]
+        ["github.com", "wiki.inner"],
+        [RunbookSource("raw.githubusercontent.com", token=TOKEN), RunbookSource("a.example")],
     )
     assert found == (
-        Source("a.example"),
-        Source("github.com", trusted=True, token=TOKEN),
-        Source("wiki.inner", trusted=True),
+        RunbookSource("a.example"),
+        RunbookSource("github.com", trusted=True, token=TOKEN),
+        RunbookSource("wiki.inner", trusted=True),
     )
 
 
 def test_what_people_see_of_a_url_holds_no_secret() -> None:
-    assert shown("https://u:secret@wiki.example/a?token=secret#x") == "https://wiki.example/a"
-    assert "secret" not in shown("https://[secret/a")
+    assert redact_url("https://u:secret@wiki.example/a?token=secret#x") == "https://wiki.example/a"
+    assert "secret" not in redact_url("https://[secret/a")

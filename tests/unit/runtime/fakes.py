@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from tarsy.plan.model import Limits
+from tarsy.plan.model import AgentLimits
 from tarsy.record.ids import worker_id
 from tarsy.record.run import DesiredState, LeaseLost, RunOutcome
-from tarsy.runtime.control import RunControl
+from tarsy.runtime.run_control import RunControl
 from tarsy.store.claims import ClaimedRun
 from tarsy.store.errors import StoreUnavailable, WorkerLost
 from unit.engine.build import agent, plan, stage
@@ -78,7 +78,7 @@ class FakeQueue:
             attempt=self.attempts.get(run, 1),
             namespace="team-a",
             name=f"inv-{number}",
-            plan=plan(stage("look", agent()), limits=Limits(investigation_seconds=600, finding_repairs=0)),
+            plan=plan(stage("look", agent()), limits=AgentLimits(investigation_seconds=600, finding_repairs=0)),
             alert_data="pod x",
             runbook=None,
             author={},

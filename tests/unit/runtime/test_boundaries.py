@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from tarsy.record.run import DesiredState
-from tarsy.runtime.boundaries import BoundaryWriter
-from tarsy.runtime.control import LocalLease, RunControl
+from tarsy.runtime.draining_recorder import BoundaryWriter
+from tarsy.runtime.run_control import LocalLease, RunControl
 from tarsy.store.writer import RunWriter
 
 AGENT, OTHER, MODEL_CALL, TOOL_CALL = (UUID(int=number) for number in range(4))

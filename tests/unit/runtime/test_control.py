@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from tarsy.record.run import DesiredState, LeaseLost
-from tarsy.runtime.control import LocalLease, RunControl
+from tarsy.runtime.run_control import LocalLease, RunControl
 from tarsy.runtime.settings import WorkerSettings
 
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from tarsy.masking import Unfolding, default_masker
-from tarsy.runtime.live import Shown
+from tarsy.masking import StreamingMasker, default_masker
+from tarsy.runtime.masked_stream import MaskedStream
 
 BLOCK = '```finding\n{"summary": "full"}\n```\n'
 
 
 def shown(text: str, size: int) -> tuple[str, bool]:
-    words = Shown(Unfolding(default_masker()))
+    words = MaskedStream(StreamingMasker(default_masker()))
     told = "".join(words.add(text[place : place + size]) for place in range(0, len(text), size))
     return told, words.stopped
 

@@ -29,9 +29,9 @@ from tarsy.record.run import (
 )
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.usage import Usage
-from tarsy.runtime.control import LocalLease, RunControl
-from tarsy.runtime.metered import MeteredWriter
-from tarsy.runtime.metering import RunMeter
+from tarsy.runtime.metrics_recorder import MeteredWriter
+from tarsy.runtime.run_control import LocalLease, RunControl
+from tarsy.runtime.run_metrics import RunMeter
 from tarsy.store.writer import RunWriter
 from unit.engine.build import agent, plan, stage
 

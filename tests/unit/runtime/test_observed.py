@@ -17,7 +17,6 @@ from opentelemetry.trace import SpanKind, get_current_span
 
 from tarsy.engine.ports import ToolOutcome
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.scripted import Answer
 from tarsy.observe import logs
 from tarsy.observe.tracing import Tracing, first_span
 from tarsy.observe.tracing_export import RunIds
@@ -25,12 +24,13 @@ from tarsy.plan.model import Plan
 from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.record.usage import Usage
 from tarsy.runtime import run as run_module
-from tarsy.runtime.control import LocalLease, RunControl
 from tarsy.runtime.run import Runner
+from tarsy.runtime.run_control import LocalLease, RunControl
 from unit.engine.build import FakeToolboxes, ScriptedModels, agent, call, plan, stage
 from unit.engine.clock import in_virtual_time
 from unit.engine.memory import MemoryRecorder, Record
 from unit.runtime.fakes import FakeQueue, run_id
+from wire.scripted_client import Answer
 
 CANARY = "canary-7f3a"
 RUN = run_id(1)

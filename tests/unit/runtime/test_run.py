@@ -6,21 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from tarsy.engine.investigation import Investigation
-from tarsy.engine.ports import World
-from tarsy.llm.scripted import Answer
+from tarsy.engine.investigation import InvestigationRun
+from tarsy.engine.ports import RunContext
 from tarsy.plan.model import CustomMask, MaskingPlan
 from tarsy.record.run import DesiredState, LeaseLost, RunOutcome, State
 from tarsy.runtime import run as run_module
-from tarsy.runtime.control import LocalLease, RunControl
 from tarsy.runtime.run import Runner
+from tarsy.runtime.run_control import LocalLease, RunControl
 from tarsy.store.errors import StoreError, StoreUnavailable
 from unit.engine.build import FakeToolboxes, ScriptedModels, until
 from unit.engine.clock import in_virtual_time
 from unit.engine.memory import MemoryRecorder, Record
 from unit.runtime.fakes import FakeQueue, run_id
+from wire.scripted_client import Answer
 
-Engine = Callable[[Investigation, World], Awaitable[RunOutcome]]
+Engine = Callable[[InvestigationRun, RunContext], Awaitable[RunOutcome]]
 DONE = RunOutcome(State.COMPLETED, final_analysis="done")
 
 
@@ -67,13 +67,13 @@ class Stage:
 
 
 def raising(error: BaseException) -> Engine:
-    async def engine(_: Investigation, __: World) -> RunOutcome:
+    async def engine(_: InvestigationRun, __: RunContext) -> RunOutcome:
         raise error
 
     return engine
 
 
-async def hanging(_: Investigation, __: World) -> RunOutcome:
+async def hanging(_: InvestigationRun, __: RunContext) -> RunOutcome:
     return await hang()
 
 
@@ -198,7 +198,7 @@ def test_an_error_of_our_own_fails_the_run_with_its_class_and_no_text(
 def test_an_error_of_our_own_in_an_agent_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task group counts the cancellation with which it stops its own body; the run must not take it for a stop."""
 
-    async def engine(_: Investigation, __: World) -> RunOutcome:
+    async def engine(_: InvestigationRun, __: RunContext) -> RunOutcome:
         async def child() -> None:
             await asyncio.sleep(1)
             raise KeyError("secret")
@@ -229,7 +229,7 @@ def test_a_worker_that_stops_leaves_the_run_and_the_cancellation_goes_through(mo
 def test_a_worker_that_stops_at_the_moment_an_agent_fails_leaves_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task group swallows the cancellation when a child fails with an error of its own while it is stopped."""
 
-    async def engine(_: Investigation, __: World) -> RunOutcome:
+    async def engine(_: InvestigationRun, __: RunContext) -> RunOutcome:
         async def child() -> None:
             try:
                 await asyncio.Event().wait()
@@ -253,7 +253,7 @@ def test_a_worker_that_stops_at_the_moment_an_agent_fails_leaves_the_run(monkeyp
 
 
 def test_a_run_cancelled_at_the_moment_an_agent_fails_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def engine(_: Investigation, __: World) -> RunOutcome:
+    async def engine(_: InvestigationRun, __: RunContext) -> RunOutcome:
         async def child() -> None:
             try:
                 await asyncio.Event().wait()

@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.mcp.acting import NO_ACCOUNT
 from tarsy.mcp.errors import OpenFailed
+from tarsy.mcp.service_account_auth import NO_ACCOUNT
 from tarsy.plan.model import WorkloadTransport
-from tarsy.runtime.tokens import RunTokens
+from tarsy.runtime.service_account_tokens import RunTokens
 
 OWN = ["https://kubernetes.default.svc", "other"]
 RUN = UUID("11111111-2222-4333-8444-555555555555")

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from tarsy.record.run import DesiredState, RunOutcome, State
-from tarsy.runtime.control import RunControl
+from tarsy.runtime.run_control import RunControl
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.worker import Worker
 from tarsy.store.claims import ClaimedRun

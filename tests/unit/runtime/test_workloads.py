@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.mcp.acting import NO_TOKENS
 from tarsy.mcp.errors import OpenFailed
+from tarsy.mcp.service_account_auth import NO_TOKENS
 from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.plan.model import ObjectRef, ServerPlan, Value, WorkloadTransport
 from tarsy.runtime.workloads import Check, RunToolboxes

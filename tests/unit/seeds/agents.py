@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import AgentPlan, Limits, Plan, Strategy
+from tarsy.plan.model import AgentLimits, AgentPlan, Plan, Strategy
 from tarsy.record.run import RunOutcome
 from tarsy.record.timeline import Event, TimelineEvent
 from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, plan, says, scene, single, stage
 from unit.engine.memory import MemoryRecorder
+from wire.scripted_client import Answer
 
 LOOPS = (Strategy.REACT, Strategy.NATIVE_THINKING, Strategy.LANGCHAIN)
 FUNCTIONS = (Strategy.NATIVE_THINKING, Strategy.LANGCHAIN)
@@ -70,7 +70,7 @@ async def run(
     *answers: Answer,
     iterations: int = 6,
     toolboxes: FakeToolboxes | None = None,
-    limits: Limits | None = None,
+    limits: AgentLimits | None = None,
     alert: str = "pod checkout-7d",
 ) -> Done:
     """Runs one agent whose model gives these answers, one after the other."""

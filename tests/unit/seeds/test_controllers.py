@@ -4,14 +4,13 @@ import pytest
 
 from tarsy.engine.prompts.builder import conclusion_message
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.scripted import Answer
 from tarsy.plan.builtin import BACKENDS
-from tarsy.plan.model import Limits, Strategy
+from tarsy.plan.model import AgentLimits, Strategy
 from tarsy.record.messages import Role
 from tarsy.record.run import InteractionState, ModelCallKind, StageKind, State
 from tarsy.record.timeline import EventType
 from tarsy.record.usage import Usage
-from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.parse import InvalidResource, parse_object
 from unit.seeds.agents import (
     ALONE,
     ARGUMENTS,
@@ -23,6 +22,7 @@ from unit.seeds.agents import (
     run,
     run_synthesis,
 )
+from wire.scripted_client import Answer
 
 CUT = ModelError(ModelErrorCode.PARTIAL_STREAM, "the connection broke", retryable=True, started=True)
 REFUSED = ModelError(ModelErrorCode.CREDENTIALS, "the key was refused", retryable=False)
@@ -70,7 +70,7 @@ def test_a_strategy_that_does_not_exist_is_refused_by_name_of_its_field(dropped:
         "spec": {"instructions": "look", "strategy": dropped},
     }
     with pytest.raises(InvalidResource) as raised:
-        parse(document)
+        parse_object(document)
     assert [error.path for error in raised.value.errors] == ["spec.strategy"]
 
 
@@ -175,7 +175,7 @@ async def test_a_forced_conclusion_that_fails_fails_the_agent(strategy: Strategy
 
 def test_figures_are_those_of_the_reference() -> None:
     """Reference section 2, "Loop" and "Retries"; seed 003, "Iteration State", where 004 wins on structure only."""
-    limits = Limits()
+    limits = AgentLimits()
     assert (limits.iteration_seconds, limits.model_call_seconds, limits.tool_call_seconds) == (360, 300, 60)
     assert (limits.first_token_seconds, limits.stall_seconds) == (120, 60)
     assert (limits.empty_answers, limits.consecutive_timeouts) == (2, 2)

@@ -3,11 +3,11 @@
 import asyncio
 
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.scripted import Answer
 from tarsy.masking import build_masker
 from tarsy.plan.model import SuccessPolicy
 from tarsy.record.run import StageKind, State
 from unit.engine.build import agent, plan, scene, stage, until
+from wire.scripted_client import Answer
 
 SECRET = "apiVersion: v1\nkind: Secret\ndata:\n  password: aHVudGVyMjIxMjM0NTY3ODkw\n"
 

@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.scripted import Answer
-from tarsy.plan.model import Limits, Strategy
+from tarsy.plan.model import AgentLimits, Strategy
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import InteractionState, State
 from tarsy.record.timeline import EventStatus, EventType
 from unit.engine.build import FakeToolboxes, call, plan, scene, stage, until
 from unit.engine.clock import in_virtual_time
 from unit.seeds.agents import LOOPS, asks, concludes, run, tools, who
+from wire.scripted_client import Answer
 
 CUT = ModelError(ModelErrorCode.PARTIAL_STREAM, "the connection broke", retryable=True, started=True)
 SILENT = ModelError(ModelErrorCode.FIRST_TOKEN_TIMEOUT, "the model sent nothing for 120 s.", retryable=True)
@@ -147,7 +147,7 @@ async def test_row_infrastructure_failure_is_no_outcome_of_an_agent(strategy: St
 async def test_only_timeouts_end_an_agent_as_timed_out(code: ModelErrorCode) -> None:
     """Seed 003, "Timeout Detection", by class and not by words; seed 001, Q5, timeout of a call."""
     error = ModelError(code, "a timeout, or so it says", retryable=code in TIMEOUTS)
-    done = await run(Strategy.LANGCHAIN, *[Answer("hm", error=error)] * 9, limits=Limits(finding_repairs=0))
+    done = await run(Strategy.LANGCHAIN, *[Answer("hm", error=error)] * 9, limits=AgentLimits(finding_repairs=0))
 
     assert done.outcome.state is (State.TIMED_OUT if code in TIMEOUTS else State.FAILED)
     assert done.outcome.failure is not None and done.outcome.failure.reason == code.value

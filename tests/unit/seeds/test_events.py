@@ -2,14 +2,21 @@
 
 import pytest
 
-from tarsy.llm.protocol import CodeExecutionChunk, GroundingChunk, GroundingKind, ModelError, ModelErrorCode, Source
-from tarsy.llm.scripted import Answer
+from tarsy.llm.protocol import (
+    CodeExecutionChunk,
+    GroundingChunk,
+    GroundingKind,
+    GroundingSource,
+    ModelError,
+    ModelErrorCode,
+)
 from tarsy.plan.model import Strategy
 from tarsy.record.messages import ToolOutcome
 from tarsy.record.run import State
 from tarsy.record.timeline import EventStatus, EventType
 from unit.engine.build import FakeToolboxes, call, plan, says, scene, single, stage
 from unit.seeds.agents import ALONE, FUNCTIONS, LOOPS, SYNTHESES, Done, asks, concludes, run, run_synthesis, tools, who
+from wire.scripted_client import Answer
 
 THINKING, RESPONSE, CALL = EventType.LLM_THINKING, EventType.LLM_RESPONSE, EventType.LLM_TOOL_CALL
 FINAL, ERROR = EventType.FINAL_ANALYSIS, EventType.ERROR
@@ -187,7 +194,7 @@ async def test_a_tool_that_fails_is_told_in_the_event_of_its_call(strategy: Stra
 
 async def test_what_the_provider_did_has_events_of_its_own() -> None:
     """Seed 004, "TimelineEvent": code_execution, google_search_result, url_context_result."""
-    page = (Source("a page", "https://docs.example/page"),)
+    page = (GroundingSource("a page", "https://docs.example/page"),)
     native = (
         CodeExecutionChunk("1 + 1", "2", "python"),
         GroundingChunk(GroundingKind.SEARCH, ("why",), page),

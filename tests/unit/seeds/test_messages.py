@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import pytest
 
-from tarsy.llm.scripted import Answer
 from tarsy.plan.model import Strategy
 from tarsy.record.messages import Message, Role
 from unit.engine.build import call, told
@@ -20,6 +19,7 @@ from unit.seeds.agents import (
     run,
     run_synthesis,
 )
+from wire.scripted_client import Answer
 
 
 def conversation(done: Done) -> tuple[Message, ...]:

@@ -3,7 +3,7 @@
 import pytest
 
 from tarsy.plan.model import CallLimits, ObjectRef
-from tarsy.store.slots import Held, Load, hold, provider_key
+from tarsy.store.rate_limit_slots import Held, Load, hold_slots, provider_key
 
 ALL = CallLimits(max_concurrent=2, requests_per_minute=3, tokens_per_minute=1000)
 
@@ -25,14 +25,14 @@ ALL = CallLimits(max_concurrent=2, requests_per_minute=3, tokens_per_minute=1000
     ],
 )
 def test_what_a_call_waits_for(load: Load, tokens: int, held: Held | None) -> None:
-    assert hold(ALL, load, tokens) == held
+    assert hold_slots(ALL, load, tokens) == held
 
 
 def test_what_is_not_limited_holds_nobody() -> None:
     busy = Load(running=10**6, requests=10**6, tokens=10**9)
-    assert hold(CallLimits(), busy, 10**9) is None
-    assert hold(CallLimits(max_concurrent=3), Load(running=2, requests=10**6, tokens=10**9), 10**9) is None
-    assert hold(CallLimits(requests_per_minute=3), Load(running=9, tokens=10**9, requests=2), 10**9) is None
+    assert hold_slots(CallLimits(), busy, 10**9) is None
+    assert hold_slots(CallLimits(max_concurrent=3), Load(running=2, requests=10**6, tokens=10**9), 10**9) is None
+    assert hold_slots(CallLimits(requests_per_minute=3), Load(running=9, tokens=10**9, requests=2), 10**9) is None
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_what_is_not_limited_holds_nobody() -> None:
     [(CallLimits(max_concurrent=1), "maxConcurrent"), (CallLimits(requests_per_minute=1), "requestsPerMinute")],
 )
 def test_who_came_later_waits_although_there_is_room(limits: CallLimits, limit: str) -> None:
-    assert hold(limits, Load(behind=True), 1) == Held(limit, 1)
+    assert hold_slots(limits, Load(behind=True), 1) == Held(limit, 1)
 
 
 def test_a_provider_is_its_object_not_its_name() -> None:

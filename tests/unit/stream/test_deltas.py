@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tarsy.stream import deltas as module
-from tarsy.stream.deltas import MAX_PAYLOAD, MAX_TEXT, Delta, Deltas, RunDeltas, pack, run_of, unpack
-from tarsy.stream.following import Following, read_follow
+from tarsy.stream.deltas import MAX_PAYLOAD, MAX_TEXT, Delta, Deltas, RunDeltas, pack, run_of_payload, unpack
+from tarsy.stream.follow_requests import Following, read_follow
 
 RUN, EVENT = UUID(int=1), UUID(int=2)
 
@@ -194,7 +194,7 @@ def test_no_payload_is_too_long_and_nothing_is_lost(texts: list[str]) -> None:
     payloads = list(pack(RUN, deltas))
     assert [delta for payload in payloads for delta in unpack(payload)] == deltas
     assert all(len(payload.encode()) <= MAX_PAYLOAD for payload in payloads)
-    assert {run_of(payload) for payload in payloads} <= {str(RUN)}
+    assert {run_of_payload(payload) for payload in payloads} <= {str(RUN)}
 
 
 @pytest.mark.parametrize("letter", ["é", "漢", "🙂", '"', "\n"])

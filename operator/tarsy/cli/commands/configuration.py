@@ -73,10 +73,10 @@ def crds(
     ] = None,
 ) -> None:
     """Print the CustomResourceDefinitions of this version."""
-    from tarsy.resources.crd import files, write
+    from tarsy.resources.crd import files, write_crds
 
     if out is not None:
-        write(out)
+        write_crds(out)
         return
     for name, text in files().items():
         if name != "kustomization.yaml":

@@ -34,18 +34,6 @@ OptionalDatabaseUrl = Annotated[
         envvar="TARSY_DATABASE_URL", help="For administrators: read the record itself there.", show_envvar=True
     ),
 ]
-Keep = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Keep objects and record in this folder; else they end with the command."),
-]
-Model = Annotated[str | None, typer.Option(envvar="TARSY_MODEL", help="Name of a real model.")]
-Api = Annotated[
-    Literal["auto", "real", "embedded"],
-    typer.Option(
-        help="Kubernetes API: a real one, the embedded stand-in, or a real one where its binaries are (auto)."
-    ),
-]
-BaseUrl = Annotated[str | None, typer.Option(envvar="TARSY_MODEL_BASE_URL", help="OpenAI-compatible server.")]
 ListenUrl = Annotated[
     str | None, typer.Option(envvar="TARSY_LISTEN_URL", help="Address for LISTEN, past a transaction pooler.")
 ]

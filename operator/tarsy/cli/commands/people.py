@@ -16,10 +16,10 @@ from tarsy.cli.commands.options import OptionalDatabaseUrl, span
 from tarsy.cli.running import go
 
 if TYPE_CHECKING:
-    from tarsy.cli.people.cluster import ClusterDoor
-    from tarsy.cli.people.direct import DirectDoor
+    from tarsy.client.aggregated import AggregatedClient
+    from tarsy.client.direct import DirectClient
 
-    AnyDoor = ClusterDoor | DirectDoor
+    AnyDoor = AggregatedClient | DirectClient
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _PREFIX = re.compile(r"(inv|investigations?(\.tarsy\.dev)?)/")
@@ -86,9 +86,9 @@ def timeline(
         go(show_timeline(database_url, namespace or "default", name, follow=follow))
 
     async def work(door: "AnyDoor") -> int:
-        from tarsy.cli.people.timeline import show
+        from tarsy.cli.investigation_timeline import show_timeline
 
-        return await show(door, door.namespace, name, output, following=follow)
+        return await show_timeline(door, door.namespace, name, output, following=follow)
 
     _through(work, kubeconfig, context, namespace, server, token_file, certificate_authority)
 
@@ -107,7 +107,7 @@ def chat(
     """Ask about an investigation that has ended; ends 0 only when there is an answer."""
 
     async def work(door: "AnyDoor") -> int:
-        from tarsy.cli.people.chat import chat as ask
+        from tarsy.cli.chat import ask_and_follow as ask
 
         return await ask(door, door.namespace, name, question, output)
 
@@ -134,7 +134,7 @@ def trace(
         raise typer.BadParameter("give one of --llm, --mcp and --question")
 
     async def work(door: "AnyDoor") -> int:
-        from tarsy.cli.people.trace import show_call, show_trace
+        from tarsy.cli.trace import show_call, show_trace
 
         if llm is not None:
             return await show_call(door, door.namespace, name, "llm", llm, output)
@@ -158,9 +158,9 @@ def why(
     """Print what was found, and what each claim rests on."""
 
     async def work(door: "AnyDoor") -> int:
-        from tarsy.cli.people.why import explain
+        from tarsy.cli.why import explain_finding
 
-        return await explain(door, door.namespace, name, output)
+        return await explain_finding(door, door.namespace, name, output)
 
     _through(work, kubeconfig, context, namespace, server, token_file, certificate_authority)
 
@@ -217,8 +217,8 @@ def submit(
     """Hand an alert in, and print the investigation that takes it."""
 
     async def work(door: "AnyDoor") -> int:
-        from tarsy.cli.people.submit import namespace_of, read_alert
-        from tarsy.cli.people.submit import submit as hand_in
+        from tarsy.cli.submit import namespace_of, read_alert
+        from tarsy.cli.submit import submit_alert as hand_in
 
         alert = read_alert(file, alert_type, name)
         return await hand_in(door, namespace_of(alert, namespace, door.namespace), alert, output, wait=wait)
@@ -254,11 +254,11 @@ def usage(
         go(show_usage(database_url, seconds, since, by or "model", output=output))
 
     async def work(door: "AnyDoor") -> int:
-        from tarsy.cli.people.cluster import ClusterDoor
-        from tarsy.cli.people.usage import usage_of_objects, usage_of_record
+        from tarsy.cli.investigation_usage import usage_of_objects, usage_of_record
+        from tarsy.client.aggregated import AggregatedClient
 
         where = None if all_namespaces else door.namespace
-        if isinstance(door, ClusterDoor):
+        if isinstance(door, AggregatedClient):
             assert by in (None, "chain", "alertType", "namespace")
             return await usage_of_objects(door, where, seconds, since, by or "chain", output)
         return await usage_of_record(door, where, max(1, round(seconds / 86_400)), by or "model", output)
@@ -270,14 +270,14 @@ def usage(
 
 def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="Which shell.")]) -> None:
     """Print a shell's completion script, as in: source <(tarsy completion bash)."""
-    from tarsy.cli.people.completion import script
+    from tarsy.cli.completion import script
 
     sys.stdout.write(script(shell, Path(sys.argv[0]).name if "kubectl" in Path(sys.argv[0]).name else "tarsy"))
 
 
 def _wanting(name: str, desired: str, output: Any) -> "Callable[[AnyDoor], Coroutine[Any, Any, int]]":
     async def work(door: "AnyDoor") -> int:
-        from tarsy.cli.people.desired import want
+        from tarsy.cli.desired_state import want
 
         return await want(door, door.namespace, name, desired, output)
 
@@ -294,11 +294,11 @@ def _through(
     certificate_authority: str | None,
 ) -> None:
     """Runs a command through the door that its options name."""
-    from tarsy.cli.people.opening import Access, opened
+    from tarsy.client.opening import ConnectionOptions, open_client
 
     async def through() -> int:
-        access = Access(kubeconfig, context, namespace, server, token_file, certificate_authority)
-        async with opened(access) as door:
+        access = ConnectionOptions(kubeconfig, context, namespace, server, token_file, certificate_authority)
+        async with open_client(access) as door:
             return await work(door)
 
     go(through())

@@ -153,10 +153,10 @@ def run(
     log_level: LogLevel = "INFO",
 ) -> None:
     """Run the operator against a cluster."""
-    from tarsy.cli.operator import OperatorSettings, operate
+    from tarsy.app.operator import OperatorSettings, operate
     from tarsy.cli.spans import seconds_or_forever
-    from tarsy.controllers.notification_text import page_address
-    from tarsy.http.page_proxy import PageProxySettings
+    from tarsy.controllers.notifications.text import page_address
+    from tarsy.http.authentication.web_ui_proxy import PageProxySettings
     from tarsy.http.server import HttpSettings
     from tarsy.observe.logs import configure
 
@@ -230,7 +230,7 @@ def worker(
     log_level: LogLevel = "INFO",
 ) -> None:
     """Run investigations that an operator accepted; any number of these, anywhere."""
-    from tarsy.cli.worker import WorkerProcessSettings, work
+    from tarsy.app.worker import WorkerProcessSettings, work
     from tarsy.observe.logs import configure
 
     configure(json=json_logs, level=log_level)

@@ -27,10 +27,12 @@ def mcp_gateway(
     log_level: LogLevel = "INFO",
 ) -> None:
     """Serve a tool server that speaks stdio over streamable HTTP: a process for each session."""
-    from tarsy.cli.gateway import serve
-    from tarsy.mcp.gateway import Limits
+    from tarsy.app.gateway import serve
+    from tarsy.mcp.gateway import GatewayLimits
     from tarsy.observe.logs import configure
 
     configure(json=json_logs, level=log_level)
-    limits = Limits(sessions=max_sessions, message_bytes=max_message_mib * 1024 * 1024, idle_seconds=idle_seconds)
+    limits = GatewayLimits(
+        sessions=max_sessions, message_bytes=max_message_mib * 1024 * 1024, idle_seconds=idle_seconds
+    )
     go(serve(command, env or (), token_file, limits, host, port), service=True)

@@ -14,11 +14,11 @@ stands in a fence, or on one line where it is a name; own instructions stand out
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from tarsy.engine.context import chain_context
 from tarsy.engine.prompts.calendar import calendar
+from tarsy.engine.prompts.context import chain_context
 from tarsy.engine.prompts.fence import ALERT_FENCE, fence, inline
 from tarsy.engine.prompts.template import template
-from tarsy.engine.task import Question, Task
+from tarsy.engine.task import ChatQuestion, Task
 from tarsy.plan.model import AgentPlan
 from tarsy.plan.policy import ToolPolicy
 from tarsy.record.messages import Message, Role
@@ -64,7 +64,7 @@ def synthesis_messages(agent: AgentPlan, task: Task, now: datetime, context: str
 
 def chat_messages(
     agent: AgentPlan,
-    question: Question,
+    question: ChatQuestion,
     now: datetime,
     unavailable: Mapping[str, str],
     instructions: Mapping[str, str],
@@ -135,15 +135,15 @@ def no_evidence_message(tools: Sequence[str], how: str) -> Message:
         how: how the strategy calls one.
     """
     count = "1 tool" if len(tools) == 1 else f"{len(tools)} tools"
-    return Message(Role.USER, template("no_evidence").substitute(count=count, tools=listed(tools), how=how))
+    return Message(Role.USER, template("no_evidence").substitute(count=count, tools=_listed(tools), how=how))
 
 
 def call_as_text_message(why: str, tools: Sequence[str]) -> Message:
     """Answers text that has the shape of a tool call; `why` says, as a clause, why it was not made."""
-    return Message(Role.USER, template("call_as_text").substitute(why=why, tools=listed(tools)))
+    return Message(Role.USER, template("call_as_text").substitute(why=why, tools=_listed(tools)))
 
 
-def listed(tools: Sequence[str]) -> str:
+def _listed(tools: Sequence[str]) -> str:
     """The names of tools in a sentence."""
     names = ", ".join(inline(name) for name in tools[:_LISTED_TOOLS])
     more = len(tools) - _LISTED_TOOLS

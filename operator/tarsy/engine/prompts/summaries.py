@@ -6,7 +6,7 @@ the result stays the larger part.
 
 from dataclasses import dataclass
 
-from tarsy.engine.length import within
+from tarsy.engine.conversation.truncation import truncate_middle
 from tarsy.engine.prompts.fence import fence, inline
 from tarsy.engine.prompts.template import template
 from tarsy.record.messages import Message, Role
@@ -46,11 +46,13 @@ def summary_request(agent: str, result: Result, *, tokens: int, limit: int) -> t
         tokens: what the summary is asked to stay below.
         limit: bytes of the result that are told.
     """
-    parts = [f"## What is investigated\n\n{fence('INVESTIGATION', within(result.about, _ABOUT, _LEFT_OUT))}"]
+    parts = [f"## What is investigated\n\n{fence('INVESTIGATION', truncate_middle(result.about, _ABOUT, _LEFT_OUT))}"]
     if result.said.strip():
-        parts.append(f"## What the engineer said\n\n{fence('LAST_WORDS', within(result.said, _LAST_WORDS, _LEFT_OUT))}")
-    arguments = fence("ARGUMENTS", within(result.arguments, _ARGUMENTS, _LEFT_OUT))
-    told = fence("TOOL_RESULT", within(result.text, limit, "it is too long to be summarized whole"))
+        parts.append(
+            f"## What the engineer said\n\n{fence('LAST_WORDS', truncate_middle(result.said, _LAST_WORDS, _LEFT_OUT))}"
+        )
+    arguments = fence("ARGUMENTS", truncate_middle(result.arguments, _ARGUMENTS, _LEFT_OUT))
+    told = fence("TOOL_RESULT", truncate_middle(result.text, limit, "it is too long to be summarized whole"))
     parts.append(f"## The call of {inline(result.tool)}\n\n{arguments}\n\n{told}")
     parts.append(f"## You\n\nAgent: {inline(agent)}")
     parts.append(f"## Your task\n\n{template('summarize_task').substitute(tool=inline(result.tool))}")

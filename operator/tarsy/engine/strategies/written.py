@@ -6,7 +6,7 @@ Qwen), `<function=NAME>` (Llama, Qwen Coder), `<|python_tag|>` (Llama) and `[TOO
 
 Decision: only what ends the text counts, and everything from the first call on must be calls. Bare JSON must be the
 whole text. A call in the middle of prose, or one with prose after it, may be a quotation. Whether a name is a tool, and
-whether the text repeats what the model was shown, is for the caller to check (`tarsy.engine.text_calls`).
+whether the text repeats what the model was shown, is for the caller to check (`tarsy.engine.model_calls.text_calls`).
 """
 
 import json

@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from tarsy.http.identity import Caller
+from tarsy.http.authentication.identity import Caller
 from tarsy.http.intake.bodies import Notification
 from tarsy.http.intake.routing import target
 from tarsy.http.intake.texts import placed
@@ -19,7 +19,7 @@ from tarsy.resources.meta import API_VERSION
 from tarsy.resources.v1alpha1 import Alert
 from tarsy.resources.v1alpha1.alert_route import AlertRoute, Storm
 from tarsy.resources.v1alpha1.common import MAX_GROUP, MAX_GROUPS
-from tarsy.store.intake import Draft
+from tarsy.store.intake import AlertDraft
 
 ROUTE_ANNOTATION = "tarsy.dev/alert-route"
 """On an Alert: namespace and name of the route that it came by."""
@@ -33,7 +33,7 @@ def group_hash(route: AlertRoute, notification: Notification) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def draft(
+def draft_alert(
     route: AlertRoute,
     notification: Notification,
     alert_type: str,
@@ -42,7 +42,7 @@ def draft(
     *,
     begun: datetime,
     storm: bool,
-) -> Draft:
+) -> AlertDraft:
     """The Alert of an incident.
 
     Args:
@@ -80,7 +80,7 @@ def draft(
         "metadata": {"name": name, "namespace": namespace, "annotations": {ROUTE_ANNOTATION: route.key}},
         "spec": {field: value for field, value in said.items() if value is not None},
     }
-    return Draft(namespace, name, manifest, place.body, key)
+    return AlertDraft(namespace, name, manifest, place.body, key)
 
 
 def _author(caller: Caller) -> dict[str, Any]:

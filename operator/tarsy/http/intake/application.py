@@ -8,26 +8,26 @@ from functools import partial
 
 from aiohttp import web
 
-from tarsy.http.doors import DirectDoor
-from tarsy.http.intake.bodies import Source
+from tarsy.http.authentication.frontends import BearerFrontend
+from tarsy.http.intake.bodies import BodyFormat
 from tarsy.http.intake.configuration import Configuration
-from tarsy.http.intake.senders import ReadSecret, Senders
+from tarsy.http.intake.senders import Senders, SenderSecretReader
 from tarsy.http.intake.taking import Taking
 from tarsy.http.services import Services
 from tarsy.observe.metrics import Metrics
 from tarsy.store.intake import NAMESPACE_QUEUE_LIMIT, Intake
 
 PREFIX = "/intake/v1"
-SOURCES: tuple[Source, ...] = ("alertmanager", "json", "text")
+SOURCES: tuple[BodyFormat, ...] = ("alertmanager", "json", "text")
 
 
 def add_intake(
     app: web.Application,
-    door: DirectDoor,
+    door: BearerFrontend,
     *,
     services: Services,
     metrics: Metrics,
-    read_secret: ReadSecret,
+    read_secret: SenderSecretReader,
     queue_limit: int,
     namespace_queue_limit: int = NAMESPACE_QUEUE_LIMIT,
     namespaces: tuple[str, ...] = (),
@@ -53,7 +53,7 @@ def add_intake(
         metrics,
     )
 
-    async def serve(request: web.Request, source: Source) -> web.Response:
+    async def serve(request: web.Request, source: BodyFormat) -> web.Response:
         return await taking.take(request, source)
 
     for source in SOURCES:

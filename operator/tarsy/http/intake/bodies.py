@@ -20,8 +20,8 @@ from tarsy.plan.matching import SOURCE_LABEL
 from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.resources.v1alpha1.alert_route import AlertRoute, JsonFields
 
-Source = Literal["alertmanager", "json", "text"]
-BODY_BYTES = 1_048_576
+BodyFormat = Literal["alertmanager", "json", "text"]
+INTAKE_BODY_BYTES = 1_048_576
 _SEVERITIES: Mapping[str, Severity] = {"critical": "Critical", "warning": "Warning", "info": "Info", "none": "Info"}
 _NOT_OF_A_TYPE = re.compile(r"[^A-Za-z0-9_.:/ -]")
 _TIME = TypeAdapter[datetime](AwareDatetime)
@@ -55,11 +55,11 @@ class Notification:
     differing: frozenset[str] = field(default_factory=frozenset)
 
 
-class Body(Protocol):
+class IntakeBody(Protocol):
     """A body that could be read; what it says depends on the route that reads it."""
 
     @property
-    def source(self) -> Source:
+    def source(self) -> BodyFormat:
         """How it came."""
 
     @property
@@ -70,7 +70,7 @@ class Body(Protocol):
         """What it says."""
 
 
-def parse_body(source: Source, content: bytes) -> Body:
+def parse_body(source: BodyFormat, content: bytes) -> IntakeBody:
     """Reads a body.
 
     Raises:
@@ -129,7 +129,7 @@ class AlertmanagerBody:
 
     text: str
     whole: Notification
-    source: Source = "alertmanager"
+    source: BodyFormat = "alertmanager"
 
     def read(self, route: AlertRoute) -> Notification:
         """What it says, by its own groups or those of the route."""
@@ -162,7 +162,7 @@ class JsonBody:
 
     text: str
     document: Mapping[str, Any]
-    source: Source = "json"
+    source: BodyFormat = "json"
 
     def read(self, route: AlertRoute) -> Notification:
         """What it says, by the fields that the route names."""
@@ -193,7 +193,7 @@ class TextBody:
     """A text, which says nothing to a machine: equal texts are about one thing."""
 
     text: str
-    source: Source = "text"
+    source: BodyFormat = "text"
 
     def read(self, route: AlertRoute) -> Notification:
         """That it is there."""

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from tarsy.http.errors import Unavailable
 from tarsy.http.intake.routing import target
-from tarsy.http.remembered import Remembered
+from tarsy.http.review_cache import ReviewCache
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.masking import InvalidPattern, Maskers, default_masker, usable, without_secrets
+from tarsy.masking import InvalidPattern, Maskers, default_masker, mask_or_fail, usable
 from tarsy.plan.model import MaskingPlan
 from tarsy.plan.parts import masking_plan
 from tarsy.plan.select import search_path
@@ -20,7 +20,7 @@ from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1 import AlertRoute, InvestigationDefaults
 from tarsy.resources.v1alpha1.investigation_defaults import DEFAULTS_NAME
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 ROUTES_SECONDS = 2.0
 """How soon a new route counts."""
 
@@ -50,8 +50,8 @@ class Configuration:
         self._client = client
         self._library_namespace = library_namespace
         self._namespaces = namespaces
-        self._routes: Remembered[str, list[AlertRoute]] = Remembered(lambda _: seconds, size=_NAMESPACES)
-        self._defaults: Remembered[str, InvestigationDefaults | None] = Remembered(
+        self._routes: ReviewCache[str, list[AlertRoute]] = ReviewCache(lambda _: seconds, size=_NAMESPACES)
+        self._defaults: ReviewCache[str, InvestigationDefaults | None] = ReviewCache(
             lambda _: _DEFAULTS_SECONDS, size=_NAMESPACES
         )
         self._lists = asyncio.Semaphore(LISTS_AT_ONCE)
@@ -71,7 +71,7 @@ class Configuration:
             raise Unavailable("the Kubernetes API is away; try again") from None
 
     async def mask(self, text: str, namespace: str) -> str:
-        """The text without secrets, as the defaults of the namespace say (`tarsy.masking.without_secrets`).
+        """The text without secrets, as the defaults of the namespace say (`tarsy.masking.mask_or_fail`).
 
         Raises:
             Unavailable: the Kubernetes API is away.
@@ -80,7 +80,7 @@ class Configuration:
             mask = await self._mask_of(namespace)
         except ApiError:
             raise Unavailable("the Kubernetes API is away; try again") from None
-        return await asyncio.to_thread(without_secrets, mask, text, "an alert")
+        return await asyncio.to_thread(mask_or_fail, mask, text, "an alert")
 
     async def _list(self, namespace: str) -> list[AlertRoute]:
         found = []
@@ -109,7 +109,7 @@ class Configuration:
         try:
             return self._maskers.of(setting)
         except InvalidPattern as error:
-            log.warning("alertMasking of namespace %s cannot be used whole: %s", place, error.sentence)
+            _log.warning("alertMasking of namespace %s cannot be used whole: %s", place, error.sentence)
             return self._maskers.of(usable(setting))
 
     async def _read(self, namespace: str) -> InvestigationDefaults | None:

@@ -7,13 +7,13 @@ same function; the first that matches, and that its sender may use, takes it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tarsy.http.intake.bodies import Body, Notification
-from tarsy.plan.matching import InvalidMatcher, matches, shown
+from tarsy.http.intake.bodies import IntakeBody, Notification
+from tarsy.plan.matching import InvalidMatcher, format_matcher, matches
 from tarsy.resources.v1alpha1.alert_route import AlertRoute, Matcher
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RouteMatch:
     """What a route says to a body. `why_not` is empty where it matches."""
 
     route: AlertRoute
@@ -26,7 +26,7 @@ class Verdict:
         return not self.why_not
 
 
-def judge(routes: Iterable[AlertRoute], body: Body) -> list[Verdict]:
+def match_route(routes: Iterable[AlertRoute], body: IntakeBody) -> list[RouteMatch]:
     """A verdict on each route, the one to be asked first at first."""
     return [_judge(route, body) for route in sorted(routes, key=_order)]
 
@@ -40,10 +40,10 @@ def _order(route: AlertRoute) -> tuple[int, int, str, str]:
     return -route.spec.precedence, -len(route.spec.matchers), route.metadata.namespace, route.metadata.name
 
 
-def _judge(route: AlertRoute, body: Body) -> Verdict:
+def _judge(route: AlertRoute, body: IntakeBody) -> RouteMatch:
     notification = body.read(route)
     faults = (_fault(matcher, notification) for matcher in route.spec.matchers)
-    return Verdict(route, notification, "; ".join(fault for fault in faults if fault))
+    return RouteMatch(route, notification, "; ".join(fault for fault in faults if fault))
 
 
 def _fault(matcher: Matcher, notification: Notification) -> str:
@@ -51,10 +51,10 @@ def _fault(matcher: Matcher, notification: Notification) -> str:
         if matches(matcher, notification.labels):
             return ""
     except InvalidMatcher as invalid:
-        return f"{shown(matcher)} cannot be used: {invalid.sentence}"
+        return f"{format_matcher(matcher)} cannot be used: {invalid.sentence}"
     value = notification.labels.get(matcher.name)
     if value is not None:
-        return f'{shown(matcher)} does not hold: {matcher.name} is "{value[:256]}"'
+        return f'{format_matcher(matcher)} does not hold: {matcher.name} is "{value[:256]}"'
     if matcher.name in notification.differing:
-        return f"{shown(matcher)} does not hold: the alerts of the group differ in {matcher.name}"
-    return f"{shown(matcher)} does not hold: there is no label {matcher.name}"
+        return f"{format_matcher(matcher)} does not hold: the alerts of the group differ in {matcher.name}"
+    return f"{format_matcher(matcher)} does not hold: there is no label {matcher.name}"

@@ -17,22 +17,22 @@ from dataclasses import dataclass
 
 from aiohttp import hdrs, web
 
-from tarsy.http.doors import DirectDoor
+from tarsy.http.authentication.frontends import BearerFrontend
+from tarsy.http.authentication.identity import Caller
 from tarsy.http.errors import Unauthorized, Unavailable
-from tarsy.http.identity import Caller
 from tarsy.kube.client import ApiError
 from tarsy.llm.registry import SecretProblem
 from tarsy.plan.model import SecretKey
 from tarsy.resources.v1alpha1.alert_route import AlertRoute
 from tarsy.resources.v1alpha1.common import SecretKeyRef
 
-ReadSecret = Callable[[SecretKey], Awaitable[str]]
+SenderSecretReader = Callable[[SecretKey], Awaitable[str]]
 _SIGNATURE = re.compile(r"(?:sha256=)?([0-9a-f]{64})")
 _REFUSED = "a bearer token of the cluster is needed, or the secret of an AlertRoute of the namespace in ?namespace="
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class AlertSender:
     """Who sends. `caller` is the owner of a token; with a secret there is none, and `routes` are those it opens."""
 
     name: str
@@ -60,11 +60,11 @@ class Senders:
         read_secret: reads labelled Secrets.
     """
 
-    def __init__(self, door: DirectDoor, read_secret: ReadSecret) -> None:
+    def __init__(self, door: BearerFrontend, read_secret: SenderSecretReader) -> None:
         self._door = door
         self._read_secret = read_secret
 
-    async def by_token(self, request: web.Request) -> Sender | None:
+    async def by_token(self, request: web.Request) -> AlertSender | None:
         """Who sends, by a token; None where there is none.
 
         Raises:
@@ -74,9 +74,9 @@ class Senders:
         if request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")[0].lower() != "bearer":
             return None
         caller = await self._door.caller(request)
-        return Sender(caller.username, caller)
+        return AlertSender(caller.username, caller)
 
-    async def before_body(self, request: web.Request, routes: Iterable[AlertRoute]) -> Sender | None:
+    async def before_body(self, request: web.Request, routes: Iterable[AlertRoute]) -> AlertSender | None:
         """Who sends, by a password; None: a signature of the body is to tell.
 
         Args:
@@ -94,7 +94,7 @@ class Senders:
             return None
         raise Unauthorized(_REFUSED)
 
-    async def by_signature(self, request: web.Request, content: bytes, routes: Iterable[AlertRoute]) -> Sender:
+    async def by_signature(self, request: web.Request, content: bytes, routes: Iterable[AlertRoute]) -> AlertSender:
         """Who signed the body.
 
         Raises:
@@ -116,9 +116,9 @@ class Senders:
                 name = name or f"signed by {route.metadata.namespace}/{wanted.secret_ref.name}"
         if not opened:
             raise Unauthorized(_REFUSED)
-        return Sender(name, routes=tuple(opened))
+        return AlertSender(name, routes=tuple(opened))
 
-    async def _by_password(self, encoded: str, routes: Iterable[AlertRoute]) -> Sender:
+    async def _by_password(self, encoded: str, routes: Iterable[AlertRoute]) -> AlertSender:
         try:
             username, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
         except (binascii.Error, UnicodeDecodeError):
@@ -132,7 +132,7 @@ class Senders:
                 opened.append(route)
         if not opened or not password:
             raise Unauthorized(_REFUSED)
-        return Sender(f"{opened[0].metadata.namespace}/{username}", routes=tuple(opened))
+        return AlertSender(f"{opened[0].metadata.namespace}/{username}", routes=tuple(opened))
 
     async def _secret(self, route: AlertRoute, ref: SecretKeyRef) -> str | None:
         """The value; None where it cannot be had, which the route's conditions tell."""

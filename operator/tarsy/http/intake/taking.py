@@ -15,19 +15,19 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from tarsy.http.access import Access
 from tarsy.http.application import CALLER
+from tarsy.http.authentication.access import AccessReviews
+from tarsy.http.authentication.identity import Permission
 from tarsy.http.bodies import UNSIGNED_BODIES, UNSIGNED_EACH, BodyRoom
 from tarsy.http.errors import BadRequest, Forbidden, TimedOut, TooLarge, Unavailable, Unprocessable
-from tarsy.http.identity import Permission
-from tarsy.http.intake.alerts import draft, group_hash
-from tarsy.http.intake.bodies import BODY_BYTES, BadBody, Body, Source, parse_body
+from tarsy.http.intake.alerts import draft_alert, group_hash
+from tarsy.http.intake.bodies import INTAKE_BODY_BYTES, BadBody, BodyFormat, IntakeBody, parse_body
 from tarsy.http.intake.configuration import Configuration
-from tarsy.http.intake.routing import Verdict, judge, target
-from tarsy.http.intake.senders import Sender, Senders
+from tarsy.http.intake.routing import RouteMatch, match_route, target
+from tarsy.http.intake.senders import AlertSender, Senders
 from tarsy.http.intake.turns import Turns
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.listening.guard import sign_in
+from tarsy.listening.connection_guard import mark_signed_in
 from tarsy.observe.metric_table import INTAKE, QUEUE_FULL, UNROUTED
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.matching import OWN_LABEL
@@ -38,12 +38,12 @@ from tarsy.resources.v1alpha1.alert_route import Storm
 from tarsy.runtime.incidents import AlertRefused, make_alert
 from tarsy.store.intake import Decision, Intake, Occurrence, QueueFull, Received
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 CREATE = Permission("create", "alerts", group=GROUP)
-REQUEST_SECONDS = 30.0
+_REQUEST_SECONDS = 30.0
 STORE_SECONDS = 10.0
 QUEUE_FULL_RETRY_SECONDS = 30
-_TOO_LARGE = f"the body is larger than {BODY_BYTES} bytes; send less, such as fewer alerts at once"
+_TOO_LARGE = f"the body is larger than {INTAKE_BODY_BYTES} bytes; send less, such as fewer alerts at once"
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SAID = {
     "NoRoute": "no AlertRoute takes it; `tarsy route --dry-run` says why",
@@ -69,7 +69,7 @@ class Taking:
         self,
         senders: Senders,
         configuration: Configuration,
-        access: Access,
+        access: AccessReviews,
         intake: Intake,
         client: KubeClient,
         metrics: Metrics,
@@ -84,7 +84,7 @@ class Taking:
         self._unsigned = BodyRoom(UNSIGNED_BODIES, UNSIGNED_EACH)
         self._turns = Turns()
 
-    async def take(self, request: web.Request, source: Source) -> web.Response:
+    async def take(self, request: web.Request, source: BodyFormat) -> web.Response:
         """Takes one notification, and says what became of it.
 
         Raises:
@@ -92,12 +92,12 @@ class Taking:
             StoreError: Postgres is away.
         """
         try:
-            async with asyncio.timeout(REQUEST_SECONDS):
+            async with asyncio.timeout(_REQUEST_SECONDS):
                 return await self._take(request, source)
         except TimeoutError:
-            raise TimedOut(f"no answer within {REQUEST_SECONDS:g} s; try again") from None
+            raise TimedOut(f"no answer within {_REQUEST_SECONDS:g} s; try again") from None
 
-    async def _take(self, request: web.Request, source: Source) -> web.Response:
+    async def _take(self, request: web.Request, source: BodyFormat) -> web.Response:
         namespace = request.query.get("namespace", "")
         if namespace and not _NAMESPACE.fullmatch(namespace):
             raise BadRequest("query parameter namespace is no name of a namespace")
@@ -108,10 +108,12 @@ class Taking:
         if sender is None:
             sender = await self._senders.before_body(request, routes)
         if sender is not None:
-            sign_in(request)
-        elif (request.content_length or 0) > BODY_BYTES:
+            mark_signed_in(request)
+        elif (request.content_length or 0) > INTAKE_BODY_BYTES:
             raise TooLarge(_TOO_LARGE)
-        content, whole = await (self._unsigned if sender is None else self._bodies).read(request, namespace, BODY_BYTES)
+        content, whole = await (self._unsigned if sender is None else self._bodies).read(
+            request, namespace, INTAKE_BODY_BYTES
+        )
         size = len(content) if whole else max(request.content_length or 0, len(content))
         received = Received(source, "", hashlib.sha256(content).hexdigest(), size)
         if not whole:
@@ -120,12 +122,12 @@ class Taking:
             raise TooLarge(_TOO_LARGE)
         if sender is None:
             sender = await self._senders.by_signature(request, content, routes)
-            sign_in(request)
+            mark_signed_in(request)
         async with self._turns.turn(namespace):
             return await self._judge(replace(received, sender=_name(sender)), source, sender, routes, content)
 
     async def _judge(
-        self, received: Received, source: Source, sender: Sender, routes: list[AlertRoute], content: bytes
+        self, received: Received, source: BodyFormat, sender: AlertSender, routes: list[AlertRoute], content: bytes
     ) -> web.Response:
         asked = sender.routes if sender.caller is None else routes
         try:  # in a thread: both may be large
@@ -147,14 +149,16 @@ class Taking:
             )
         return await self._decide(replace(received, route=verdict.route.key), verdict, sender, body)
 
-    async def _usable(self, verdicts: list[Verdict], sender: Sender) -> Verdict | None:
+    async def _usable(self, verdicts: list[RouteMatch], sender: AlertSender) -> RouteMatch | None:
         """The first route whose Alerts its sender may create."""
         for verdict in verdicts:
             if await self._access.allowed(sender.author(verdict.route), CREATE, target(verdict.route)):
                 return verdict
         return None
 
-    async def _decide(self, received: Received, verdict: Verdict, sender: Sender, body: Body) -> web.Response:
+    async def _decide(
+        self, received: Received, verdict: RouteMatch, sender: AlertSender, body: IntakeBody
+    ) -> web.Response:
         route, notification = verdict.route, verdict.notification
         alert_type = route.spec.alert_type or notification.alert_type
         if notification.labels.get(OWN_LABEL) == "true":
@@ -171,7 +175,7 @@ class Taking:
             last=notification.last,
             storm_alerts=storm.alerts,
             storm_seconds=storm.seconds,
-            draft=lambda begun, in_storm: draft(
+            draft=lambda begun, in_storm: draft_alert(
                 route, notification, alert_type or "", sender.author(route), masked, begun=begun, storm=in_storm
             ),
             namespace=target(route),
@@ -190,7 +194,9 @@ class Taking:
             except AlertRefused as refused:
                 raise Unprocessable(refused.message) from None
             except ApiError as error:
-                log.warning("Alert %s/%s, again soon: %s", decision.alert.namespace, decision.alert.name, error.message)
+                _log.warning(
+                    "Alert %s/%s, again soon: %s", decision.alert.namespace, decision.alert.name, error.message
+                )
                 raise Unavailable("the Kubernetes API does not take the Alert now; try again") from None
         return _answer(decision, route)
 
@@ -200,11 +206,11 @@ class Taking:
         return decision
 
 
-def _matching(routes: Iterable[AlertRoute], body: Body) -> list[Verdict]:
-    return [verdict for verdict in judge(routes, body) if verdict.matches]
+def _matching(routes: Iterable[AlertRoute], body: IntakeBody) -> list[RouteMatch]:
+    return [verdict for verdict in match_route(routes, body) if verdict.matches]
 
 
-def _name(sender: Sender) -> str:
+def _name(sender: AlertSender) -> str:
     return clean(sender.name)[:1024]
 
 

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Final
 
 from tarsy.http.errors import Unavailable
-from tarsy.listening.crowd import Crowd
+from tarsy.listening.fair_set import FairSet
 
 PLACES: Final = 64
 PLACES_EACH: Final = 16
@@ -41,7 +41,7 @@ class Turns:
     ) -> None:
         self._places = places
         self._each = each
-        self._crowd: Crowd[str, _Turn] = Crowd(waiting, waiting_each)
+        self._crowd: FairSet[str, _Turn] = FairSet(waiting, waiting_each)
         self._held: Counter[str] = Counter()
         self._lines: dict[str, deque[tuple[int, _Turn]]] = {}
         self._numbers = count()

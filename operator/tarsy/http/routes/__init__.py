@@ -1,1 +1,1 @@
-"""What can be asked, a module a subject: each has its parameters, its handlers and its part of the table of routes."""
+"""Routes of the API, one module a subject: parameters, handlers and entries of the route table."""

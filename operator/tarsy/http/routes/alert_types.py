@@ -1,15 +1,15 @@
-"""The alert types that there are chains for.
+"""Lists the alert types that chains handle.
 
-Decision: what an alert in a namespace can have is what the engine would find there: the chains of the namespace, then
-those of the library that admit it. Library chains that the caller may not list are left out.
+Decision: chains are looked up as acceptance does it: those of the namespace first, then those of the library that allow
+the namespace. Library chains that the caller may not list are left out.
 """
 
 from collections import defaultdict
 
 from pydantic import Field
 
-from tarsy.http.route import Ask, Route
-from tarsy.http.routes.objects import listing, named, objects, of_library, page
+from tarsy.http.route import CheckedRequest, Route
+from tarsy.http.routes.objects import find_object, list_objects, objects, of_library, page
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.configuration import AlertTypeList, AlertTypeView, ChainRef, ready
 from tarsy.resources.schema import LabelName
@@ -17,22 +17,22 @@ from tarsy.resources.v1alpha1 import Chain
 
 
 class AlertTypesQuery(ListQuery):
-    """Where an alert would be handed in."""
+    """Namespace of the alert, and the page."""
 
     namespace: LabelName | None = Field(  # type: ignore[assignment]  # one, where other lists take several
-        default=None, description="Those that an alert in this namespace can have; none: those of all namespaces."
+        default=None, description="Only types that an alert in this namespace can have. All namespaces when omitted."
     )
 
 
-async def list_alert_types(ask: Ask) -> AlertTypeList:
-    """Alert types by name, each with the chains that claim it."""
+async def list_alert_types(ask: CheckedRequest) -> AlertTypeList:
+    """Lists alert types by name, each with the chains that handle it."""
     query = ask.query(AlertTypesQuery)
     home = query.namespace
     chains = await objects(ask, Chain, (home,) if home else ())
     if home:
         chains += await of_library(ask, Chain, home)
     claims: defaultdict[str, list[ChainRef]] = defaultdict(list)
-    for chain in sorted(chains, key=lambda one: (one.metadata.namespace != home, *named(one))):
+    for chain in sorted(chains, key=lambda one: (one.metadata.namespace != home, *find_object(one))):
         for alert_type in chain.spec.alert_types:
             ref = ChainRef(namespace=chain.metadata.namespace, name=chain.metadata.name, ready=ready(chain))
             claims[alert_type].append(ref)
@@ -46,9 +46,9 @@ ROUTES = (
         method="GET",
         path="/alert-types",
         operation="listAlertTypes",
-        summary="Alert types, with the chains that investigate them",
+        summary="List alert types and the chains that handle them",
         handler=list_alert_types,
-        permission=listing(Chain),
+        permission=list_objects(Chain),
         query=AlertTypesQuery,
         response=AlertTypeList,
     ),

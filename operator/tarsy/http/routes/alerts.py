@@ -1,13 +1,14 @@
-"""Handing in alerts, and asking what became of them.
+"""Submits alerts and returns their progress.
 
-Decision: the Alert is created with the caller's own token. What may be created, who did it and what else admission says
-is the Kubernetes API's to decide, exactly as for `kubectl apply`; its words are passed on. What no run of the alert
-could have is said before that (`tarsy.http.mistakes`): a sender that waits for an answer is told at once, not by the
-status of an object.
+Decision: the Alert is created with the caller's own token. The Kubernetes API authorizes, stamps and validates it
+exactly
+as for `kubectl apply`, and its errors are passed on. References that no run could resolve are refused before that
+(`tarsy.http.unknown_names`), so the sender gets an error at once instead of a condition of an object later.
 """
 
 from typing import Any
 
+from tarsy.http.authentication.identity import Permission
 from tarsy.http.errors import BadRequest, NotFound, TooLarge, Unprocessable
 from tarsy.http.failures import as_caller_said
 from tarsy.http.idempotency import (
@@ -17,8 +18,9 @@ from tarsy.http.idempotency import (
     Idempotency,
     read_idempotency,
 )
-from tarsy.http.mistakes import mistakes
-from tarsy.http.route import PRODUCT_GROUP, Ask, Permission, Route
+from tarsy.http.models import PRODUCT_GROUP
+from tarsy.http.route import CheckedRequest, Route
+from tarsy.http.unknown_names import mistakes
 from tarsy.http.views.alerts import MAX_SUBMITTED_BYTES, AlertSubmission, AlertView, SubmittedAlert
 from tarsy.kube.client import ApiError
 from tarsy.resources.meta import API_VERSION
@@ -26,21 +28,21 @@ from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1 import Alert
 from tarsy.resources.v1alpha1.alert import MAX_DATA_BYTES
 
-BODY_BYTES = 4 * MAX_SUBMITTED_BYTES
-"""Room for 1 MiB of text as JSON clients escape it (`\\n`, `\\u00e9`), and for the rest of the alert."""
+ALERT_BODY_BYTES = 4 * MAX_SUBMITTED_BYTES
+"""Maximum size of the body in bytes: 1 MiB of text, escaped as JSON (`\\n`, `\\u00e9`), and the rest of the alert."""
 
 
-async def submit_alert(ask: Ask) -> SubmittedAlert:
+async def submit_alert(ask: CheckedRequest) -> SubmittedAlert:
     """Creates an Alert, once for each Idempotency-Key.
 
     Raises:
-        BadRequest: it names a server, a tool or a native tool that no run of it can have.
-        TooLarge: its data has more than 1 MiB.
+        BadRequest: the alert names a server, a tool or a native tool that no run of it can have.
+        TooLarge: the data is larger than 1 MiB.
     """
     body = ask.body(AlertSubmission)
     size = len(body.data.encode()) if body.data is not None else 0
     if size > MAX_SUBMITTED_BYTES:
-        raise TooLarge(f"data has {size} bytes; at most {MAX_SUBMITTED_BYTES} (1 MiB) are taken")
+        raise TooLarge(f"data has {size} bytes; the limit is {MAX_SUBMITTED_BYTES} (1 MiB)")
     if found := await mistakes(ask, body):
         raise BadRequest("; ".join(found))
     key = read_idempotency(ask.request, ask.caller.username, body)
@@ -64,11 +66,11 @@ async def submit_alert(ask: Ask) -> SubmittedAlert:
     return SubmittedAlert(namespace=meta["namespace"], name=meta["name"], uid=meta["uid"], alert_type=body.alert_type)
 
 
-async def _made_before(ask: Ask, name: str, key: Idempotency) -> dict[str, Any] | None:
-    """What the caller made with the same key; None: what has the name is another's.
+async def _made_before(ask: CheckedRequest, name: str, key: Idempotency) -> dict[str, Any] | None:
+    """Returns the Alert that the caller created with the same key; None if the name belongs to another Alert.
 
     Raises:
-        Unprocessable: the key was used for something else.
+        Unprocessable: the key was used for another alert.
     """
     found = await ask.services.kube.find(Alert.KIND, ask.namespace, name)
     if found is None:
@@ -82,8 +84,8 @@ async def _made_before(ask: Ask, name: str, key: Idempotency) -> dict[str, Any] 
     return found
 
 
-async def get_alert(ask: Ask) -> AlertView:
-    """What became of an alert."""
+async def get_alert(ask: CheckedRequest) -> AlertView:
+    """Returns an alert and its progress."""
     found = await ask.services.kube.find(Alert.KIND, ask.namespace, ask.name)
     if found is None:
         raise NotFound(f"there is no alert {ask.namespace}/{ask.name}")
@@ -98,11 +100,11 @@ ROUTES = (
         method="POST",
         path="/namespaces/{namespace}/alerts",
         operation="submitAlert",
-        summary="Hand in an alert to be investigated",
+        summary="Submit an alert",
         handler=submit_alert,
         permission=Permission("create", "alerts", group=PRODUCT_GROUP),
         body=AlertSubmission,
-        body_bytes=BODY_BYTES,
+        body_bytes=ALERT_BODY_BYTES,
         idempotent=True,
         response=SubmittedAlert,
         status=202,
@@ -111,7 +113,7 @@ ROUTES = (
         method="GET",
         path="/namespaces/{namespace}/alerts/{name}",
         operation="getAlert",
-        summary="What became of an alert",
+        summary="Get an alert and its progress",
         handler=get_alert,
         permission=Permission("get", "alerts", group=PRODUCT_GROUP),
         response=AlertView,

@@ -1,6 +1,6 @@
-"""Chains, tool servers and models: what there is to investigate with.
+"""Lists chains, MCP servers and LLM providers.
 
-Decision: three routes of one making. What differs is the kind and its view.
+Decision: one handler serves the three routes; they differ in the kind and its view.
 """
 
 from collections.abc import Callable
@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
-from tarsy.http.route import Ask, Handler, Route
-from tarsy.http.routes.objects import listing, named, objects, of_library, page
+from tarsy.http.route import CheckedRequest, Handler, Route
+from tarsy.http.routes.objects import find_object, list_objects, objects, of_library, page
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.configuration import (
     ChainList,
@@ -21,29 +21,30 @@ from tarsy.http.views.configuration import (
 )
 from tarsy.resources.v1alpha1 import Chain, LLMProvider, MCPServer
 
-S = TypeVar("S", Chain, MCPServer, LLMProvider)
+_S = TypeVar("_S", Chain, MCPServer, LLMProvider)
 
 
 class ConfigurationQuery(ListQuery):
-    """Where from."""
+    """Namespaces, and page of the list."""
 
     with_library: bool = Field(
         default=False,
-        description="Also those of the library that the namespace may name, where one may list the library's.",
+        description="Also return library objects that the namespace may use, if the caller may list those of the "
+        "library.",
     )
 
 
-def _listing(kind: type[S], view: Callable[[S], BaseModel], answer: type[BaseModel]) -> Handler:
-    async def list_objects(ask: Ask) -> BaseModel:
+def _listing(kind: type[_S], view: Callable[[_S], BaseModel], answer: type[BaseModel]) -> Handler:
+    async def list_configuration(ask: CheckedRequest) -> BaseModel:
         query = ask.query(ConfigurationQuery)
         question = f"{kind.PLURAL}/{query.namespace}/{query.with_library}"
-        everything = {named(one): one for one in await objects(ask, kind, query.namespace)}
+        everything = {find_object(one): one for one in await objects(ask, kind, query.namespace)}
         for home in query.namespace if query.with_library else ():
-            everything |= {named(one): one for one in await of_library(ask, kind, home)}
-        found, token = page(question, query, list(everything.values()), named, 2)
+            everything |= {find_object(one): one for one in await of_library(ask, kind, home)}
+        found, token = page(question, query, list(everything.values()), find_object, 2)
         return answer.model_validate({"items": tuple(map(view, found)), "continue": token})
 
-    return list_objects
+    return list_configuration
 
 
 ROUTES = (
@@ -51,9 +52,9 @@ ROUTES = (
         method="GET",
         path="/chains",
         operation="listChains",
-        summary="Chains, with the alert types they are for",
+        summary="List chains and the alert types that they handle",
         handler=_listing(Chain, ChainView.of, ChainList),
-        permission=listing(Chain),
+        permission=list_objects(Chain),
         query=ConfigurationQuery,
         response=ChainList,
     ),
@@ -61,9 +62,9 @@ ROUTES = (
         method="GET",
         path="/mcpservers",
         operation="listMcpServers",
-        summary="Servers of tools, with their tools",
+        summary="List MCP servers and their tools",
         handler=_listing(MCPServer, McpServerView.of, McpServerList),
-        permission=listing(MCPServer),
+        permission=list_objects(MCPServer),
         query=ConfigurationQuery,
         response=McpServerList,
     ),
@@ -71,9 +72,9 @@ ROUTES = (
         method="GET",
         path="/llmproviders",
         operation="listLlmProviders",
-        summary="Models of providers",
+        summary="List LLM providers and their models",
         handler=_listing(LLMProvider, LlmProviderView.of, LlmProviderList),
-        permission=listing(LLMProvider),
+        permission=list_objects(LLMProvider),
         query=ConfigurationQuery,
         response=LlmProviderList,
     ),

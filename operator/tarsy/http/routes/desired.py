@@ -1,17 +1,19 @@
-"""Cancelling and concluding: the desired state of an investigation, or of a question, goes forward.
+"""Cancels or concludes an investigation or the answer to a question.
 
-Decision: patched with the caller's own token, so admission and audit see the person. A run that has ended is told as
-such (409) instead of being patched in vain. Cancelling an investigation that has ended cancels the questions about it
-that have no answer yet (seed 004, "Cancel succeeds if either session or chat cancelled"); it stays open for others.
+Decision: the object is patched with the caller's own token, so admission and audit log see the person. A finished run
+yields 409 instead of a patch without effect. Cancelling a finished investigation cancels its unanswered questions,
+because one button stops whatever is running; the investigation still accepts new questions.
 """
 
 from collections.abc import Iterator
 from typing import Literal
 from uuid import UUID
 
+from tarsy.http.authentication.identity import Permission
 from tarsy.http.errors import Conflict, NotFound
 from tarsy.http.failures import as_caller_said
-from tarsy.http.route import PRODUCT_GROUP, Ask, Handler, Permission, Route
+from tarsy.http.models import PRODUCT_GROUP
+from tarsy.http.route import CheckedRequest, Handler, Route
 from tarsy.http.routes.chat import unanswered
 from tarsy.http.views.chat import DesiredStateView
 from tarsy.kube.client import ApiError
@@ -21,21 +23,21 @@ _Kind = Literal["Investigation", "ChatMessage"]
 _Wanted = Literal["Cancelled", "Concluded"]
 _PLURALS: dict[_Kind, str] = {"Investigation": "investigations", "ChatMessage": "chatmessages"}
 _SUMMARIES: dict[tuple[_Kind, _Wanted], str] = {
-    ("Investigation", "Cancelled"): "Stop an investigation at once, or, when it has ended, the questions about it",
-    ("Investigation", "Concluded"): "Stop an investigation now and summarise what is known",
-    ("ChatMessage", "Cancelled"): "Stop answering a question",
-    ("ChatMessage", "Concluded"): "Answer a question with what is known now",
+    ("Investigation", "Cancelled"): "Cancel an investigation; if it has finished, cancel its unanswered questions",
+    ("Investigation", "Concluded"): "Conclude an investigation now, from the evidence collected so far",
+    ("ChatMessage", "Cancelled"): "Cancel the answer to a question",
+    ("ChatMessage", "Concluded"): "Conclude the answer to a question now, from the evidence collected so far",
 }
 
 
 def _setting(kind: _Kind, wanted: _Wanted) -> Handler:
-    async def set_desired_state(ask: Ask) -> DesiredStateView:
+    async def set_desired_state(ask: CheckedRequest) -> DesiredStateView:
         return await _set(ask, kind, wanted)
 
     return set_desired_state
 
 
-async def _set(ask: Ask, kind: _Kind, wanted: _Wanted) -> DesiredStateView:
+async def _set(ask: CheckedRequest, kind: _Kind, wanted: _Wanted) -> DesiredStateView:
     which = f"{kind} {ask.namespace}/{ask.name}"
     found = await ask.services.kube.find(kind, ask.namespace, ask.name)
     if found is None:
@@ -57,7 +59,7 @@ async def _set(ask: Ask, kind: _Kind, wanted: _Wanted) -> DesiredStateView:
     return DesiredStateView(namespace=ask.namespace, name=ask.name, uid=uid, desired_state=wanted)
 
 
-async def _patch(ask: Ask, kind: _Kind, name: str, uid: str, wanted: _Wanted) -> None:
+async def _patch(ask: CheckedRequest, kind: _Kind, name: str, uid: str, wanted: _Wanted) -> None:
     body = {"metadata": {"uid": uid}, "spec": {"desiredState": wanted}}
     try:
         await ask.as_caller().patch(kind, ask.namespace, name, body)

@@ -1,7 +1,7 @@
-"""Investigations: the list with filters and search, and one by itself.
+"""Lists investigations with filters and search, and returns one of them.
 
-Who may list in some namespaces only names them (`namespace`); without it the right to list in all is asked. Text is
-looked for by words in what is indexed, or, with `searchIn=timeline`, as it stands in everything that people read.
+A caller without the right to list in all namespaces must name namespaces (`namespace`). Search uses the full-text index
+by default; with `searchIn=timeline` it finds a substring in everything that people read.
 """
 
 from datetime import datetime
@@ -11,15 +11,18 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
+from tarsy.http.authentication.identity import Permission
 from tarsy.http.errors import BadRequest, NotFound
-from tarsy.http.route import PRODUCT_GROUP, Ask, Permission, Query, Route
+from tarsy.http.models import PRODUCT_GROUP, Query
+from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes import paging
 from tarsy.http.routes.lookup import located
 from tarsy.http.routes.parameters import Limit, Moment, Namespaces, Token
 from tarsy.http.views.investigations import InvestigationItem, InvestigationList, InvestigationView
+from tarsy.record.listing import PagePosition
 from tarsy.record.run import State
 from tarsy.record.words import state_of
-from tarsy.store.search import LOOKED_AT, Filters, Position, Search, Sort, tsquery
+from tarsy.store.search import LOOKED_AT, Filters, Search, Sort, tsquery
 from tarsy.store.trace import Trace
 
 _LIST = Permission("list", "investigations", group=PRODUCT_GROUP)
@@ -29,67 +32,68 @@ _LEAST_EXPONENT = -60
 
 
 def _state(told: object) -> object:
-    """A phase, as kubectl shows it, is as good as the state that it stands for."""
+    """Converts a phase, as kubectl shows it, to its state."""
     return state_of(told) if isinstance(told, str) else told
 
 
 class InvestigationsQuery(Query):
-    """Which investigations, in which order."""
+    """Filters, order and page of the list."""
 
     namespace: Namespaces = ()
     state: Annotated[
         tuple[Annotated[State, BeforeValidator(_state)], ...],
         Field(
             max_length=len(State),
-            description="Only in this state, or phase such as Succeeded; may be given several times.",
+            description="Only this state, or phase such as Succeeded. Repeatable.",
         ),
     ] = ()
     alert_type: Annotated[str, StringConstraints(min_length=1, max_length=253)] | None = Field(
-        default=None, description="Only of this alert type."
+        default=None, description="Only this alert type."
     )
     chain: Annotated[str, StringConstraints(pattern=r"^[a-z0-9.-]+(/[a-z0-9.-]+)?$", max_length=317)] | None = Field(
-        default=None, description="Only of this chain: `name`, or `namespace/name`."
+        default=None, description="Only this chain: `name`, or `namespace/name`."
     )
     author: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = Field(
-        default=None, description="Only those that this user asked for."
+        default=None, description="Only investigations that this user requested."
     )
-    since: Moment | None = Field(default=None, description="Accepted at this time or later.")
-    until: Moment | None = Field(default=None, description="Accepted before this time.")
+    since: Moment | None = Field(default=None, description="Only investigations accepted at or after this time.")
+    until: Moment | None = Field(default=None, description="Only investigations accepted before this time.")
     search: Annotated[str, StringConstraints(min_length=3, max_length=200)] | None = Field(
-        default=None, description="Text to look for, at least 3 characters."
+        default=None, description="Text to search for, at least 3 characters."
     )
     search_in: Literal["summary", "timeline"] = Field(
         default="summary",
-        description="summary: in name, alert, chain, finding and summary, by words and their beginnings, all of which "
-        f"must be there. timeline: as it stands, in the alert and all of the timeline too; a page looks at {LOOKED_AT} "
-        "investigations, so it may hold none and have a next one.",
+        description="summary: searches name, alert type, chain, finding and summary for all words or word prefixes. "
+        "timeline: also searches the alert and the whole timeline for the exact text; each page scans "
+        f"{LOOKED_AT} investigations, so a page may be empty although there is a next one.",
     )
     sort: Sort = Field(
         default="newest",
-        description="newest and oldest by acceptance; finished: only those that have ended, the last to end first; "
-        "cost and tokens: the most first.",
+        description="newest, oldest: by time of acceptance. finished: only finished ones, the last finished first. "
+        "cost, "
+        "tokens: the highest first.",
     )
     limit: Limit = 50
     token: Token | None = Field(default=None, alias="continue")
 
 
-async def list_investigations(ask: Ask) -> InvestigationList:
-    """A page of a list."""
+async def list_investigations(ask: CheckedRequest) -> InvestigationList:
+    """Returns a page of the list."""
     query = ask.query(InvestigationsQuery)
     filters = _filters(query, {name: await ask.services.namespaces.uid(name) for name in query.namespace})
     question = query.model_dump_json(exclude={"limit", "token"})
-    after = _position(paging.decode(question, query.token, 2), query.sort) if query.token else None
+    after = _position(paging.decode_continue(question, query.token, 2), query.sort) if query.token else None
     page = await Search(ask.services.pool).page(filters, query.sort, query.limit, after)
     token = None
     if page.next is not None:
         key = page.next.key
         written = key.isoformat() if isinstance(key, datetime) else str(key)
-        token = paging.encode(question, (written, str(page.next.id)))
+        token = paging.encode_continue(question, (written, str(page.next.id)))
     return InvestigationList.of(page, token)
 
 
-async def get_investigation(ask: Ask) -> InvestigationView:
-    """One investigation."""
+async def get_investigation(ask: CheckedRequest) -> InvestigationView:
+    """Returns one investigation."""
     run = await located(ask, ask.query(RunUidQuery).uid)
     trace = Trace(ask.services.pool)
     item, record = await Search(ask.services.pool).one(run), await ask.services.reads.record(run)
@@ -100,10 +104,10 @@ async def get_investigation(ask: Ask) -> InvestigationView:
 
 
 class RunUidQuery(Query):
-    """Which investigation of a name."""
+    """Selects one of several investigations of the same name."""
 
     uid: UUID | None = Field(
-        default=None, description="An older investigation of that name; the latest when not given."
+        default=None, description="Uid of an older investigation of this name. The latest one when omitted."
     )
 
 
@@ -128,21 +132,21 @@ def _filters(query: InvestigationsQuery, uids: dict[str, str]) -> Filters:
     )
 
 
-def _position(place: list[str], sort: Sort) -> Position:
+def _position(place: list[str], sort: Sort) -> PagePosition:
     key, run = place
     if sort in ("newest", "oldest", "finished"):
-        return Position(paging.moment(key), paging.identity(run))
+        return PagePosition(paging.moment(key), paging.identity(run))
     try:
         amount = Decimal(key)
     except InvalidOperation:
-        raise paging.refused() from None
+        raise paging.continue_refused() from None
     if (
         not amount.is_finite()
         or not _LEAST_EXPONENT <= int(amount.as_tuple().exponent) <= 0
         or amount.adjusted() > _MOST
     ):
-        raise paging.refused()
-    return Position(amount if sort == "cost" else int(amount), paging.identity(run))
+        raise paging.continue_refused()
+    return PagePosition(amount if sort == "cost" else int(amount), paging.identity(run))
 
 
 ROUTES = (
@@ -150,7 +154,7 @@ ROUTES = (
         method="GET",
         path="/investigations",
         operation="listInvestigations",
-        summary="Investigations, filtered and sorted, a page at a time",
+        summary="List investigations, with filters, search and sorting",
         handler=list_investigations,
         permission=_LIST,
         query=InvestigationsQuery,
@@ -160,7 +164,7 @@ ROUTES = (
         method="GET",
         path="/namespaces/{namespace}/investigations/{name}",
         operation="getInvestigation",
-        summary="One investigation with its alert, stages, agents and conditions",
+        summary="Get an investigation with its alert, stages, agents and conditions",
         handler=get_investigation,
         permission=_GET,
         query=RunUidQuery,

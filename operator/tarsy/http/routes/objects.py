@@ -1,13 +1,16 @@
-"""Objects of the configuration, read for those who may list them, and given out in pages.
+"""Reads configuration objects for callers who may list them, and splits them into pages.
 
-Decision: read as the operator, after the caller was allowed to list the kind where they asked. Objects are few and
-small, so a list is read whole, sorted, and given out by name: a token holds a name, and nothing expires.
+Decision: the operator's own client reads them after the caller's right to list the kind was checked. Objects are
+few and
+small, so a list is read whole and sorted by name: a `continue` token contains a name and never expires.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from tarsy.http.route import PRODUCT_GROUP, Ask, Permission
+from tarsy.http.authentication.identity import Permission
+from tarsy.http.models import PRODUCT_GROUP
+from tarsy.http.route import CheckedRequest
 from tarsy.http.routes import paging
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.plan.scope import admits
@@ -15,34 +18,52 @@ from tarsy.resources.meta import AnyResource
 from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1 import Agent, Chain, LLMProvider, MCPServer
 
-R = TypeVar("R", bound=AnyResource)
-S = TypeVar("S", Agent, Chain, LLMProvider, MCPServer)
-T = TypeVar("T")
+_R = TypeVar("_R", bound=AnyResource)
+_S = TypeVar("_S", Agent, Chain, LLMProvider, MCPServer)
+_T = TypeVar("_T")
 
 
-def listing(kind: type[AnyResource]) -> Permission:
-    """The right to list objects of a kind."""
+def list_objects(kind: type[AnyResource]) -> Permission:
+    """Returns the permission to list objects of a kind."""
     return Permission("list", kind.PLURAL, group=PRODUCT_GROUP)
 
 
-async def may_list(ask: Ask, kind: type[AnyResource], namespaces: Sequence[str]) -> bool:
-    """Whether the caller may list a kind in all of these namespaces (none: in all there are)."""
+async def may_list(ask: CheckedRequest, kind: type[AnyResource], namespaces: Sequence[str]) -> bool:
+    """Returns whether the caller may list a kind.
+
+    Args:
+        ask: the request.
+        kind: the kind.
+        namespaces: all of them must be allowed; empty: cluster-wide.
+    """
     for namespace in namespaces or ("",):
-        if not await ask.services.access.allowed(ask.caller, listing(kind), namespace):
+        if not await ask.services.access.allowed(ask.caller, list_objects(kind), namespace):
             return False
     return True
 
 
-async def raw_objects(ask: Ask, kind: type[AnyResource], namespaces: Sequence[str]) -> list[dict[str, Any]]:
-    """The objects of a kind as the API has them, in these namespaces (none: in all)."""
+async def raw_objects(ask: CheckedRequest, kind: type[AnyResource], namespaces: Sequence[str]) -> list[dict[str, Any]]:
+    """Lists the objects of a kind as raw manifests.
+
+    Args:
+        ask: the request.
+        kind: the kind.
+        namespaces: empty: all namespaces.
+    """
     found: list[dict[str, Any]] = []
     for namespace in dict.fromkeys(namespaces) or (None,):
         found += await ask.services.kube.list(kind.KIND, namespace)
     return found
 
 
-async def objects(ask: Ask, kind: type[R], namespaces: Sequence[str]) -> list[R]:
-    """The objects of a kind that fit it; what is wrong with the others is told by the warnings."""
+async def objects(ask: CheckedRequest, kind: type[_R], namespaces: Sequence[str]) -> list[_R]:
+    """Lists the valid objects of a kind; invalid ones are reported as warnings.
+
+    Args:
+        ask: the request.
+        kind: the kind.
+        namespaces: empty: all namespaces.
+    """
     found = []
     for raw in await raw_objects(ask, kind, namespaces):
         try:
@@ -52,8 +73,14 @@ async def objects(ask: Ask, kind: type[R], namespaces: Sequence[str]) -> list[R]
     return found
 
 
-async def of_library(ask: Ask, kind: type[S], home: str) -> list[S]:
-    """The objects of the library that what is in `home` may name; none where the caller may not list the library's."""
+async def of_library(ask: CheckedRequest, kind: type[_S], home: str) -> list[_S]:
+    """Lists the library objects that objects in a namespace may use; empty if the caller may not list the library.
+
+    Args:
+        ask: the request.
+        kind: the kind.
+        home: the namespace.
+    """
     library = ask.services.library_namespace
     if home == library or not await may_list(ask, kind, (library,)):
         return []
@@ -63,28 +90,28 @@ async def of_library(ask: Ask, kind: type[S], home: str) -> list[S]:
 
 
 def page(
-    question: str, query: ListQuery, items: Sequence[T], place_of: Callable[[T], tuple[str, ...]], parts: int
-) -> tuple[list[T], str | None]:
-    """The next items behind the query's token, and the token of the page after them.
+    question: str, query: ListQuery, items: Sequence[_T], place_of: Callable[[_T], tuple[str, ...]], parts: int
+) -> tuple[list[_T], str | None]:
+    """Returns one page of items, and the token of the next page.
 
     Args:
-        question: what is asked, without limit and token.
-        query: with limit and token.
-        items: all of them.
-        place_of: what they are sorted by; no two have the same.
-        parts: of how many texts that consists.
+        question: identifies the list and its filters, without limit and token.
+        query: contains limit and token.
+        items: all items of the list.
+        place_of: the unique sort key of an item.
+        parts: number of texts in a sort key.
 
     Raises:
-        BadRequest: the token is of another question.
+        BadRequest: the token belongs to another list.
     """
     ordered = sorted(items, key=place_of)
     if query.token is not None:
-        after = tuple(paging.decode(question, query.token, parts))
+        after = tuple(paging.decode_continue(question, query.token, parts))
         ordered = [item for item in ordered if place_of(item) > after]
     shown = ordered[: query.limit]
-    return shown, paging.encode(question, place_of(shown[-1])) if len(ordered) > len(shown) else None
+    return shown, paging.encode_continue(question, place_of(shown[-1])) if len(ordered) > len(shown) else None
 
 
-def named(resource: AnyResource) -> tuple[str, str]:
-    """Namespace and name."""
+def find_object(resource: AnyResource) -> tuple[str, str]:
+    """Returns namespace and name of an object, the sort key of lists."""
     return resource.metadata.namespace, resource.metadata.name

@@ -1,7 +1,8 @@
-"""The `continue` of lists: where a page ended, for whoever asks the same question again.
+"""Encodes and decodes the `continue` token of lists: the position at which a page ended.
 
-Decision: it holds a place, never an offset, so that what is added meanwhile shifts nothing; and a digest of the
-question, so that a token of another question is refused instead of giving a page of neither.
+Decision: a token contains a sort key, never an offset, so that new items shift nothing. It also contains a digest
+of the
+query, so that a token of another query is refused instead of returning a wrong page.
 """
 
 import base64
@@ -15,29 +16,29 @@ import orjson
 
 from tarsy.http.errors import BadRequest
 
-_REFUSAL = "query parameter continue: is not of this list as it is asked for; leave it out to begin anew"
+_REFUSAL = "query parameter continue: does not belong to this list and its filters; leave it out to start again"
 
 
-def encode(question: str, place: Sequence[str]) -> str:
-    """A token.
+def encode_continue(question: str, place: Sequence[str]) -> str:
+    """Returns a token.
 
     Args:
-        question: what is asked, without limit and token.
-        place: where the page ended.
+        question: identifies the list and its filters, without limit and token.
+        place: sort key of the last item of the page.
     """
     return base64.urlsafe_b64encode(orjson.dumps([_digest(question), *place])).decode().rstrip("=")
 
 
-def decode(question: str, token: str, parts: int) -> list[str]:
-    """The place in a token.
+def decode_continue(question: str, token: str, parts: int) -> list[str]:
+    """Returns the sort key in a token.
 
     Args:
-        question: what is asked now.
-        token: as it was given.
-        parts: of how many the place consists.
+        question: identifies the requested list and its filters.
+        token: the token, as received.
+        parts: number of texts in a sort key.
 
     Raises:
-        BadRequest: the token is of another question, or was never given out.
+        BadRequest: the token belongs to another list, or is malformed.
     """
     try:
         found = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
@@ -52,30 +53,30 @@ def decode(question: str, token: str, parts: int) -> list[str]:
 
 
 def moment(written: str) -> datetime:
-    """A time out of a place. Raises BadRequest: it is none."""
+    """Parses a time in a sort key. Raises BadRequest: it is malformed."""
     try:
         return datetime.fromisoformat(written).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise refused() from None
+        raise continue_refused() from None
 
 
 def number(written: str) -> int:
-    """A place among others out of a token. Raises BadRequest: it is none."""
+    """Parses a number in a sort key. Raises BadRequest: it is malformed."""
     if not written.isascii() or not written.isdigit() or len(written) > 9:
-        raise refused()
+        raise continue_refused()
     return int(written)
 
 
 def identity(written: str) -> UUID:
-    """An id out of a place. Raises BadRequest: it is none."""
+    """Parses an id in a sort key. Raises BadRequest: it is malformed."""
     try:
         return UUID(written)
     except ValueError:
-        raise refused() from None
+        raise continue_refused() from None
 
 
-def refused() -> BadRequest:
-    """The refusal of a token whose place is none."""
+def continue_refused() -> BadRequest:
+    """Returns the error for a token with a malformed sort key."""
     return BadRequest(_REFUSAL)
 
 

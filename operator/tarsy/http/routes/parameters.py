@@ -1,7 +1,7 @@
-"""Parameters that several routes take, with their limits.
+"""Parameters that several routes share, with their limits.
 
-Decision: every list has a limit and a token for what comes next, and every text a length, so that no question can be
-asked whose answer has no bound.
+Decision: every list has a limit and a `continue` token, and every text a maximum length, so that every response is
+bounded.
 """
 
 import re
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StringConstraints
 
-from tarsy.http.route import Query
+from tarsy.http.models import Query
 from tarsy.resources.schema import LabelName, ObjectName
 
 MAX_LIMIT: Final = 200
@@ -20,21 +20,21 @@ MAX_TOKEN: Final = 1024
 _RFC3339 = re.compile(r"^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$", re.ASCII)
 _FIRST_YEAR, _LAST_YEAR = 1970, 2999
 
-Limit = Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Items at most; there may be fewer on a page.")]
+Limit = Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Maximum number of items. A page may contain fewer.")]
 Token = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_TOKEN, pattern=r"^[A-Za-z0-9_-]+$"),
-    Field(description="The `continue` of the page before; all other parameters must be as they were."),
+    Field(description="The `continue` of the previous page. All other parameters must be unchanged."),
 ]
 Namespaces = Annotated[
     tuple[LabelName, ...],
-    Field(max_length=MAX_NAMESPACES, description="Only in this one; may be given several times. None: in all of them."),
+    Field(max_length=MAX_NAMESPACES, description="Only this namespace. Repeatable. All namespaces when omitted."),
 ]
 
 
 def _written_as_time(value: Any) -> Any:
     if isinstance(value, str) and not _RFC3339.match(value):
-        raise ValueError("must be a time with its zone, such as 2026-11-22T12:00:00Z")
+        raise ValueError("must be a time with a time zone, such as 2026-11-22T12:00:00Z")
     return value
 
 
@@ -48,7 +48,7 @@ Moment = Annotated[AwareDatetime, BeforeValidator(_written_as_time), AfterValida
 
 
 class ListQuery(Query):
-    """What a list of objects takes."""
+    """Namespaces, and page of a list of objects."""
 
     namespace: Namespaces = ()
     limit: Limit = 100
@@ -56,11 +56,11 @@ class ListQuery(Query):
 
 
 class RunQuery(Query):
-    """Which run of a name, or which answer to a question about it."""
+    """Selects one of several runs of the same name, or the answer to a question."""
 
     uid: UUID | None = Field(
-        default=None, description="An older investigation of that name; the latest when not given."
+        default=None, description="Uid of an older investigation of this name. The latest one when omitted."
     )
     chat_message: ObjectName | None = Field(
-        default=None, description="The answer to the question of that name, instead of the investigation."
+        default=None, description="Name of a ChatMessage: return the run of its answer instead of the investigation."
     )

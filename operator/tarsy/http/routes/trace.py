@@ -1,16 +1,17 @@
-"""The trace of an investigation: the list of its calls, and each by itself.
+"""Returns the trace of an investigation: the list of its calls, and the details of one call.
 
-Decision: the id in the path is looked for within the investigation in the path, whose permission was asked; a call of
-another investigation is not found, whoever asks. The calls of answers count as the investigation's.
+Decision: a call is looked up within the investigation in the path, because the permission was checked for that one; a
+call of another investigation is never found. The calls of answers belong to the investigation.
 """
 
 from pydantic import Field
 
+from tarsy.http.authentication.identity import Permission
 from tarsy.http.errors import NotFound
-from tarsy.http.route import Ask, Permission, Route
+from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes import paging
 from tarsy.http.routes.investigations import RunUidQuery
-from tarsy.http.routes.lookup import located, run_of
+from tarsy.http.routes.lookup import find_run, located
 from tarsy.http.routes.parameters import RunQuery, Token
 from tarsy.http.views.trace import ModelCallDetails, ToolCallDetails, TraceView
 from tarsy.store.trace import Trace
@@ -20,30 +21,30 @@ _TRACE = Permission("get", "investigations", "trace")
 
 
 class TraceQuery(RunQuery):
-    """Whose trace, and how much of it."""
+    """Run, and page of its calls."""
 
-    limit: int = Field(default=1000, ge=1, le=MAX_CALLS, description="Calls of models and tools at most.")
+    limit: int = Field(default=1000, ge=1, le=MAX_CALLS, description="Maximum number of model calls and tool calls.")
     token: Token | None = Field(default=None, alias="continue")
 
 
-async def get_trace(ask: Ask) -> TraceView:
-    """The stages and agents of a run with a page of their calls."""
+async def get_trace(ask: CheckedRequest) -> TraceView:
+    """Returns the stages and agents of a run with a page of their calls."""
     query = ask.query(TraceQuery)
-    record, trace = await run_of(ask, query), Trace(ask.services.pool)
+    record, trace = await find_run(ask, query), Trace(ask.services.pool)
     question, after = f"trace/{record.id}", None
     if query.token is not None:
-        begun, last = paging.decode(question, query.token, 2)
+        begun, last = paging.decode_continue(question, query.token, 2)
         after = (paging.moment(begun), paging.identity(last))
     calls = await trace.calls(record.id, query.limit + 1, after)
     token = None
     if len(calls) > query.limit:
         calls = calls[: query.limit]
-        token = paging.encode(question, (calls[-1].started_at.isoformat(), str(calls[-1].id)))
+        token = paging.encode_continue(question, (calls[-1].started_at.isoformat(), str(calls[-1].id)))
     return TraceView.of(record, await trace.stages(record.id), calls, token)
 
 
-async def get_model_call(ask: Ask) -> ModelCallDetails:
-    """A model call with its conversation."""
+async def get_model_call(ask: CheckedRequest) -> ModelCallDetails:
+    """Returns a model call with its messages."""
     run = await located(ask, ask.query(RunUidQuery).uid)
     found = await Trace(ask.services.pool).model_call(run, ask.id)
     if found is None:
@@ -51,8 +52,8 @@ async def get_model_call(ask: Ask) -> ModelCallDetails:
     return ModelCallDetails.detailed(found, await ask.services.reads.sent(ask.id))
 
 
-async def get_tool_call(ask: Ask) -> ToolCallDetails:
-    """A tool call with its result."""
+async def get_tool_call(ask: CheckedRequest) -> ToolCallDetails:
+    """Returns a tool call with its result."""
     run = await located(ask, ask.query(RunUidQuery).uid)
     found = await Trace(ask.services.pool).tool_call(run, ask.id)
     if found is None:
@@ -65,7 +66,7 @@ ROUTES = (
         method="GET",
         path="/namespaces/{namespace}/investigations/{name}/trace",
         operation="getTrace",
-        summary="Every call of a model and of a tool, by stage and agent, with its times",
+        summary="List model calls and tool calls by stage and agent, with their times",
         handler=get_trace,
         permission=_TRACE,
         query=TraceQuery,
@@ -76,7 +77,7 @@ ROUTES = (
         method="GET",
         path="/namespaces/{namespace}/investigations/{name}/trace/llm/{id}",
         operation="getModelCall",
-        summary="A model call: what was sent, exactly, and what was answered",
+        summary="Get a model call with the exact messages sent and the response",
         handler=get_model_call,
         permission=_TRACE,
         query=RunUidQuery,
@@ -87,7 +88,7 @@ ROUTES = (
         method="GET",
         path="/namespaces/{namespace}/investigations/{name}/trace/mcp/{id}",
         operation="getToolCall",
-        summary="A tool call: its arguments and its result",
+        summary="Get a tool call with its arguments and its result",
         handler=get_tool_call,
         permission=_TRACE,
         query=RunUidQuery,

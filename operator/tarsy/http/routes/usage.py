@@ -1,15 +1,18 @@
-"""What models used and cost, and how the queue stands.
+"""Reports the usage and cost of models, and the state of the queue.
 
-Decision: both are read out of the record at the moment of asking. The queue is that of the whole installation, so it is
-for those who may list investigations everywhere.
+Decision: both are computed from the record for each request. The queue belongs to the whole installation, so it
+requires
+the right to list investigations in all namespaces.
 """
 
 from pydantic import Field
 
-from tarsy.http.route import PRODUCT_GROUP, Ask, Permission, Query, Route
+from tarsy.http.authentication.identity import Permission
+from tarsy.http.models import PRODUCT_GROUP, Query
+from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes.parameters import Namespaces
 from tarsy.http.views.usage import QueueView, UsageView
-from tarsy.store.reads import UsageBy
+from tarsy.record.usage_report import UsageBy
 from tarsy.store.trace import Trace
 
 MAX_DAYS = 366
@@ -20,24 +23,26 @@ _LIST = Permission("list", "investigations", group=PRODUCT_GROUP)
 
 
 class UsageQuery(Query):
-    """What is summed up, and of which time."""
+    """Grouping and period of the report."""
 
     namespace: Namespaces = ()
-    by: UsageBy = Field(default="model", description="What is summed up under one name; days are those of UTC.")
-    days: int = Field(default=30, ge=1, le=MAX_DAYS, description="Back from now.")
-    limit: int = Field(default=100, ge=1, le=MAX_NAMES, description="Names at most; the total has all.")
+    by: UsageBy = Field(default="model", description="Field to group by. Days are UTC days.")
+    days: int = Field(default=30, ge=1, le=MAX_DAYS, description="Length of the period in days, ending now.")
+    limit: int = Field(
+        default=100, ge=1, le=MAX_NAMES, description="Maximum number of groups. The total includes all of them."
+    )
 
 
-async def get_usage(ask: Ask) -> UsageView:
-    """What models used."""
+async def get_usage(ask: CheckedRequest) -> UsageView:
+    """Returns the usage of models."""
     query = ask.query(UsageQuery)
     uids = [await ask.services.namespaces.uid(name) for name in query.namespace] or None
     sums = await ask.services.reads.usage(query.days * _DAY, query.by, uids)
     return UsageView.of(query.by, query.days, sums, query.limit)
 
 
-async def get_queue(ask: Ask) -> QueueView:
-    """What waits, what runs, and who works."""
+async def get_queue(ask: CheckedRequest) -> QueueView:
+    """Returns the depth of the queue and the live workers."""
     depth = await ask.services.reads.queue_depth()
     return QueueView.of(depth, await Trace(ask.services.pool).workers(MAX_WORKERS))
 
@@ -47,7 +52,7 @@ ROUTES = (
         method="GET",
         path="/usage",
         operation="getUsage",
-        summary="What models used and cost",
+        summary="Get the usage and cost of models",
         handler=get_usage,
         permission=_LIST,
         query=UsageQuery,
@@ -57,7 +62,7 @@ ROUTES = (
         method="GET",
         path="/queue",
         operation="getQueue",
-        summary="The queue and its workers",
+        summary="Get the queue and its workers",
         handler=get_queue,
         permission=_LIST,
         response=QueueView,

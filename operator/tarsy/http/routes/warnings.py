@@ -1,18 +1,18 @@
-"""What is not as it should be: conditions of the configuration that do not hold.
+"""Lists conditions of configuration objects that are False.
 
-Decision: read from the objects as they are now, nothing is kept here. Kinds that the caller may not list are left out,
-and the answer says which were looked at.
+Decision: the objects are read for each request; nothing is cached. Kinds that the caller may not list are left out, and
+the response names the kinds that were checked.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tarsy.http.route import Ask, Route
-from tarsy.http.routes.objects import listing, may_list, page, raw_objects
+from tarsy.http.route import CheckedRequest, Route
+from tarsy.http.routes.objects import list_objects, may_list, page, raw_objects
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.configuration import WarningList, WarningView
 from tarsy.resources.meta import AnyResource
-from tarsy.resources.parse import InvalidResource, parse
+from tarsy.resources.parse import InvalidResource, parse_object
 from tarsy.resources.v1alpha1 import Agent, AlertRoute, Chain, InvestigationDefaults, LLMProvider, MCPServer
 from tarsy.resources.v1alpha1.common import ConditionType
 
@@ -26,8 +26,8 @@ _WANTED = (
 )
 
 
-async def list_warnings(ask: Ask) -> WarningList:
-    """All that does not hold, by namespace, kind and name."""
+async def list_warnings(ask: CheckedRequest) -> WarningList:
+    """Lists warnings by namespace, kind and name."""
     query = ask.query(ListQuery)
     kinds = [kind for kind in _KINDS if await may_list(ask, kind, query.namespace)]
     found = [
@@ -39,10 +39,10 @@ async def list_warnings(ask: Ask) -> WarningList:
 
 
 def warnings(raw: Mapping[str, Any]) -> Iterable[WarningView]:
-    """What does not hold of one object."""
+    """Yields the warnings of one object."""
     where = {"kind": raw["kind"], "namespace": raw["metadata"].get("namespace", ""), "name": raw["metadata"]["name"]}
     try:
-        resource = parse(raw)
+        resource = parse_object(raw)
     except InvalidResource as error:
         yield WarningView(**where, type=ConditionType.READY, reason="Invalid", message=str(error))
         return
@@ -56,9 +56,9 @@ ROUTES = (
         method="GET",
         path="/warnings",
         operation="listWarnings",
-        summary="What keeps objects of the configuration from being used",
+        summary="List conditions that prevent the use of configuration objects",
         handler=list_warnings,
-        permission=listing(MCPServer),
+        permission=list_objects(MCPServer),
         query=ListQuery,
         response=WarningList,
     ),

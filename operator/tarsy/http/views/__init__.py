@@ -1,4 +1,5 @@
-"""What the HTTP API answers with: frozen models, made of the record or of Kubernetes objects, and nothing else.
+"""Response models of the HTTP API: frozen, built from the record or from Kubernetes objects.
 
-What is not in a view is not served: signatures of providers, specs of objects, anything of a Secret.
+The API returns nothing that is not in one of these models: no signatures of providers, no whole specs, nothing of a
+Secret.
 """

@@ -1,16 +1,16 @@
-"""Alerts as they are handed in, and what became of them.
+"""Models of submitted alerts and of their progress.
 
-Decision: what was handed in is not served again: the object holds it as it came, unmasked, and the record of its
-investigation has it masked.
+Decision: the submitted text is not returned. The Alert object holds it unmasked; the record of its investigation holds
+it masked.
 """
 
 from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import Field
 
-from tarsy.http.route import View
+from tarsy.http.models import View
 from tarsy.http.views.common import ConditionView
-from tarsy.resources.schema import ObjectName, Rule
+from tarsy.resources.schema import ObjectName, ValidationRule
 from tarsy.resources.v1alpha1.alert import FITS_AN_OBJECT, Alert, AlertContent
 from tarsy.resources.v1alpha1.common import WEEK_SECONDS, Budget, TtlSeconds
 
@@ -18,27 +18,29 @@ MAX_SUBMITTED_BYTES: Final = 1_048_576
 
 
 class AlertSubmission(AlertContent):
-    """An alert to investigate: the fields of an Alert's spec, and its name."""
+    """An alert to investigate: the fields of an Alert's spec, and an optional name."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = tuple(rule for rule in AlertContent.RULES if rule is not FITS_AN_OBJECT)
+    RULES: ClassVar[tuple[ValidationRule, ...]] = tuple(
+        rule for rule in AlertContent.RULES if rule is not FITS_AN_OBJECT
+    )
 
     data: str | None = Field(
         default=None,
-        description="The alert as text, of any format, at most 1048576 bytes (1 MiB). More than 262144 bytes are kept "
-        "in the record, masked, and the Alert names them.",
+        description="Text of the alert in any format, at most 1048576 bytes (1 MiB). A text of more than 262144 bytes "
+        "is masked and stored in the record; the Alert refers to it.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_SUBMITTED_BYTES},
     )
-    name: Annotated[ObjectName, Field(description="Of the Alert; one is made when not given.")] | None = None
+    name: Annotated[ObjectName, Field(description="Name of the Alert. Generated when omitted.")] | None = None
     budget: Budget | None = Field(
-        default=None, description="What the run may use; where its chain says less, that counts."
+        default=None, description="Budget of the run. Lower limits of its chain take precedence."
     )
     ttl_seconds_after_finished: TtlSeconds = Field(
-        default=WEEK_SECONDS, description="Seconds from the end of its investigation to its deletion."
+        default=WEEK_SECONDS, description="Seconds between the end of the investigation and the deletion of the Alert."
     )
 
 
 class SubmittedAlert(View):
-    """An alert that was taken."""
+    """An accepted alert."""
 
     namespace: str
     name: str
@@ -47,21 +49,21 @@ class SubmittedAlert(View):
 
 
 class AlertView(SubmittedAlert):
-    """An alert, and what became of it."""
+    """An alert and its progress."""
 
     phase: str | None = Field(
-        description="Pending, Waiting (for a chain to exist), Investigating, Folded, Finished, Rejected."
+        description="One of Pending, Waiting (for a chain to exist), Investigating, Folded, Finished, Rejected."
     )
-    investigation: str | None = Field(description="Name of its investigation.")
+    investigation: str | None = Field(description="Name of its Investigation.")
     investigation_uid: str | None
     folded_into: str | None = Field(
-        description="Name of the alert with the same incidentKey whose investigation it is."
+        description="Name of the Alert with the same incidentKey that owns the investigation."
     )
     conditions: tuple[ConditionView, ...]
 
     @classmethod
     def of(cls, alert: Alert) -> Self:
-        """An Alert without what it says."""
+        """Converts an Alert, without its text."""
         ref = alert.status.investigation_ref
         return cls(
             namespace=alert.metadata.namespace,

@@ -1,7 +1,7 @@
-"""Questions about an investigation, and their answers.
+"""Models of questions about an investigation and their answers.
 
-Decision: the record tells what there is, so an answer stays readable when its object has expired; a question that is
-not on record yet, or was not taken, is told from its object, without its text, which nobody has masked.
+Decision: questions are read from the record, so an answer stays readable after its object has expired. A question that
+is not recorded yet, or was rejected, is read from its object; its text is left out, because it is not masked.
 """
 
 from datetime import datetime
@@ -9,29 +9,29 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints
 
-from tarsy.http.route import Body, View
-from tarsy.http.views.common import STATE, FailureView, RunRef, Spent
+from tarsy.http.models import Body, View
+from tarsy.http.views.common import NEXT_PAGE, STATE, FailureView, RunRef, Spent
 from tarsy.record.run import State
+from tarsy.record.trace import QuestionTrace
 from tarsy.resources.meta import condition
 from tarsy.resources.schema import ObjectName
 from tarsy.resources.v1alpha1 import ChatMessage
 from tarsy.resources.v1alpha1.common import ConditionType, DesiredState
-from tarsy.store.traced import Answer
 
 MAX_QUESTION = 100_000
 
 
 class Question(Body):
-    """A question to ask."""
+    """A new question about an investigation."""
 
     question: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION, pattern=r"\S")] = Field(
-        description="What is asked, with the whole investigation as context."
+        description="Text of the question. The whole investigation is its context."
     )
-    name: Annotated[ObjectName, Field(description="Of the ChatMessage; one is made when not given.")] | None = None
+    name: Annotated[ObjectName, Field(description="Name of the ChatMessage. Generated when omitted.")] | None = None
 
 
 class Asked(View):
-    """A question that was taken to be asked."""
+    """An accepted question."""
 
     namespace: str
     name: str
@@ -40,25 +40,25 @@ class Asked(View):
 
 
 class ChatMessageView(RunRef):
-    """A question and what became of it."""
+    """A question and its answer."""
 
     place: int | None = Field(
-        description="Its turn among the questions about the investigation, from 1; null: none yet."
+        description="Number of the question within the investigation, from 1. Null until it is recorded."
     )
-    question: str | None = Field(description="With secrets masked; null: it is not on record.")
+    question: str | None = Field(description="Text with secrets masked. Null until it is recorded.")
     author: str | None
     state: State = Field(description=STATE)
     desired_state: DesiredState
     answer: str | None
-    failure: FailureView | None = Field(description="Why there is no answer.")
+    failure: FailureView | None = Field(description="Reason why there is no answer.")
     asked_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
     spent: Spent
 
     @classmethod
-    def of(cls, found: Answer, namespace: str) -> Self:
-        """A question on record."""
+    def of(cls, found: QuestionTrace, namespace: str) -> Self:
+        """Converts a recorded question."""
         return cls(
             namespace=namespace,
             name=found.name,
@@ -78,7 +78,7 @@ class ChatMessageView(RunRef):
 
     @classmethod
     def not_recorded(cls, found: ChatMessage) -> Self:
-        """A question that is not on record: it waits to be looked at, or was not taken."""
+        """Converts a question that is not recorded: it is still pending, or was rejected."""
         finished = condition(found.status.conditions, ConditionType.FINISHED)
         state = State.PENDING
         if finished is not None and finished.status == "True":
@@ -103,22 +103,19 @@ class ChatMessageView(RunRef):
 
 
 class ChatMessageList(View):
-    """Questions in their order."""
+    """Questions in the order in which they were asked."""
 
     items: tuple[ChatMessageView, ...]
-    next: str | None = Field(
-        alias="continue", description="Give it as `continue` for the next page; null: this was the last."
-    )
+    next: str | None = Field(alias="continue", description=NEXT_PAGE)
 
 
 class DesiredStateView(View):
-    """What was asked of a run; it takes effect at once.
-
-    `questions` are the ChatMessages that it was asked of instead, because the investigation itself had ended.
-    """
+    """The desired state that was set on a run."""
 
     namespace: str
     name: str
     uid: str
     desired_state: DesiredState
-    questions: tuple[str, ...] = ()
+    questions: tuple[str, ...] = Field(
+        default=(), description="ChatMessages that were cancelled instead, because the investigation had already ended."
+    )

@@ -1,6 +1,6 @@
-"""What several answers share: what was spent, why something failed, conditions, who a run is.
+"""Models that several responses share: usage, failures, conditions, references to runs.
 
-Decision: an amount that is not known is null, never zero, and a sum that lacks some of it says so.
+Decision: an unknown amount is null, never zero, and an incomplete sum is marked as incomplete.
 """
 
 from decimal import Decimal
@@ -9,30 +9,38 @@ from uuid import UUID
 
 from pydantic import Field
 
-from tarsy.http.route import View
+from tarsy.http.models import View
 from tarsy.record.run import Failure
 from tarsy.record.usage import Usage
 from tarsy.resources.meta import Condition, ConditionStatus
 
-STATE: Final = "Where it is; kubectl shows pending as Queued, completed as Succeeded, timed_out as TimedOut."
+STATE: Final = "Current state. kubectl shows pending as Queued, completed as Succeeded, timed_out as TimedOut."
 """Description of the field `state`."""
+NEXT_PAGE: Final = "Pass it as `continue` to get the next page. Null on the last page."
+"""Description of the field `continue`."""
 
 
 class Spent(View):
-    """What model calls used. Output includes thinking, input includes what the provider had cached."""
+    """Usage of model calls. Output tokens include thinking tokens; input tokens include cached tokens."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     thinking_tokens: int = 0
     cached_tokens: int = 0
     total_tokens: int = 0
-    usage_complete: bool = Field(default=True, description="False: of some calls the tokens are not known.")
-    cost_usd: float | None = Field(default=None, alias="costUSD", description="US dollars; null: nothing is known.")
-    cost_complete: bool = Field(default=True, description="False: of some calls the cost is not known.")
+    usage_complete: bool = Field(default=True, description="False if the token usage of some calls is unknown.")
+    cost_usd: float | None = Field(default=None, alias="costUSD", description="Cost in US dollars. Null if unknown.")
+    cost_complete: bool = Field(default=True, description="False if the cost of some calls is unknown.")
 
     @classmethod
     def of(cls, usage: Usage, cost_usd: Decimal | None, cost_complete: bool) -> Self:
-        """Tokens and dollars in one."""
+        """Combines token usage and cost.
+
+        Args:
+            usage: tokens of the calls.
+            cost_usd: US dollars; None if unknown.
+            cost_complete: whether the cost of every call is known.
+        """
         return cls(
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
@@ -46,19 +54,19 @@ class Spent(View):
 
 
 class FailureView(View):
-    """Why something did not succeed."""
+    """Reason of a failure."""
 
-    reason: str = Field(description="In one CamelCase word, for programs.")
-    message: str = Field(description="In a sentence, for people.")
+    reason: str = Field(description="One CamelCase word, for programs.")
+    message: str = Field(description="A sentence, for people.")
 
     @classmethod
     def of(cls, failure: Failure | None) -> Self | None:
-        """The failure, if there is one."""
+        """Converts a failure; None without one."""
         return None if failure is None else cls(reason=failure.reason, message=failure.message)
 
 
 class ConditionView(View):
-    """One aspect of a state, as in the status of Kubernetes objects."""
+    """A condition, as in the status of Kubernetes objects."""
 
     type: str
     status: ConditionStatus
@@ -67,18 +75,18 @@ class ConditionView(View):
 
     @classmethod
     def of(cls, condition: Condition) -> Self:
-        """A condition without its times."""
+        """Converts a condition, without its times."""
         return cls(type=condition.type, status=condition.status, reason=condition.reason, message=condition.message)
 
 
 class RunRef(View):
-    """Which investigation."""
+    """A reference to an investigation."""
 
     namespace: str
     name: str
-    uid: UUID = Field(description="The uid of its object, which is its id in the record.")
+    uid: UUID = Field(description="The uid of its Kubernetes object, which is also its id in the record.")
 
 
 def dollars(amount: Decimal | None) -> float | None:
-    """An amount as JSON has it; None stays unknown."""
+    """Converts an amount to a JSON number; None stays None."""
     return None if amount is None else float(amount)

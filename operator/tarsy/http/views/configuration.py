@@ -1,15 +1,15 @@
-"""What there is to investigate with: chains, tool servers and models, as whoever submits an alert needs to know them.
+"""Models of the configuration: chains, MCP servers and LLM providers, as the author of an alert needs them.
 
-Decision: each is in a few fields of its spec, chosen one by one. No address, no command, no header and no name of a
-Secret is among them: those are for who may read the objects themselves.
+Decision: each model contains a few fields of the spec, chosen one by one. It never contains an address, a command, a
+header or the name of a Secret: those require the right to read the object itself.
 """
 
 from typing import Any, Self
 
 from pydantic import Field
 
-from tarsy.http.route import View
-from tarsy.http.views.common import ConditionView
+from tarsy.http.models import View
+from tarsy.http.views.common import NEXT_PAGE, ConditionView
 from tarsy.plan import builtin
 from tarsy.plan.model import Backend
 from tarsy.resources.meta import AnyResource, condition
@@ -18,12 +18,12 @@ from tarsy.resources.v1alpha1.common import ConditionType
 
 
 class ConfiguredView(View):
-    """An object of the configuration."""
+    """A configuration object."""
 
     namespace: str
     name: str
     uid: str
-    ready: bool | None = Field(description="Whether it can be used; null: nobody has looked yet.")
+    ready: bool | None = Field(description="Value of its Ready condition. Null until the first check.")
     conditions: tuple[ConditionView, ...]
 
 
@@ -41,12 +41,12 @@ class ChainView(ConfiguredView):
     description: str | None
     alert_types: tuple[str, ...]
     stages: tuple[StageOfChain, ...]
-    takes_questions: bool = Field(description="Whether its investigations may be asked about.")
-    takes_tools: bool = Field(description="Whether an alert may bring tool servers of its own.")
+    takes_questions: bool = Field(description="Whether its investigations accept questions.")
+    takes_tools: bool = Field(description="Whether an alert may name MCP servers of its own.")
 
     @classmethod
     def of(cls, found: Chain) -> Self:
-        """A Chain."""
+        """Converts a Chain."""
         spec = found.spec
         return cls(
             **_configured(found),
@@ -64,19 +64,19 @@ class ChainView(ConfiguredView):
 
 
 class McpServerView(ConfiguredView):
-    """A server of tools."""
+    """An MCP server."""
 
     description: str | None
     transport: str
     tool_policy: str
-    available: bool | None = Field(description="Whether it answers; null: nobody has looked yet.")
+    available: bool | None = Field(description="Whether it responds. Null until the first check.")
     tool_count: int | None
-    tools: tuple[str, ...] = Field(description="Names of its tools, the first ones.")
+    tools: tuple[str, ...] = Field(description="Names of its first tools; toolCount counts all of them.")
     last_error: str | None
 
     @classmethod
     def of(cls, found: MCPServer) -> Self:
-        """An MCPServer."""
+        """Converts an MCPServer."""
         spec, status = found.spec, found.status
         return cls(
             **_configured(found),
@@ -91,18 +91,18 @@ class McpServerView(ConfiguredView):
 
 
 class LlmProviderView(ConfiguredView):
-    """A model of a provider."""
+    """An LLM provider and its model."""
 
     type: str
     model: str
     context_window: int | None
-    native_tools: tuple[str, ...] = Field(description="Native tools that are on where nothing else says otherwise.")
-    has_native_tools: bool = Field(description="Whether models of its type have native tools at all.")
-    has_rates: bool = Field(description="Whether the object says what it costs.")
+    native_tools: tuple[str, ...] = Field(description="Native tools that are enabled by default.")
+    has_native_tools: bool = Field(description="Whether its provider type supports native tools.")
+    has_rates: bool = Field(description="Whether the object contains rates, which cost accounting needs.")
 
     @classmethod
     def of(cls, found: LLMProvider) -> Self:
-        """An LLMProvider."""
+        """Converts an LLMProvider."""
         spec = found.spec
         return cls(
             **_configured(found),
@@ -118,28 +118,28 @@ class LlmProviderView(ConfiguredView):
 
 
 class ChainList(View):
-    """Chains by namespace and name."""
+    """Chains, sorted by namespace and name."""
 
     items: tuple[ChainView, ...]
-    next: str | None = Field(alias="continue")
+    next: str | None = Field(alias="continue", description=NEXT_PAGE)
 
 
 class McpServerList(View):
-    """Tool servers by namespace and name."""
+    """MCP servers, sorted by namespace and name."""
 
     items: tuple[McpServerView, ...]
-    next: str | None = Field(alias="continue")
+    next: str | None = Field(alias="continue", description=NEXT_PAGE)
 
 
 class LlmProviderList(View):
-    """Models by namespace and name."""
+    """LLM providers, sorted by namespace and name."""
 
     items: tuple[LlmProviderView, ...]
-    next: str | None = Field(alias="continue")
+    next: str | None = Field(alias="continue", description=NEXT_PAGE)
 
 
 class ChainRef(View):
-    """A chain that claims an alert type."""
+    """A reference to a chain that handles an alert type."""
 
     namespace: str
     name: str
@@ -147,42 +147,42 @@ class ChainRef(View):
 
 
 class AlertTypeView(View):
-    """An alert type, and who investigates it."""
+    """An alert type and the chains that handle it."""
 
     alert_type: str
     chains: tuple[ChainRef, ...] = Field(
-        description="The chains that claim it. An alert takes that of its namespace, then that of the library."
+        description="Chains that handle it. The chain of the alert's own namespace precedes that of the library."
     )
 
 
 class AlertTypeList(View):
-    """Alert types by name."""
+    """Alert types, sorted by name."""
 
     items: tuple[AlertTypeView, ...]
-    next: str | None = Field(alias="continue")
+    next: str | None = Field(alias="continue", description=NEXT_PAGE)
 
 
 class WarningView(View):
-    """Something that keeps an object from being used as it should."""
+    """A condition that prevents the normal use of an object."""
 
     kind: str
     namespace: str
     name: str
-    type: str = Field(description="The condition that does not hold.")
+    type: str = Field(description="Type of the condition that is False.")
     reason: str
     message: str
 
 
 class WarningList(View):
-    """What is not as it should be, of the kinds that the caller may list."""
+    """Conditions that are False, for the kinds that the caller may list."""
 
     items: tuple[WarningView, ...]
-    kinds: tuple[str, ...] = Field(description="The kinds that were looked at.")
-    next: str | None = Field(alias="continue")
+    kinds: tuple[str, ...] = Field(description="Kinds that were checked.")
+    next: str | None = Field(alias="continue", description=NEXT_PAGE)
 
 
 def ready(found: AnyResource) -> bool | None:
-    """Whether an object can be used; None: nobody has looked yet."""
+    """Returns the value of the Ready condition; None until the first check."""
     return _holds(found, ConditionType.READY)
 
 

@@ -1,7 +1,7 @@
-"""Investigations as lists show them, and one by itself with its stages and agents.
+"""Models of investigations: the item of a list, and the details with stages and agents.
 
-Decision: both hold what the status of the object holds, or less; what agents said and read is in timeline and trace,
-which are permissions of their own.
+Decision: neither contains more than the status of the object. Output and input of agents are in the timeline and the
+trace, which require permissions of their own.
 """
 
 from collections.abc import Sequence
@@ -11,34 +11,36 @@ from uuid import UUID
 
 from pydantic import Field
 
-from tarsy.http.route import View
-from tarsy.http.views.common import STATE, ConditionView, FailureView, RunRef, Spent
+from tarsy.http.models import View
+from tarsy.http.views.common import NEXT_PAGE, STATE, ConditionView, FailureView, RunRef, Spent
 from tarsy.record.conditions import conditions
 from tarsy.record.finding import Confidence, Finding
+from tarsy.record.listing import InvestigationListItem, InvestigationPage
 from tarsy.record.run import DesiredState, InvestigationRecord, StageKind, State
-from tarsy.store.search import Listed, Page
-from tarsy.store.traced import Agent, Given, Stage
+from tarsy.record.trace import AgentDetail, RunInput, StageDetail
 
 
 class Progress(View):
-    """How far a run is."""
+    """Progress of a run."""
 
     stages_finished: int
-    stages_planned: int = Field(description="When none fails; syntheses and the executive summary count too.")
+    stages_planned: int = Field(
+        description="Stages that run if none fails, syntheses and the executive summary included."
+    )
     current_stage: str | None
 
 
 class FindingBrief(View):
-    """What was found, in short; the claims with their evidence are in the timeline."""
+    """Summary of a finding. The timeline contains the claims and their evidence."""
 
     summary: str
     confidence: Confidence
     claims: int
-    supported_claims: int = Field(description="Claims with a citation that was found in the record.")
+    supported_claims: int = Field(description="Claims with at least one citation that was found in the record.")
 
     @classmethod
     def of(cls, finding: Finding | None) -> Self | None:
-        """The finding in short, if there is one."""
+        """Converts a finding; None without one."""
         if finding is None:
             return None
         return cls(
@@ -55,11 +57,11 @@ class InvestigationItem(RunRef):
     alert_type: str
     chain: str
     chain_namespace: str
-    author: str | None = Field(description="Who asked for it; null where nobody noted it.")
+    author: str | None = Field(description="User who requested it. Null if unknown.")
     state: State = Field(description=STATE)
     desired_state: DesiredState
-    attempt: int = Field(description="How many times a worker took it up; more than 1 after a crash.")
-    revision: int = Field(description="Grows with every change of the record.")
+    attempt: int = Field(description="Number of times that a worker claimed it. More than 1 after a crash.")
+    revision: int = Field(description="Increases with every change of the record.")
     accepted_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -70,13 +72,15 @@ class InvestigationItem(RunRef):
     finding: FindingBrief | None
     executive_summary: str | None
     failure: FailureView | None
-    budget_exceeded: FailureView | None = Field(description="The limit of its budget that it reached.")
-    evidence_degraded: bool = Field(description="Tool servers were missing, or no tool was called.")
-    object_gone: bool = Field(description="The Investigation itself was deleted or has expired; the record is kept.")
+    budget_exceeded: FailureView | None = Field(description="The budget limit that the run reached.")
+    evidence_degraded: bool = Field(description="Whether MCP servers were missing or no tool was called.")
+    object_gone: bool = Field(
+        description="Whether the Investigation object was deleted or has expired. The record is kept."
+    )
 
     @classmethod
-    def of(cls, found: Listed) -> Self:
-        """One of a list."""
+    def of(cls, found: InvestigationListItem) -> Self:
+        """Converts an item of a list."""
         exceeded = found.budget_exceeded
         return cls(
             namespace=found.namespace,
@@ -116,13 +120,16 @@ class InvestigationList(View):
     """A page of investigations."""
 
     items: tuple[InvestigationItem, ...]
-    next: str | None = Field(
-        alias="continue", description="Give it as `continue` for the next page; null: this was the last."
-    )
+    next: str | None = Field(alias="continue", description=NEXT_PAGE)
 
     @classmethod
-    def of(cls, page: Page, next_: str | None) -> Self:
-        """A page with the token of the next."""
+    def of(cls, page: InvestigationPage, next_: str | None) -> Self:
+        """Converts a page.
+
+        Args:
+            page: the investigations.
+            next_: token of the next page; None on the last one.
+        """
         return cls(items=tuple(InvestigationItem.of(one) for one in page.items), next=next_)
 
 
@@ -144,8 +151,8 @@ class AgentView(View):
     spent: Spent
 
     @classmethod
-    def of(cls, found: Agent) -> Self:
-        """An agent of the record."""
+    def of(cls, found: AgentDetail) -> Self:
+        """Converts a recorded agent."""
         return cls(
             id=found.id,
             name=found.display_name,
@@ -173,20 +180,20 @@ class StageHead(View):
     state: State = Field(description=STATE)
     started_at: datetime
     finished_at: datetime | None
-    parallel: str | None = Field(description="Why several agents run side by side; null: there is one.")
+    parallel: str | None = Field(description="Reason why several agents run in parallel. Null with one agent.")
     success_policy: str | None
     expected_agents: int
     failure: FailureView | None
 
 
 class StageView(StageHead):
-    """A stage with those of its agents that have begun."""
+    """A stage with its started agents."""
 
     agents: tuple[AgentView, ...]
 
     @classmethod
-    def of(cls, found: Stage) -> Self:
-        """A stage of the record."""
+    def of(cls, found: StageDetail) -> Self:
+        """Converts a recorded stage."""
         return cls(**head(found), agents=tuple(AgentView.of(agent) for agent in found.agents))
 
 
@@ -196,16 +203,25 @@ class InvestigationView(InvestigationItem):
     deadline: datetime | None
     plan_hash: str
     interrupted_model_calls: int
-    alert: str = Field(description="What the agents were told of the alert; secrets are masked.")
+    alert: str = Field(description="Alert text that the agents received, with secrets masked.")
     runbook: str | None
     executive_summary_error: str | None
-    evidence_missing: tuple[str, ...] = Field(description="The tool servers that were missing, and why.")
+    evidence_missing: tuple[str, ...] = Field(description="MCP servers that were missing, each with the reason.")
     conditions: tuple[ConditionView, ...]
     stages: tuple[StageView, ...]
 
     @classmethod
-    def whole(cls, item: InvestigationItem, record: InvestigationRecord, given: Given, stages: Sequence[Stage]) -> Self:
-        """An investigation, out of what the record has of it."""
+    def whole(
+        cls, item: InvestigationItem, record: InvestigationRecord, given: RunInput, stages: Sequence[StageDetail]
+    ) -> Self:
+        """Combines the parts of a recorded investigation.
+
+        Args:
+            item: the fields of the list.
+            record: the run.
+            given: alert and runbook, as the agents received them.
+            stages: the started stages with their agents.
+        """
         return cls(
             **{name: getattr(item, name) for name in InvestigationItem.model_fields},
             deadline=record.deadline,
@@ -220,8 +236,8 @@ class InvestigationView(InvestigationItem):
         )
 
 
-def head(found: Stage) -> dict[str, Any]:
-    """The fields of a `StageHead`."""
+def head(found: StageDetail) -> dict[str, Any]:
+    """Returns the fields of a `StageHead`."""
     return {
         "id": found.id,
         "index": found.index,

@@ -1,7 +1,7 @@
-"""The timeline: what people read of an investigation, and the finding with its evidence.
+"""Models of the timeline: the events that people read, and the finding with its evidence.
 
-Decision: an answer says which revision it goes up to; asking again `after` that one gives what changed since, and the
-same events travel on WebSocket and server-sent events.
+Decision: a response names the revision up to which it is complete. A request with `after` set to that revision returns
+later changes. WebSocket and server-sent events carry the same events.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from tarsy.http.route import View
+from tarsy.http.models import View
 from tarsy.http.views.common import STATE, FailureView, RunRef
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import DesiredState, InvestigationRecord, State
@@ -19,13 +19,13 @@ from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 
 
 class CitationView(View):
-    """What a claim rests on: a quote from the result of a tool call."""
+    """Evidence of a claim: a quote from the result of a tool call."""
 
-    call_id: str = Field(description="As the model wrote it.")
+    call_id: str = Field(description="Id of the tool call, as the model wrote it.")
     quote: str
-    supported: bool = Field(description="The call was made, and its recorded result holds the quote.")
-    reason: str | None = Field(description="Why it is not supported.")
-    interaction: UUID | None = Field(description="The tool call's id in the trace.")
+    supported: bool = Field(description="Whether the call exists and its recorded result contains the quote.")
+    reason: str | None = Field(description="Reason why it is not supported.")
+    interaction: UUID | None = Field(description="Id of the tool call in the trace.")
     stage: str | None
     agent: str | None
     tool: str | None
@@ -35,22 +35,22 @@ class ClaimView(View):
     """One statement of a finding."""
 
     text: str
-    supported: bool = Field(description="One of its citations holds.")
+    supported: bool = Field(description="Whether at least one of its citations is supported.")
     citations: tuple[CitationView, ...]
 
 
 class FindingView(View):
-    """What an investigation concluded."""
+    """The conclusion of an investigation."""
 
     summary: str
     confidence: Confidence
-    structured: bool = Field(description="False: the model did not give its finding in the form it was asked for.")
+    structured: bool = Field(description="False if the model did not return the finding in the requested format.")
     claims: tuple[ClaimView, ...]
-    notes: tuple[str, ...] = Field(description="What was changed about what the model wrote, and why.")
+    notes: tuple[str, ...] = Field(description="Changes to the output of the model, each with the reason.")
 
     @classmethod
     def of(cls, finding: Finding | None) -> Self | None:
-        """The finding, if there is one."""
+        """Converts a finding; None without one."""
         if finding is None:
             return None
         claims = tuple(
@@ -73,11 +73,11 @@ class FindingView(View):
 
 
 class EventView(View):
-    """A timeline event as it is now; what has the same id replaces it."""
+    """A timeline event in its current state. A later version with the same id replaces it."""
 
     id: UUID
-    seq: int = Field(description="Its place: events are read in this order.")
-    revision: int = Field(description="The revision of the investigation at its last change.")
+    seq: int = Field(description="Position in the timeline. Sort events by it.")
+    revision: int = Field(description="Revision of the investigation at the last change of the event.")
     type: EventType
     status: EventStatus
     content: str
@@ -85,7 +85,7 @@ class EventView(View):
     stage: str | None
     agent: str | None
     stage_id: UUID | None
-    execution: UUID | None = Field(description="The id of its agent in the trace.")
+    execution: UUID | None = Field(description="Id of its agent in the trace.")
     model_call: UUID | None
     tool_call: UUID | None
     created_at: datetime
@@ -93,7 +93,7 @@ class EventView(View):
 
     @classmethod
     def of(cls, event: TimelineEvent) -> Self:
-        """An event of the record."""
+        """Converts a recorded event."""
         return cls(
             id=event.id,
             seq=event.seq,
@@ -114,7 +114,7 @@ class EventView(View):
 
 
 class RunHead(RunRef):
-    """Where a run is, and, when it has ended, what came of it. Of an answer the name is that of its question."""
+    """State of a run and, after its end, its outcome. The run of an answer has the name of its question."""
 
     state: State = Field(description=STATE)
     desired_state: DesiredState
@@ -131,7 +131,7 @@ class RunHead(RunRef):
 
     @classmethod
     def of(cls, record: InvestigationRecord) -> Self:
-        """A run of the record."""
+        """Converts a recorded run."""
         outcome = record.outcome
         return cls(
             namespace=record.namespace,
@@ -153,15 +153,22 @@ class RunHead(RunRef):
 
 
 class TimelineView(View):
-    """What changed in a timeline after a revision."""
+    """Changes of a timeline after a revision."""
 
     investigation: RunHead
-    items: tuple[EventView, ...] = Field(description="In order of seq.")
-    revision: int = Field(description="Ask `after` this one for what changes later.")
-    more: bool = Field(description="There is more already: ask again now.")
+    items: tuple[EventView, ...] = Field(description="Events, sorted by seq.")
+    revision: int = Field(description="Pass it as `after` to get later changes.")
+    more: bool = Field(description="Whether more changes are available now.")
 
     @classmethod
     def of(cls, record: InvestigationRecord, events: Iterable[TimelineEvent], revision: int, more: bool) -> Self:
-        """A page, up to `revision`."""
+        """Builds a page.
+
+        Args:
+            record: the run.
+            events: its events, in any order.
+            revision: the revision up to which the page is complete.
+            more: whether more changes are available now.
+        """
         items = tuple(EventView.of(event) for event in sorted(events, key=lambda event: event.seq))
         return cls(investigation=RunHead.of(record), items=items, revision=revision, more=more)

@@ -1,7 +1,7 @@
-"""The trace: each call of a model and of a tool, in brief with its times, and one by one with all that was said.
+"""Models of the trace: summaries of model calls and tool calls with their times, and the details of one call.
 
-Decision: messages are served as they were sent but for one thing: what a provider signed for itself
-(`provider_state`) is nobody else's, and has no place in these models.
+Decision: messages are returned exactly as they were sent, except for `provider_state`, which a provider signed for its
+own use.
 """
 
 from collections import defaultdict
@@ -12,61 +12,61 @@ from uuid import UUID
 
 from pydantic import Field
 
-from tarsy.http.route import View
-from tarsy.http.views.common import FailureView, RunRef, Spent, dollars
+from tarsy.http.models import View
+from tarsy.http.views.common import NEXT_PAGE, FailureView, RunRef, Spent, dollars
 from tarsy.http.views.investigations import AgentView, StageHead, head
 from tarsy.record.messages import Access, Message, Role, ToolCall, ToolDefinition
 from tarsy.record.run import InteractionState, InvestigationRecord, ModelCallKind
-from tarsy.store.traced import ModelCall, ModelCallDetail, Of, Stage, ToolCallDetail, ToolCallRow
+from tarsy.record.trace import CallOwner, ModelCallDetail, ModelCallTrace, StageDetail, ToolCallDetail, ToolCallTrace
 
 
 class CallView(View):
-    """A call with its times."""
+    """A call and its times."""
 
     id: UUID
     state: InteractionState
     started_at: datetime
     finished_at: datetime | None
-    duration_ms: int | None = Field(description="Milliseconds, as who made the call measured them.")
+    duration_ms: int | None = Field(description="Duration in milliseconds, measured by the worker.")
 
 
 class ModelCallView(CallView):
-    """A model call in brief."""
+    """Summary of a model call."""
 
-    number: int = Field(description="Its place among the model calls of its agent, from 0.")
+    number: int = Field(description="Number of the call within its agent, from 0.")
     kind: ModelCallKind
     provider: str
     model: str
     strategy: str
-    spent: Spent | None = Field(description="Null: the provider did not say.")
+    spent: Spent | None = Field(description="Usage of the call. Null if the provider did not report it.")
     failure: FailureView | None
 
     @classmethod
-    def of(cls, found: ModelCall) -> Self:
-        """A call of the record."""
+    def of(cls, found: ModelCallTrace) -> Self:
+        """Converts a recorded call."""
         return cls(**_model_call(found))
 
 
 class ToolCallView(CallView):
-    """A tool call in brief."""
+    """Summary of a tool call."""
 
     server: str
     tool: str
-    ref: str = Field(description="What models know it by, and cite.")
-    attempt: int = Field(description="Which try of it, from 0: it is made again after a crash, where that is safe.")
-    made: bool = Field(description="False: it was answered without its server.")
-    repeated_of: UUID | None = Field(description="The call whose answer was given again.")
-    refused: str | None = Field(description="Why it was not made, in one CamelCase word.")
+    ref: str = Field(description="Reference by which models cite the call.")
+    attempt: int = Field(description="Number of the attempt, from 0. A call is repeated after a crash if that is safe.")
+    made: bool = Field(description="False if the result was produced without calling the server.")
+    repeated_of: UUID | None = Field(description="Earlier call whose result was reused.")
+    refused: str | None = Field(description="Reason why it was not made, as one CamelCase word.")
     access: Access
 
     @classmethod
-    def of(cls, found: ToolCallRow) -> Self:
-        """A call of the record."""
+    def of(cls, found: ToolCallTrace) -> Self:
+        """Converts a recorded call."""
         return cls(**_tool_call(found))
 
 
 class AgentTrace(AgentView):
-    """An agent with its calls, in the order in which they were begun."""
+    """An agent with its calls, sorted by start time."""
 
     llm: tuple[ModelCallView, ...]
     mcp: tuple[ToolCallView, ...]
@@ -79,29 +79,34 @@ class StageTrace(StageHead):
 
 
 class TraceView(View):
-    """All stages and agents, and as many of their calls as a page holds."""
+    """All stages and agents, with one page of their calls."""
 
     investigation: RunRef
     started_at: datetime | None
     finished_at: datetime | None
     stages: tuple[StageTrace, ...]
-    next: str | None = Field(
-        alias="continue", description="Give it as `continue` for further calls; null: these were all."
-    )
+    next: str | None = Field(alias="continue", description=NEXT_PAGE)
 
     @classmethod
     def of(
         cls,
         record: InvestigationRecord,
-        stages: Sequence[Stage],
-        calls: Iterable[ModelCall | ToolCallRow],
+        stages: Sequence[StageDetail],
+        calls: Iterable[ModelCallTrace | ToolCallTrace],
         next_: str | None,
     ) -> Self:
-        """A page of the trace."""
+        """Builds a page.
+
+        Args:
+            record: the run.
+            stages: all of its stages with their agents.
+            calls: the calls of the page.
+            next_: token of the next page; None on the last one.
+        """
         models: defaultdict[UUID, list[ModelCallView]] = defaultdict(list)
         tools: defaultdict[UUID, list[ToolCallView]] = defaultdict(list)
         for call in calls:
-            if isinstance(call, ModelCall):
+            if isinstance(call, ModelCallTrace):
                 models[call.execution].append(ModelCallView.of(call))
             else:
                 tools[call.execution].append(ToolCallView.of(call))
@@ -136,7 +141,7 @@ class ToolUse(View):
 
     @classmethod
     def of(cls, call: ToolCall) -> Self:
-        """A tool call of a message."""
+        """Converts a tool call of a message."""
         return cls(id=call.id, name=call.name, arguments=call.arguments)
 
 
@@ -151,7 +156,7 @@ class MessageView(View):
 
     @classmethod
     def of(cls, message: Message) -> Self:
-        """A message, without what its provider signed."""
+        """Converts a message, without the signed state of its provider."""
         return cls(
             role=message.role,
             content=message.content,
@@ -162,49 +167,51 @@ class MessageView(View):
 
 
 class ToolView(View):
-    """A tool as it was offered to a model."""
+    """A tool definition that was sent to a model."""
 
     name: str
     description: str
-    parameters: dict[str, Any] = Field(description="A JSON schema.")
+    parameters: dict[str, Any] = Field(description="JSON Schema of the arguments.")
 
     @classmethod
     def of(cls, tool: ToolDefinition) -> Self:
-        """A tool of the record."""
+        """Converts a recorded tool definition."""
         return cls(name=tool.name, description=tool.description, parameters=tool.parameters_schema)
 
 
 class Owner(View):
-    """Whose call it was."""
+    """Stage and agent that made a call."""
 
     stage: str
     agent: str
     execution: UUID
-    chat_message: str | None = Field(description="The question that it was made for; null: for the investigation.")
+    chat_message: str | None = Field(
+        description="Question that the call belongs to. Null for the investigation itself."
+    )
 
     @classmethod
-    def of(cls, found: Of, execution: UUID) -> Self:
-        """The owner of a call."""
+    def of(cls, found: CallOwner, execution: UUID) -> Self:
+        """Converts the owner of a call."""
         return cls(stage=found.stage, agent=found.agent, execution=execution, chat_message=found.answer)
 
 
 class ModelCallDetails(ModelCallView):
-    """A model call with its conversation, exactly as it was sent, and its answer."""
+    """A model call with the exact messages sent and the response."""
 
     owner: Owner
     messages: tuple[MessageView, ...]
     tools: tuple[ToolView, ...]
-    answer: MessageView | None = Field(description="Null: there was none, or it was lost.")
+    answer: MessageView | None = Field(description="Response of the model. Null if there was none or it was lost.")
     thinking: str | None
-    metadata: dict[str, Any] = Field(
-        description="How it ended, retries, waits, code that was run, pages that were read."
+    metadata: dict[str, Any] = Field(description="Finish reason, retries, waits, executed code, fetched pages.")
+    estimated_tokens: int = Field(description="Tokens that count against the budget while the usage is unknown.")
+    estimated_cost_usd: float = Field(
+        alias="estimatedCostUSD", description="US dollars that count against the budget while the cost is unknown."
     )
-    estimated_tokens: int = Field(description="What a budget counts while the usage is not known.")
-    estimated_cost_usd: float = Field(alias="estimatedCostUSD")
 
     @classmethod
     def detailed(cls, found: ModelCallDetail, sent: Sequence[Message]) -> Self:
-        """A call of the record with what it was sent."""
+        """Converts a recorded call and the messages sent."""
         calls = tuple(ToolUse.of(call) for call in found.tool_calls)
         answer = None
         if found.answer is not None:
@@ -223,19 +230,21 @@ class ModelCallDetails(ModelCallView):
 
 
 class ToolCallDetails(ToolCallView):
-    """A tool call with what it was given and what it returned."""
+    """A tool call with its arguments and its result."""
 
     owner: Owner
-    call_id: str = Field(description="As the model named it.")
-    arguments: str = Field(description="As the model wrote them.")
-    result: str | None = Field(description="As stored, masked; null: there is none yet, or it was lost.")
-    idempotency_key: str = Field(description="The same for every try of this call.")
-    repeatable: bool = Field(description="It may be made again when a crash left it unknown whether it was made.")
-    tries: tuple[UUID, ...] = Field(description="The ids of all its tries, in order.")
+    call_id: str = Field(description="Id of the call, as the model wrote it.")
+    arguments: str = Field(description="Arguments, as the model wrote them.")
+    result: str | None = Field(
+        description="Stored result with secrets masked. Null if there is none yet or it was lost."
+    )
+    idempotency_key: str = Field(description="Key that all attempts of this call share.")
+    repeatable: bool = Field(description="Whether the call is repeated if a crash left its outcome unknown.")
+    tries: tuple[UUID, ...] = Field(description="Ids of all attempts, in order.")
 
     @classmethod
     def detailed(cls, found: ToolCallDetail) -> Self:
-        """A call of the record."""
+        """Converts a recorded call."""
         return cls(
             **_tool_call(found.call),
             owner=Owner.of(found.of, found.call.execution),
@@ -248,7 +257,7 @@ class ToolCallDetails(ToolCallView):
         )
 
 
-def _call(found: ModelCall | ToolCallRow) -> dict[str, Any]:
+def _call(found: ModelCallTrace | ToolCallTrace) -> dict[str, Any]:
     return {
         "id": found.id,
         "state": found.state,
@@ -258,7 +267,7 @@ def _call(found: ModelCall | ToolCallRow) -> dict[str, Any]:
     }
 
 
-def _model_call(found: ModelCall) -> dict[str, Any]:
+def _model_call(found: ModelCallTrace) -> dict[str, Any]:
     return {
         **_call(found),
         "number": found.number,
@@ -271,7 +280,7 @@ def _model_call(found: ModelCall) -> dict[str, Any]:
     }
 
 
-def _tool_call(found: ToolCallRow) -> dict[str, Any]:
+def _tool_call(found: ToolCallTrace) -> dict[str, Any]:
     return {
         **_call(found),
         "server": found.server,

@@ -1,6 +1,6 @@
-"""What models used and cost, and who works through the queue.
+"""Models of the usage report and of the queue.
 
-Decision: what is not known is told as a count of calls, beside the sum of what is; a sum is never made up.
+Decision: calls of unknown usage or cost are counted beside the sum of the known ones; a sum is never estimated.
 """
 
 from collections.abc import Sequence
@@ -11,46 +11,55 @@ from uuid import UUID
 
 from pydantic import Field
 
-from tarsy.http.route import View
+from tarsy.http.models import View
 from tarsy.http.views.common import dollars
-from tarsy.store.reads import QueueDepth, UsageBy, UsageSum
-from tarsy.store.traced import Worker
+from tarsy.record.trace import LiveWorker
+from tarsy.record.usage_report import QueueDepth, UsageBy, UsageSum
 
 
 class UsageItem(View):
-    """What the calls under one name used."""
+    """Usage of the calls of one group."""
 
-    name: str
+    name: str = Field(description="Value that the calls are grouped by, such as the name of the model.")
     investigations: int
     calls: int
-    interrupted: int = Field(description="Lost with their worker; they are billed, nobody knows how much.")
+    interrupted: int = Field(
+        description="Calls that were lost with their worker. They are billed, but their usage is unknown."
+    )
     input_tokens: int
     output_tokens: int
     thinking_tokens: int
     cached_tokens: int
     calls_of_unknown_usage: int
-    cost_usd: float | None = Field(alias="costUSD", description="US dollars of what is known; null: nothing is.")
+    cost_usd: float | None = Field(alias="costUSD", description="Known cost in US dollars. Null if no cost is known.")
     calls_of_unknown_cost: int
 
     @classmethod
     def of(cls, found: UsageSum) -> Self:
-        """A sum of the record."""
+        """Converts a sum of the record."""
         values = {name: getattr(found, name) for name in UsageSum.__dataclass_fields__}
         return cls(**{**values, "cost_usd": dollars(found.cost_usd)})
 
 
 class UsageView(View):
-    """What models used in some days."""
+    """Usage of models over a number of days."""
 
     by: UsageBy
     days: int
-    items: tuple[UsageItem, ...] = Field(description="The dearest first; days in their order.")
-    omitted: int = Field(description="How many names there are beyond those; the total has them.")
+    items: tuple[UsageItem, ...] = Field(description="Groups, the most expensive first. Days in chronological order.")
+    omitted: int = Field(description="Number of groups beyond the limit. The total includes them.")
     total: UsageItem
 
     @classmethod
     def of(cls, by: UsageBy, days: int, sums: Sequence[UsageSum], limit: int) -> Self:
-        """Sums with their total."""
+        """Builds a report.
+
+        Args:
+            by: the field that calls are grouped by.
+            days: the number of days back from now.
+            sums: one for each group, the most expensive first.
+            limit: maximum number of groups to return.
+        """
         shown = sorted(sums, key=lambda one: one.name)[-limit:] if by == "day" else sums[:limit]
         return cls(
             by=by,
@@ -62,33 +71,33 @@ class UsageView(View):
 
 
 class WorkerView(View):
-    """A worker that is alive."""
+    """A live worker."""
 
     id: UUID
     host: str
     started_at: datetime
-    expires_at: datetime = Field(description="When it counts as lost, unless it says until then that it lives.")
-    runs: int = Field(description="Investigations and answers that it holds.")
+    expires_at: datetime = Field(description="Time at which the worker counts as lost unless it renews its lease.")
+    runs: int = Field(description="Number of investigations and answers that it is running.")
 
     @classmethod
-    def of(cls, found: Worker) -> Self:
-        """A worker of the record."""
+    def of(cls, found: LiveWorker) -> Self:
+        """Converts a recorded worker."""
         return cls(
             id=found.id, host=found.host, started_at=found.started_at, expires_at=found.expires_at, runs=found.runs
         )
 
 
 class QueueView(View):
-    """What waits, what runs, and who works."""
+    """Depth of the queue, and the live workers."""
 
     pending: int
     running: int
-    orphaned: int = Field(description="In progress without a worker that is alive: one will take them up again.")
+    orphaned: int = Field(description="Runs in progress whose worker was lost. Another worker resumes them.")
     workers: tuple[WorkerView, ...]
 
     @classmethod
-    def of(cls, depth: QueueDepth, workers: Sequence[Worker]) -> Self:
-        """The queue of the record."""
+    def of(cls, depth: QueueDepth, workers: Sequence[LiveWorker]) -> Self:
+        """Converts the recorded queue."""
         return cls(
             pending=depth.pending,
             running=depth.running,
@@ -98,7 +107,7 @@ class QueueView(View):
 
 
 def total(sums: Sequence[UsageSum]) -> UsageSum:
-    """All of them in one. An investigation that used several models counts once for each."""
+    """Adds up sums. An investigation that used several models counts once for each."""
     known = [one.cost_usd for one in sums if one.cost_usd is not None]
     counts = {
         name: sum(getattr(one, name) for one in sums)

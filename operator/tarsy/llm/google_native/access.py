@@ -26,7 +26,7 @@ _SPARE_SECONDS = 300.0  # a token leaves so long before its end
 _BYTES = 1 << 16
 
 
-class Access:
+class GoogleAccess:
     """The headers that let the requests of one provider in.
 
     Args:

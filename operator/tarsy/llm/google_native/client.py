@@ -18,11 +18,11 @@ import aiohttp
 from google import genai
 from google.genai import types
 
-from tarsy.llm.google_native.access import Access
+from tarsy.llm.google_native.access import GoogleAccess
 from tarsy.llm.google_native.addresses import address
 from tarsy.llm.google_native.conversation import config_of, contents_of
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
-from tarsy.llm.reach import Server
+from tarsy.llm.reach import ModelServer
 from tarsy.llm.refusal import NOT_A_STREAM, not_a_stream
 from tarsy.outbound.connector import PinnedConnector
 from tarsy.plan.model import ProviderPlan
@@ -107,7 +107,7 @@ class Http:
         connect_seconds: for the connection and the TLS handshake.
     """
 
-    def __init__(self, access: Access, server: Server, connect_seconds: float) -> None:
+    def __init__(self, access: GoogleAccess, server: ModelServer, connect_seconds: float) -> None:
         self._access = access
         self.server = server
         self._numbers = itertools.count()
@@ -154,7 +154,7 @@ class Http:
 class _Connector(PinnedConnector):
     """Bounds the connection only: the SDK gives every request a timeout of its own, which has no such part."""
 
-    def __init__(self, server: Server, connect_seconds: float) -> None:
+    def __init__(self, server: ModelServer, connect_seconds: float) -> None:
         super().__init__(server.host, server.judge, limit=0, keepalive_timeout=30.0)
         self._connect_seconds = connect_seconds
 

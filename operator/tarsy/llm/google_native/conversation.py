@@ -12,9 +12,9 @@ from typing import Any
 from google.genai import types
 
 from tarsy.llm.google_native.names import spell
-from tarsy.llm.google_native.state import Turn, replay
+from tarsy.llm.google_native.state import GeminiTurn, replay_parts
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.stops import stops
+from tarsy.llm.stop_reasons import stops
 from tarsy.llm.text import encodable
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan import gemini
@@ -37,7 +37,7 @@ def contents_of(messages: Sequence[Message], model: str) -> list[types.Content]:
                 parts = [types.Part(text=encodable(message.content) or " ")]
                 made.append(types.Content(role="user", parts=parts))
             case Role.ASSISTANT:
-                turn = replay(message, model) or _written(message, model)
+                turn = replay_parts(message, model) or _written(message, model)
                 calls = turn.calls
                 if turn.parts:
                     made.append(types.Content(role="model", parts=turn.parts))
@@ -116,7 +116,7 @@ def declaration(tool: ToolDefinition) -> types.FunctionDeclaration:
     )
 
 
-def _written(message: Message, model: str) -> Turn:
+def _written(message: Message, model: str) -> GeminiTurn:
     """An assistant message that this model did not write, or not so."""
     parts = [types.Part(text=encodable(message.content))] if message.content else []
     calls: dict[str, tuple[str | None, str]] = {}
@@ -127,7 +127,7 @@ def _written(message: Message, model: str) -> Turn:
             part.thought_signature = _FOREIGN
         parts.append(part)
         calls[call.id] = (call.id, name)
-    return Turn(parts, calls)
+    return GeminiTurn(parts, calls)
 
 
 def _result(message: Message, calls: Mapping[str, tuple[str | None, str]]) -> types.Part:

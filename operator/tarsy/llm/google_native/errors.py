@@ -11,17 +11,17 @@ from typing import Any
 import aiohttp
 from google.genai import errors
 
-from tarsy.llm.failures import about, causes, not_allowed, of_connection, said, told
+from tarsy.llm.context_windows import noted
+from tarsy.llm.failures import causes, describe_provider, not_allowed, of_connection, provider_message, said
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.refusal import clean, of_status, remedy, retry_after, words_of, words_of_text
-from tarsy.llm.windows import noted
+from tarsy.llm.refusal import clean_message, of_status, remedy, retry_after, words_of, words_of_text
 
 _KEY = re.compile(r"API_KEY_|API key (not valid|expired)|ACCESS_TOKEN_", re.IGNORECASE)
 _CONTEXT = re.compile(r"token count.{0,80}exceeds|exceeds the maximum number of tokens", re.IGNORECASE | re.DOTALL)
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d+)?)s")
 
 
-def classify(
+def classify_google_error(
     error: BaseException, *, subject: str, secret: str | None, started: bool, makers: bool = False
 ) -> ModelError:
     """Turns whatever a call raised into a ModelError.
@@ -34,14 +34,14 @@ def classify(
         makers: whether the server is Google's own.
     """
     if isinstance(error, ModelError):
-        return about(error, subject=subject, started=started)
+        return describe_provider(error, subject=subject, started=started)
     wait: float | None = None
     if isinstance(error, errors.APIError):
         code, retryable, text, words, wait = _of_answer(error, secret, makers)
-        text = told(text, words, makers=makers)
+        text = provider_message(text, words, makers=makers)
     else:
         code, retryable, text = _of_type(error, secret, started, makers)
-        words = clean(said(list(causes(error))[-1], makers=True), secret)
+        words = clean_message(said(list(causes(error))[-1], makers=True), secret)
     found = ModelError(code, f"{subject}: {text}", retryable=retryable, retry_after=wait, started=started, words=words)
     return noted(found)
 
@@ -52,15 +52,15 @@ def _of_answer(
     body: Any = error.details
     body = body.get("error", body) if isinstance(body, Mapping) else {"message": str(body)}
     message = words_of(body)
-    words = clean(words_of_text(message) if message else "no words", secret)
+    words = clean_message(words_of_text(message) if message else "no words", secret)
     status = error.code if isinstance(error.code, int) else 500
-    told = " ".join([words, *_reasons(body)])
-    code, retryable = of_status(status, body, words, overflow=status == 400 and bool(_CONTEXT.search(told)))
-    if status == 400 and _KEY.search(told):
+    provider_message = " ".join([words, *_reasons(body)])
+    code, retryable = of_status(status, body, words, overflow=status == 400 and bool(_CONTEXT.search(provider_message)))
+    if status == 400 and _KEY.search(provider_message):
         code = ModelErrorCode.CREDENTIALS
     elif status == 504:
         code = ModelErrorCode.TIMEOUT
-    elif status == 429 and "PerDay" in told:
+    elif status == 429 and "PerDay" in provider_message:
         retryable = False
     if code is ModelErrorCode.NOT_FOUND and not makers:
         hint = " (check spec.model and spec.baseURL, which needs no version: v1beta is taken)"
@@ -77,7 +77,7 @@ def _of_type(error: BaseException, secret: str | None, started: bool, makers: bo
     found = list(causes(error))
     if why := not_allowed(found):
         return ModelErrorCode.INVALID_REQUEST, False, why
-    words = clean(said(found[-1], makers=makers), secret)
+    words = clean_message(said(found[-1], makers=makers), secret)
     if any(isinstance(cause, aiohttp.InvalidURL) for cause in found):
         return ModelErrorCode.INVALID_REQUEST, False, "spec.baseURL is not a usable http(s) URL"
     if any(isinstance(cause, aiohttp.ConnectionTimeoutError) for cause in found):
@@ -88,7 +88,7 @@ def _of_type(error: BaseException, secret: str | None, started: bool, makers: bo
         return ModelErrorCode.TIMEOUT, True, "the server sent nothing for too long"
     code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER
     line = str(error).partition("\n")[0] if makers else type(error).__name__
-    return code, True, f"the answer cannot be read ({clean(line, secret)})"
+    return code, True, f"the answer cannot be read ({clean_message(line, secret)})"
 
 
 def _reasons(body: Mapping[str, Any]) -> Iterator[str]:

@@ -5,14 +5,14 @@ The names of tools begin with their server's, which never begins with `_`, so wh
 
 import hashlib
 
-from tarsy.llm.names import LONGEST, encode
+from tarsy.llm.tool_names import LONGEST, encode_tool_name
 
 _DIGITS = 12
 
 
 def spell(name: str) -> str:
     """The name as Gemini accepts it: at most 64 characters of `[A-Za-z0-9_-]`, a letter or `_` first."""
-    plain = encode(name)
+    plain = encode_tool_name(name)
     if plain[0].isalpha() or plain[0] == "_":
         return plain
     if len(plain) < LONGEST:

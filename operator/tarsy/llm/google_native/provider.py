@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from tarsy.llm.google_native.access import Access
+from tarsy.llm.google_native.access import GoogleAccess
 from tarsy.llm.google_native.addresses import makers
 from tarsy.llm.protocol import Chunk, GenerateRequest, LifeChunk, ModelError, ModelErrorCode, NoticeChunk
 from tarsy.llm.reach import ANYWHERE, server_of
@@ -28,7 +28,7 @@ MISSING = "the package google-genai is not installed here; install it with: pip 
 _IMPORTING = threading.Lock()  # packages with import cycles do not like to be imported from two threads at once
 
 
-def missing() -> str | None:
+def missing_google_settings() -> str | None:
     """The sentence about the package that is not installed, None where it is; imports nothing."""
     try:
         return None if importlib.util.find_spec("google.genai") else MISSING
@@ -61,7 +61,7 @@ class GoogleNativeProvider:
     ) -> None:
         self._server = server_of(provider, makers(provider), destinations)
         self._provider = provider
-        self._access = Access(provider, key or None, lent_to=lent_to)
+        self._access = GoogleAccess(provider, key or None, lent_to=lent_to)
         self._connect_seconds = connect_seconds
         self._subject = f"provider {provider.ref.name} (model {provider.model})"
         self._building = asyncio.Lock()
@@ -78,10 +78,10 @@ class GoogleNativeProvider:
             text = f"Model {model} cannot have its native tools beside the tools of servers: they are off."
             yield NoticeChunk("NativeToolsOff", text)
         await self._load()
-        from tarsy.llm.google_native.answer import Answer
-        from tarsy.llm.google_native.errors import classify
+        from tarsy.llm.google_native.errors import classify_google_error
+        from tarsy.llm.google_native.response import GeminiResponse
 
-        answer = Answer(request, self._provider.model, makers=self._server.makers)
+        answer = GeminiResponse(request, self._provider.model, makers=self._server.makers)
         failure: ModelError | None = None
         try:
             client = await self._client()
@@ -94,7 +94,7 @@ class GoogleNativeProvider:
                     if not told:
                         yield LifeChunk()
         except Exception as error:
-            failure = classify(
+            failure = classify_google_error(
                 error,
                 subject=self._subject,
                 secret=self._access.secret,
@@ -139,7 +139,7 @@ def _importable() -> bool:
     """Whether the SDK is there; imported then, with all that needs it."""
     with _IMPORTING:
         try:
-            importlib.import_module("tarsy.llm.google_native.answer")
+            importlib.import_module("tarsy.llm.google_native.response")
             importlib.import_module("tarsy.llm.google_native.errors")
             importlib.import_module("tarsy.llm.google_native.client")
         except ModuleNotFoundError as error:

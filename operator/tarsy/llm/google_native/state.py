@@ -41,14 +41,14 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class GeminiTurn:
     """An assistant message as it is sent: its parts, and for each tool call the id and the name Gemini knows it by."""
 
     parts: list[types.Part]
     calls: Mapping[str, tuple[str | None, str]]
 
 
-def replay(message: Message, model: str) -> Turn | None:
+def replay_parts(message: Message, model: str) -> GeminiTurn | None:
     """An assistant message as the model itself wrote it; None when its state is another model's, or none.
 
     The message counts: text that was shortened since, and calls that were not taken, are not sent again.
@@ -74,7 +74,7 @@ def replay(message: Message, model: str) -> Turn | None:
     if "".join(part.text or "" for part in parts if not part.thought) != message.content:
         parts = [part for part in parts if part.text is None]
         parts[:0] = [types.Part(text=message.content)] if message.content else []
-    return Turn(parts, calls)
+    return GeminiTurn(parts, calls)
 
 
 def _joinable(part: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator
 import aiohttp
 from yarl import URL
 
-from tarsy.llm.openai_native.failures import classify, no_stream, refusal
+from tarsy.llm.openai_native.failures import classify_openai_error, no_stream, refusal_error
 from tarsy.llm.openai_native.reading import NativeReading
 from tarsy.llm.openai_native.request import DEFAULT_BASE_URL, body
 from tarsy.llm.openai_native.sse import EventParser
@@ -108,7 +108,7 @@ class OpenAINativeProvider:
                         yield chunk
                 await _leftovers(response.content)
             except Exception as error:
-                failure = classify(
+                failure = classify_openai_error(
                     error, subject=self._subject, secret=self._key, started=reading.started, makers=makers
                 )
         finally:
@@ -146,7 +146,7 @@ class OpenAINativeProvider:
 
     async def _must_be_a_stream(self, response: aiohttp.ClientResponse) -> None:
         if not response.ok or response.status >= 300:
-            raise refusal(response, await _beginning(response.content), self._key, makers=self._server.makers)
+            raise refusal_error(response, await _beginning(response.content), self._key, makers=self._server.makers)
         if response.content_type in NOT_A_STREAM:
             raise no_stream(response, await _beginning(response.content), self._key, makers=self._server.makers)
 

@@ -5,15 +5,15 @@ from typing import Any
 import aiohttp
 import orjson
 
-from tarsy.llm.failures import about, causes, not_allowed, of_connection, said, told
-from tarsy.llm.openai_native.reading import Unreadable, reported
+from tarsy.llm.context_windows import noted
+from tarsy.llm.failures import causes, describe_provider, not_allowed, of_connection, provider_message, said
+from tarsy.llm.openai_native.reading import UnreadableResponse, reported
 from tarsy.llm.openai_native.sse import EventTooLong
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.refusal import clean, not_a_stream, of_status, remedy, retry_after, words_of, words_of_text
-from tarsy.llm.windows import noted
+from tarsy.llm.refusal import clean_message, not_a_stream, of_status, remedy, retry_after, words_of, words_of_text
 
 
-def classify(
+def classify_openai_error(
     error: BaseException, *, subject: str, secret: str | None, started: bool, makers: bool = False
 ) -> ModelError:
     """Turns whatever a model call raised into a ModelError.
@@ -26,22 +26,28 @@ def classify(
         makers: whether the server is the maker's own.
     """
     if isinstance(error, ModelError):
-        return about(error, subject=subject, started=started)
+        return describe_provider(error, subject=subject, started=started)
     code, retryable, text = _of_type(error, started, makers)
-    words = clean(said(list(causes(error))[-1], makers=True), secret)
-    return ModelError(code, f"{subject}: {clean(text, secret, 600)}", retryable=retryable, started=started, words=words)
+    words = clean_message(said(list(causes(error))[-1], makers=True), secret)
+    return ModelError(
+        code, f"{subject}: {clean_message(text, secret, 600)}", retryable=retryable, started=started, words=words
+    )
 
 
-def refusal(response: aiohttp.ClientResponse, body: bytes, secret: str | None, *, makers: bool = False) -> ModelError:
+def refusal_error(
+    response: aiohttp.ClientResponse, body: bytes, secret: str | None, *, makers: bool = False
+) -> ModelError:
     """An answer that is no success; `body` is the beginning of its body."""
     answered = _object(body)
     error = answered.get("error") or answered
     words = words_of(error) or (error if isinstance(error, str) else "") or words_of_text(body.decode(errors="replace"))
-    words = clean(words or response.reason or "no words", secret)
+    words = clean_message(words or response.reason or "no words", secret)
     code, retryable = of_status(response.status, error, words)
     found = ModelError(
         code,
-        told(f"the server answered {response.status}{remedy(code, response.status, makers)}", words, makers=makers),
+        provider_message(
+            f"the server answered {response.status}{remedy(code, response.status, makers)}", words, makers=makers
+        ),
         retryable=retryable,
         retry_after=retry_after(response.headers) if retryable else None,
         words=words,
@@ -73,7 +79,7 @@ def _of_type(error: BaseException, started: bool, makers: bool) -> tuple[ModelEr
         case aiohttp.ClientError() | OSError():
             return of_connection(found, said(found[-1], makers=makers), started=started, makers=makers)
     code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER
-    what = str(error) if isinstance(error, Unreadable) else said(error, makers=makers)
+    what = str(error) if isinstance(error, UnreadableResponse) else said(error, makers=makers)
     return code, True, f"the answer cannot be read: {what}"
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import orjson
 
-from tarsy.llm.answer import Reading
-from tarsy.llm.failures import told
+from tarsy.llm.answer import ResponseReading
+from tarsy.llm.context_windows import noted
+from tarsy.llm.failures import provider_message
 from tarsy.llm.openai_native.request import REASONING_FIELDS, state
 from tarsy.llm.protocol import (
     ActivityChunk,
@@ -22,10 +23,9 @@ from tarsy.llm.protocol import (
     TextChunk,
     ThinkingChunk,
 )
-from tarsy.llm.refusal import clean, of_event, words_of
+from tarsy.llm.refusal import clean_message, of_event, words_of
 from tarsy.llm.text import TextJoiner
 from tarsy.llm.toolcalls import MOST_CALLS
-from tarsy.llm.windows import noted
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.usage import Usage
 
@@ -33,11 +33,11 @@ MOST_KEPT = 16 << 20
 _MOST_TOKENS = 1 << 40
 
 
-class Unreadable(Exception):
+class UnreadableResponse(Exception):
     """An event is no piece of a chat completion."""
 
 
-class NativeReading(Reading):
+class NativeReading(ResponseReading):
     """One answer.
 
     Args:
@@ -95,12 +95,12 @@ class NativeReading(Reading):
                 thought = self._think(delta)
                 busy = bool(delta.get("tool_calls") or delta.get("refusal")) or busy
                 self._add_calls(delta.get("tool_calls") or ())
-            except (ModelError, Unreadable):
+            except (ModelError, UnreadableResponse):
                 yield from self._chunks(thinking, text)
                 raise
             except (TypeError, AttributeError, ValueError, LookupError) as error:
                 yield from self._chunks(thinking, text)
-                raise Unreadable(f"an event of another shape ({type(error).__name__})") from None
+                raise UnreadableResponse(f"an event of another shape ({type(error).__name__})") from None
             if (thought and text) or (said and thinking):
                 yield from self._chunks(thinking, text)
             thinking += thought
@@ -116,7 +116,7 @@ class NativeReading(Reading):
         if refusal := "".join(self._refusal):
             raise ModelError(
                 ModelErrorCode.CONTENT_FILTER,
-                f"{subject}: the model refused: {clean(refusal, self._secret)}",
+                f"{subject}: the model refused: {clean_message(refusal, self._secret)}",
                 retryable=False,
                 started=True,
             )
@@ -192,7 +192,7 @@ class NativeReading(Reading):
     def _keep(self, *texts: str | None) -> None:
         for text in texts:
             if text is not None and not isinstance(text, str):
-                raise Unreadable("text of a type that is none")
+                raise UnreadableResponse("text of a type that is none")
             self._room -= len(text or "")
         self.started = True
         if self._room < 0:
@@ -204,9 +204,9 @@ class NativeReading(Reading):
 
 def reported(error: Any, secret: str | None, *, started: bool, makers: bool = False) -> ModelError:
     """An error that a server told in an answer that began with 200."""
-    words = clean(words_of(error) or str(error), secret)
+    words = clean_message(words_of(error) or str(error), secret)
     code, retryable = of_event(error, words)
-    text = told("the server reported an error in its answer", words, makers=makers)
+    text = provider_message("the server reported an error in its answer", words, makers=makers)
     return noted(ModelError(code, text, retryable=retryable, started=started, words=words), error)
 
 
@@ -217,9 +217,9 @@ def _parsed(event: bytes) -> dict[str, Any]:
         try:  # the slow way takes halves of characters, which some servers put into two events
             chunk = json.loads(event)
         except (ValueError, RecursionError):
-            raise Unreadable("an event that is no JSON") from None
+            raise UnreadableResponse("an event that is no JSON") from None
     if not isinstance(chunk, dict):
-        raise Unreadable("an event that is no JSON object")
+        raise UnreadableResponse("an event that is no JSON object")
     return chunk
 
 

@@ -12,18 +12,18 @@ from typing import Any
 
 import orjson
 
-from tarsy.llm.names import encode
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.llm.reach import ADDRESSES
-from tarsy.llm.stops import stops
+from tarsy.llm.stop_reasons import stops
 from tarsy.llm.text import encodable
+from tarsy.llm.tool_names import encode_tool_name
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.messages import Message, Role, ToolDefinition
 
 DEFAULT_BASE_URL = ADDRESSES["openai"]
 REASONING_FIELDS = ("reasoning_content", "reasoning")
-STATE = "openai-native"
+_STATE = "openai-native"
 _NEWER_LIMIT = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9])")
 
 
@@ -63,7 +63,7 @@ def messages(provider: ProviderPlan, conversation: Sequence[Message]) -> list[di
 
 def state(provider: ProviderPlan, field: str, reasoning: str) -> dict[str, Any]:
     """The provider state that makes `messages` send the reasoning back."""
-    return {STATE: {**_origin(provider), "field": field, "text": reasoning}}
+    return {_STATE: {**_origin(provider), "field": field, "text": reasoning}}
 
 
 def _message(message: Message, provider: ProviderPlan | None) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _message(message: Message, provider: ProviderPlan | None) -> dict[str, Any]:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": encode(call.name), "arguments": sendable_arguments(call.arguments)},
+                "function": {"name": encode_tool_name(call.name), "arguments": sendable_arguments(call.arguments)},
             }
             for call in message.tool_calls
         ]
@@ -86,7 +86,7 @@ def _message(message: Message, provider: ProviderPlan | None) -> dict[str, Any]:
 
 
 def _reasoning(kept: Mapping[str, Any], provider: ProviderPlan) -> dict[str, str]:
-    match kept.get(STATE):
+    match kept.get(_STATE):
         case {"model": model, "server": server, "field": str(field), "text": str(text)}:
             own = {"model": model, "server": server} == _origin(provider) and field in REASONING_FIELDS
             return {field: encodable(text)} if own else {}
@@ -103,5 +103,5 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
     description = encodable(tool.description)
     return {
         "type": "function",
-        "function": {"name": encode(tool.name), "description": description, "parameters": schema},
+        "function": {"name": encode_tool_name(tool.name), "description": description, "parameters": schema},
     }

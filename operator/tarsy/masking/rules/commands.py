@@ -1,7 +1,7 @@
 """Secrets among the arguments of commands: by the flag's name, or by what a short flag means to its command."""
 
-from tarsy.masking.judges import Judge, config_word, flag, literal, short_secret, url_password
 from tarsy.masking.rules.parts import ARGUMENT, ATTACHED, OPEN, Rule
+from tarsy.masking.validators import Validator, config_word, flag, literal, short_secret, url_password
 
 _LONG_FLAG = (
     rb"--?(?:[A-Za-z0-9]+[.-])*(?:pass(?:word|wd|phrase)?|pwd|requirepass|masterauth|(?:src|dest)?(?:store|key)pass"
@@ -11,7 +11,7 @@ _REST = rb"[^\n|]*?[ \t]"
 _USER = rb"""["']?[^\s:"']+:"""
 
 
-def _command(names: bytes, flags: bytes, value: bytes = rb"(?:[ \t]+|=)?" + ARGUMENT, judge: Judge = flag) -> Rule:
+def _command(names: bytes, flags: bytes, value: bytes = rb"(?:[ \t]+|=)?" + ARGUMENT, judge: Validator = flag) -> Rule:
     """A flag of some commands, anywhere among their arguments."""
     trigger = rb"\b(?:" + names + rb")[ \t]"
     return Rule(trigger, trigger + rb"(?:" + _REST + rb")?" + flags + value, judge)

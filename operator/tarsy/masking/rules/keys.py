@@ -1,8 +1,8 @@
 """Keys and certificates: blocks of PEM, whole and cut off, bodies without a header, other formats of key files."""
 
 from tarsy.masking.drawn import key_body, vendor
-from tarsy.masking.judges import not_a_name
 from tarsy.masking.rules.parts import Rule, environment, named, near
+from tarsy.masking.validators import not_a_name
 
 # A PEM block never holds five dashes; a block that was cut off is masked as far as its base64 goes.
 _PEM_BODY = rb"(?:[^-]|-{1,4}[^-])*"

@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tarsy.masking.judges import Judge, password_line, quoted_password, whole
+from tarsy.masking.validators import Validator, password_line, quoted_password, whole_match
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Rule:
 
     trigger: bytes
     regex: bytes
-    judge: Judge = whole
+    judge: Validator = whole_match
     tag: str = ""
     lines: bool = False
 
@@ -64,7 +64,7 @@ def near_bare(key: bytes) -> bytes:
     return rb"(?i)" + key + SEP + rb"""[^\s"'`\\]"""
 
 
-def environment(key: bytes, judge: Judge = quoted_password) -> tuple[Rule, ...]:
+def environment(key: bytes, judge: Validator = quoted_password) -> tuple[Rule, ...]:
     """`name: DB_PASSWORD`, `value: ...` of a container's environment, and its like, in YAML and JSON."""
     trigger = rb"""(?i)\b(?:name|key|parameter_?key)\\*["']?[ ]?[:=][ ]?\\*["']?[\w.-]*""" + key
     head = trigger + rb"""\\*["']?,?(?:\s|\\n)*\\*["']?(?:parameter_?)?value\\*["']?[ ]?[:=][ ]?"""

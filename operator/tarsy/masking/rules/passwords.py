@@ -3,7 +3,11 @@
 import base64
 
 from tarsy.masking.drawn import docker_auth, encoded_pair
-from tarsy.masking.judges import (
+from tarsy.masking.rules import languages
+from tarsy.masking.rules.commands import COMMANDS
+from tarsy.masking.rules.parts import BARE, OPEN, QUOTED, SEP, Rule, block, environment, near_bare, near_quoted
+from tarsy.masking.rules.urls import URLS
+from tarsy.masking.validators import (
     config_word,
     flag,
     next_line,
@@ -15,10 +19,6 @@ from tarsy.masking.judges import (
     url_password,
     working_directory,
 )
-from tarsy.masking.rules import languages
-from tarsy.masking.rules.commands import COMMANDS
-from tarsy.masking.rules.parts import BARE, OPEN, QUOTED, SEP, Rule, block, environment, near_bare, near_quoted
-from tarsy.masking.rules.urls import URLS
 
 _PASSWORD_KEY = rb"(?:passw(?:or)?d|passphrase|requirepass|masterauth)"
 _SUFFIXED_KEY = rb"passw(?:or)?d(?:[_-]?[0-9]{1,2}|[_-]?confirm(?:ation|ed)?|[_-]?hash)"

@@ -1,7 +1,9 @@
 """Tokens and API keys: by their keys, in headers and queries, JWTs, by their vendors; keys of clouds; addresses."""
 
 from tarsy.masking.drawn import aws_secret, base64_short, base64_word, docker_auth, jwt, random_word
-from tarsy.masking.judges import (
+from tarsy.masking.rules.parts import OPEN, SEP, Rule, block, environment, named, near
+from tarsy.masking.rules.vendors import VENDORS
+from tarsy.masking.validators import (
     bearer,
     credential,
     email,
@@ -12,8 +14,6 @@ from tarsy.masking.judges import (
     short_secret,
     url_password,
 )
-from tarsy.masking.rules.parts import OPEN, SEP, Rule, block, environment, named, near
-from tarsy.masking.rules.vendors import VENDORS
 
 _KIND_OF_KEY = rb"(?:account|shared|access|service|master|auth|app|license|encryption|signing)"
 

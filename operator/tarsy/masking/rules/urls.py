@@ -1,7 +1,7 @@
 """Passwords in URLs and in connection strings that look like them."""
 
-from tarsy.masking.judges import database_password, flag, password, url_password, web_password
 from tarsy.masking.rules.parts import Rule
+from tarsy.masking.validators import database_password, flag, password, url_password, web_password
 
 _WEB = rb"(?:https?|git|git\+https?|ssh|sftp|ftps?|wss?|svn(?:\+ssh)?|oci|docker|s3|file)"
 _USER = rb"""://[^\s/:@"'`<>\\]*"""

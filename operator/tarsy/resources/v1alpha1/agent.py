@@ -1,6 +1,6 @@
 """Agent: instructions, tools and a strategy.
 
-Decision: it names no provider. Which model pays for an investigation is the chain's to say (reference section 1.5).
+Decision: it names no provider, because the chain decides which model pays for an investigation.
 """
 
 from __future__ import annotations
@@ -25,48 +25,51 @@ from tarsy.resources.v1alpha1.common import (
 
 
 class AgentSpec(Model):
-    """What the agent is told, and what it may use."""
+    """Instructions and tools of the agent."""
 
     description: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
-        default=None, description="What the agent is for."
+        default=None, description="Purpose of the agent."
     )
     instructions: Annotated[str, StringConstraints(max_length=32_768)] | None = Field(
-        default=None, description="What the agent is told about its work, beyond what every agent is told."
+        default=None, description="Instructions for the agent, in addition to the common ones."
     )
-    mcp_servers: McpSelections | None = Field(default=None, description="The MCP servers whose tools it has.")
+    mcp_servers: McpSelections | None = Field(default=None, description="MCP servers whose tools the agent may use.")
     tool_policy: ToolPolicy | None = Field(
         default=None,
-        description="ReadOnly (when not set): of its servers it has the tools that are known to only read; All: also "
-        "the others of servers whose own toolPolicy is All.",
+        description="ReadOnly (the default): the agent gets only tools known to be read-only. All: the agent also "
+        "gets the other tools of servers whose own toolPolicy is All.",
     )
-    strategy: Strategy | None = Field(default=None, description="How it works with the model.")
-    max_iterations: Iterations | None = Field(default=None, description="After so many iterations it must conclude.")
+    strategy: Strategy | None = Field(default=None, description="Strategy of the agent loop.")
+    max_iterations: Iterations | None = Field(
+        default=None, description="Maximum iterations, after which the agent must conclude."
+    )
     native_tools: NativeTools | None = Field(
-        default=None, description="Tools of the model's provider that it needs (true) or must not have (false)."
+        default=None,
+        description="Native tools of the model provider that the agent requires (true) or must not use (false).",
     )
     service_account_name: ObjectName | None = Field(
         default=None,
-        description="The ServiceAccount that its tool servers act as where they ask for one (kubeconfig of a "
-        "command or, with scope PerRun, of run; tokenAudience of a URL): the one of this name in the namespace of the "
-        "investigation, by short-lived tokens that end with the run. Servers that do not ask, all of scope Shared "
-        "among them, act as themselves.",
+        description="ServiceAccount that tool servers act as for this agent, if they request one (kubeconfig of a "
+        "command or, with scope PerRun, of run; tokenAudience of a URL). It is the account of this name in the "
+        "namespace of the investigation, used through short-lived tokens that expire with the run. All other "
+        "servers, including those of scope Shared, act as themselves.",
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
-        default=None, description="Which other namespaces may use it; none when not set."
+        default=None, description="Other namespaces that may use this agent. Defaults to none."
     )
 
 
 class Agent(Resource[AgentSpec, ConfigStatus]):
-    """An LLM with instructions and tools, to be used in the stages of chains."""
+    """An LLM agent with instructions and tools, used in the stages of chains."""
 
     KIND: ClassVar[str] = "Agent"
     PLURAL: ClassVar[str] = "agents"
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("tagent",)
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         *READY_COLUMNS,
-        Column("Strategy", ".spec.strategy", description="How it works with the model."),
+        Column("Strategy", ".spec.strategy", description="Strategy of the agent loop."),
         AGE,
-        Column("Description", ".spec.description", description="What it is for.", wide=True),
+        Column("Description", ".spec.description", description="Purpose of the agent.", wide=True),
         MESSAGE_COLUMN,
     )
 

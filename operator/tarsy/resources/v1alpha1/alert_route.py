@@ -1,8 +1,10 @@
-"""AlertRoute: which alerts that come in over HTTP become Alerts, where, and for which chain.
+"""AlertRoute: rules that turn alerts received over HTTP into Alerts.
 
-Decision: the address that a sender uses says whose routes are asked (`?namespace=`, else the library's), and a route is
-usable by whoever may create Alerts where it leads, by nobody else. A sender with a token is asked for that right
-itself; one with a shared secret counts as the ServiceAccount that the route names.
+Decision: the address that a sender uses selects the namespace whose routes apply (`?namespace=`, else the
+library's).
+A caller may use a route only with the right to create Alerts in its target namespace. A sender with a token needs
+that
+right itself; a sender with a shared secret acts as the ServiceAccount that the route names.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from tarsy.resources.schema import (
     LabelName,
     Model,
     ObjectName,
-    Rule,
     Time,
     Unique,
+    ValidationRule,
 )
 from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.resources.v1alpha1.common import (
@@ -42,40 +44,40 @@ Pointer = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern
 
 
 class Matcher(Model):
-    """What one label must be, as in Alertmanager; a label that is not there is an empty one."""
+    """A condition on one label, as in Alertmanager. A missing label counts as empty."""
 
-    name: MatcherLabel = Field(description="The label's name; __source__ is alertmanager, json or text.")
+    name: MatcherLabel = Field(description="Label name. The label __source__ is alertmanager, json or text.")
     match_type: Literal["=", "!=", "=~", "!~"] = Field(
-        default="=", description="Equal, not equal, matches or does not match the expression."
+        default="=", description="Operator: equal, not equal, matches the expression, does not match the expression."
     )
     value: Annotated[str, StringConstraints(max_length=1024)] = Field(
-        description="The value, or an RE2 expression that must match all of the label."
+        description="Value, or an RE2 expression that must match the whole label."
     )
 
 
 class BasicAuth(Model):
-    """A name and a password, as in HTTP basic authentication."""
+    """Credentials for HTTP basic authentication."""
 
     username: Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=USERNAME)] = Field(
-        description="The name."
+        description="Username."
     )
-    password_secret_ref: SecretKeyRef = Field(description="The password.")
+    password_secret_ref: SecretKeyRef = Field(description="Secret key with the password.")
 
 
 class HmacAuth(Model):
-    """An HMAC-SHA256 of the body, in hex, with or without `sha256=` before it."""
+    """An HMAC-SHA256 signature of the body, in hex, with an optional `sha256=` prefix."""
 
-    secret_ref: SecretKeyRef = Field(description="The shared key.")
+    secret_ref: SecretKeyRef = Field(description="Secret key with the shared key.")
     header: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=HEADER_NAME)] = Field(
-        default="X-Hub-Signature-256", description="The header it comes in."
+        default="X-Hub-Signature-256", description="Header that carries the signature."
     )
 
 
 class RouteAuth(Model):
-    """How senders without a token of the cluster show who they are; exactly one way."""
+    """Authentication of senders that have no cluster token. Set exactly one method."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             "has(self.basic) != has(self.hmac)",
             "set exactly one of basic (name and password) and hmac (signature)",
             lambda self: (self.basic is None) != (self.hmac is None),
@@ -83,109 +85,112 @@ class RouteAuth(Model):
     )
 
     basic: BasicAuth | None = Field(default=None, description="HTTP basic authentication.")
-    hmac: HmacAuth | None = Field(default=None, description="A signature of the body.")
+    hmac: HmacAuth | None = Field(default=None, description="HMAC signature of the body.")
     service_account_name: ObjectName = Field(
         default="default",
-        description="ServiceAccount of this namespace that is the author of their Alerts: it must be allowed to create "
-        "Alerts where the route leads, and to use the chain.",
+        description="ServiceAccount in this namespace that becomes the author of the Alerts. It must be allowed to "
+        "create Alerts in the target namespace and to use the chain.",
     )
 
 
 class JsonFields(Model):
-    """Where in a JSON body things are, as JSON pointers (RFC 6901) such as /alert/name."""
+    """Locations of the alert's fields in a JSON body, as JSON pointers (RFC 6901) such as /alert/name."""
 
-    alert_type: Pointer | None = Field(default=None, description="The alert type, where the route sets none.")
-    severity: Pointer | None = Field(default=None, description="The severity, where the route sets none.")
+    alert_type: Pointer | None = Field(default=None, description="Alert type, if the route sets none.")
+    severity: Pointer | None = Field(default=None, description="Severity, if the route sets none.")
     labels: Pointer | None = Field(
-        default=None, description="An object whose members are the labels; the body itself when not set."
+        default=None, description="Object whose members are the labels. Defaults to the body itself."
     )
     group_key: Pointer | None = Field(
         default=None,
-        description="What is equal in all bodies about one thing. Without it, and without groupBy, each different "
-        "body is about a thing of its own.",
+        description="Value shared by all bodies of one alert group. Without it and without groupBy, each distinct "
+        "body forms its own group.",
     )
     starts_at: Pointer | None = Field(
         default=None,
-        description="Since when it fires: RFC 3339, or seconds since 1970. What fires since later is another incident; "
-        "where nobody says, what comes after an hour of silence is.",
+        description="Start time of the alert, as RFC 3339 or seconds since 1970. A later start time begins a new "
+        "incident. Without start times, a notification that arrives after an hour of silence begins one.",
     )
-    status: Pointer | None = Field(default=None, description="Whether it fires; all fire when not set.")
+    status: Pointer | None = Field(default=None, description="Status of the alert. By default, every alert is firing.")
     resolved_values: Annotated[
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=64)], ...], Field(max_length=16), Unique()
-    ] = Field(default=("closed", "ok", "resolved"), description="The values of status by which it fires no more.")
+    ] = Field(default=("closed", "ok", "resolved"), description="Values of status that mark an alert as resolved.")
 
 
 class Storm(Model):
-    """When alerts come too fast to be investigated one by one."""
+    """Threshold of an alert storm."""
 
     alerts: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        default=20, description="So many new incidents of this route within the time are investigated one by one."
+        default=20, description="Maximum new incidents of this route per interval that are investigated individually."
     )
-    seconds: Annotated[int, Field(ge=1, le=3600)] = Field(default=60, description="The time.")
+    seconds: Annotated[int, Field(ge=1, le=3600)] = Field(default=60, description="Length of the interval in seconds.")
 
 
 class AlertRouteSpec(Model):
-    """Which alerts the route takes, and what becomes of them."""
+    """Alerts that the route accepts, and settings of the Alerts it creates."""
 
     matchers: tuple[Matcher, ...] = Field(
-        default=(), max_length=32, description="All must hold; a route without any takes every alert."
+        default=(),
+        max_length=32,
+        description="Conditions that must all match. A route without matchers accepts every alert.",
     )
     precedence: Annotated[int, Field(ge=-1000, le=1000)] = Field(
-        default=0, description="Of routes that match, the highest takes the alert; then the one with more matchers."
+        default=0, description="Precedence among matching routes. The highest wins, then the route with more matchers."
     )
     namespace: LabelName | None = Field(
-        default=None, description="Where the Alerts are created; the route's own namespace when not set."
+        default=None, description="Namespace in which Alerts are created. Defaults to the route's own namespace."
     )
     alert_type: AlertType | None = Field(
-        default=None, description="The type of the Alerts; the label alertname when not set."
+        default=None, description="Type of the Alerts. Defaults to the label alertname."
     )
     chain_ref: NameRef | None = Field(
-        default=None, description="The chain to run, whatever the alert type says; first in the Alerts' namespace."
+        default=None,
+        description="Chain to run, regardless of the alert type. Looked up first in the namespace of the Alerts.",
     )
     severity: Severity | None = Field(
-        default=None, description="The severity of the Alerts; what the label severity says when not set."
+        default=None, description="Severity of the Alerts. Defaults to the label severity."
     )
-    budget: Budget | None = Field(default=None, description="What each run may use.")
+    budget: Budget | None = Field(default=None, description="Usage limits of each run.")
     group_by: Annotated[tuple[MatcherLabel, ...], Field(max_length=16), Unique()] = Field(
         default=(),
-        description="Alerts that are equal in these labels are about one thing; as the sender groups when not set.",
+        description="Labels that form a group: alerts with equal values of these labels belong together. Defaults to "
+        "the sender's own grouping.",
     )
-    json_fields: JsonFields | None = Field(default=None, alias="json", description="How JSON bodies are read.")
-    auth: RouteAuth | None = Field(
-        default=None, description="How senders without a token of the cluster show who they are."
-    )
+    json_fields: JsonFields | None = Field(default=None, alias="json", description="Field locations in JSON bodies.")
+    auth: RouteAuth | None = Field(default=None, description="Authentication of senders that have no cluster token.")
     storm: Storm | None = Field(
         default=None,
-        description="When alerts come too fast: those beyond it are folded into one Alert and counted there. More than "
-        "20 in 60 seconds when not set.",
+        description="Threshold of an alert storm. Alerts above it are folded into one Alert and counted there. "
+        "Defaults to more than 20 alerts in 60 seconds.",
     )
     notify: Notify = Field(
-        default=(), description="Who is told how the investigations of its Alerts end, beside those of the chain."
+        default=(),
+        description="Notification targets for the investigations of these Alerts, in addition to those of the chain.",
     )
 
 
 class AlertRouteStatus(ConfigStatus):
-    """Whether the route can be used, and what it took."""
+    """Readiness and usage of the route."""
 
     matched_count: Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})] | None = Field(
-        default=None, description="Notifications that the route took."
+        default=None, description="Number of notifications that matched this route."
     )
-    last_matched: Time | None = Field(default=None, description="When it took the last one.")
+    last_matched: Time | None = Field(default=None, description="Time of the last matching notification.")
 
 
 class AlertRoute(Resource[AlertRouteSpec, AlertRouteStatus]):
-    """Says which alerts from outside become Alerts, where, and for which chain; senders name a namespace."""
+    """A rule that turns alerts received over HTTP into Alerts and selects their namespace and chain."""
 
     KIND: ClassVar[str] = "AlertRoute"
     PLURAL: ClassVar[str] = "alertroutes"
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("troute",)
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         *READY_COLUMNS,
-        Column("Alert type", ".spec.alertType", description="The type of its Alerts."),
-        Column("Matched", ".status.matchedCount", "integer", "Notifications that it took."),
-        Column("Last", ".status.lastMatched", "date", "Time since the last one."),
+        Column("Alert type", ".spec.alertType", description="Type of the Alerts."),
+        Column("Matched", ".status.matchedCount", "integer", "Number of notifications that matched this route."),
+        Column("Last", ".status.lastMatched", "date", "Time since the last matching notification."),
         AGE,
-        Column("Chain", ".spec.chainRef.name", description="The chain that it names.", wide=True),
+        Column("Chain", ".spec.chainRef.name", description="Chain named by the route.", wide=True),
         NOTIFY_COLUMN,
         MESSAGE_COLUMN,
     )

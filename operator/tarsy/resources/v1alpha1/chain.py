@@ -1,4 +1,4 @@
-"""Chain: stages of agents, and the alert types they are for.
+"""Chain: stages of agents, and the alert types they handle.
 
 Decision: a stage lists agents or repeats one of them (replicas), never both, so an agent's execution has one index.
 """
@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource
-from tarsy.resources.schema import AlertType, LabelName, Model, ObjectName, Rule, Unique, clipped
+from tarsy.resources.schema import AlertType, LabelName, Model, ObjectName, Unique, ValidationRule, clipped
 from tarsy.resources.v1alpha1.common import (
     FALLBACK,
     MESSAGE_COLUMN,
@@ -35,36 +35,36 @@ from tarsy.resources.v1alpha1.common import (
 from tarsy.resources.v1alpha1.notify import Notify
 
 MAX_BRIEF = 64
-"""Characters of the alert types in a column."""
+"""Maximum characters of the alert types column."""
 
 
 class StageAgent(Model):
-    """An agent of a stage, and what is different for it here."""
+    """An agent of a stage and its overrides for this stage."""
 
     name: ObjectName = Field(description="Name of the Agent.")
     display_name: Annotated[str, StringConstraints(min_length=1, max_length=128)] | None = Field(
-        default=None, description="How it is called in the timeline; its name when not set."
+        default=None, description="Name of the agent in the timeline. Defaults to its name."
     )
-    llm_provider: ObjectName | None = Field(default=None, description="Name of its LLMProvider.")
-    strategy: Strategy | None = Field(default=None, description="Its strategy.")
-    max_iterations: Iterations | None = Field(default=None, description="Its limit of iterations.")
-    mcp_servers: McpSelections | None = Field(default=None, description="Its MCP servers.")
+    llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of the agent.")
+    strategy: Strategy | None = Field(default=None, description="Strategy of the agent.")
+    max_iterations: Iterations | None = Field(default=None, description="Maximum iterations of the agent.")
+    mcp_servers: McpSelections | None = Field(default=None, description="MCP servers of the agent.")
     fallback: Fallback | None = Field(default=None, description=FALLBACK)
 
 
 class Synthesis(Model):
-    """How the results of several agents become one."""
+    """Settings of the synthesis, which merges the results of several agents."""
 
-    agent: ObjectName | None = Field(default=None, description="Name of the Agent that does it.")
-    strategy: Strategy | None = Field(default=None, description="Its strategy: synthesis when not set.")
-    llm_provider: ObjectName | None = Field(default=None, description="Name of its LLMProvider.")
+    agent: ObjectName | None = Field(default=None, description="Name of the Agent that performs the synthesis.")
+    strategy: Strategy | None = Field(default=None, description="Strategy of the synthesis. Defaults to synthesis.")
+    llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of the synthesis.")
 
 
 class Stage(Model):
-    """One step of a chain: its agents run side by side."""
+    """One step of a chain. Its agents run in parallel."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             "self.replicas == 1 || size(self.agents) == 1",
             "replicas above 1 need exactly one agent; list the agents, or repeat one of them",
             lambda self: self.replicas == 1 or len(self.agents) == 1,
@@ -74,96 +74,109 @@ class Stage(Model):
 
     name: LabelName = Field(description="Name of the stage, unique in the chain.")
     agents: tuple[StageAgent, ...] = Field(
-        min_length=1, max_length=10, description="The agents; more than one run side by side."
+        min_length=1, max_length=10, description="Agents of the stage. Several agents run in parallel."
     )
-    replicas: int = Field(default=1, ge=1, le=10, description="How many times the one agent is run.")
+    replicas: int = Field(default=1, ge=1, le=10, description="Number of parallel runs of the agent.")
     success_policy: SuccessPolicy | None = Field(
-        default=None, description="Any: one agent must succeed; All: each must."
+        default=None, description="Success policy. Any: one agent must succeed. All: every agent must succeed."
     )
-    max_iterations: Iterations | None = Field(default=None, description="Limit of iterations of its agents.")
-    mcp_servers: McpSelections | None = Field(default=None, description="MCP servers of its agents.")
+    max_iterations: Iterations | None = Field(default=None, description="Maximum iterations of the stage's agents.")
+    mcp_servers: McpSelections | None = Field(default=None, description="MCP servers of the stage's agents.")
     fallback: Fallback | None = Field(default=None, description=FALLBACK)
     synthesis: Synthesis | None = Field(
-        default=None, description="How the results of several agents become one; it always happens."
+        default=None,
+        description="How the agents' results are merged. Synthesis always runs when a stage has more than one agent.",
     )
 
 
 class ChatSettings(Model):
-    """Follow-up questions to an investigation."""
+    """Settings of follow-up questions to an investigation."""
 
-    enabled: bool = Field(default=True, description="Whether questions are taken.")
+    enabled: bool = Field(default=True, description="Whether users may ask follow-up questions.")
     agent: ObjectName | None = Field(
-        default=None, description="Name of the Agent that answers; chat-agent, or a built-in one, when not set."
+        default=None, description="Name of the Agent that answers. Defaults to chat-agent, or to a built-in agent."
     )
-    strategy: Strategy | None = Field(default=None, description="Its strategy.")
-    llm_provider: ObjectName | None = Field(default=None, description="Name of its LLMProvider.")
-    max_iterations: Iterations | None = Field(default=None, description="Its limit of iterations.")
+    strategy: Strategy | None = Field(default=None, description="Strategy of the agent.")
+    llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of the agent.")
+    max_iterations: Iterations | None = Field(default=None, description="Maximum iterations of the agent.")
     mcp_servers: McpSelections | None = Field(
-        default=None, description="Its MCP servers; the chain's when not set, else those of all its stages."
+        default=None,
+        description="MCP servers of the agent. Defaults to those of the chain, else to those of all its stages.",
     )
     timeout_seconds: Seconds | None = Field(
-        default=None, description="One answer, from its start; investigationSeconds of the run when not set."
+        default=None,
+        description="Time limit of one answer, from its start. Defaults to the run's investigationSeconds.",
     )
-    budget: Budget | None = Field(default=None, description="What one answer may use.")
+    budget: Budget | None = Field(default=None, description="Usage limits of one answer.")
 
 
 class ChainSpec(Model):
-    """The stages, and what holds for all of them."""
+    """Stages of the chain and settings common to all of them."""
 
     description: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
-        default=None, description="What the chain is for."
+        default=None, description="Purpose of the chain."
     )
     alert_types: Annotated[tuple[AlertType, ...], Unique()] = Field(
-        default=(), max_length=100, description="The alert types it is for; none: only where chainRef names it."
+        default=(),
+        max_length=100,
+        description="Alert types that this chain handles. If empty, the chain runs only where a chainRef names it.",
     )
     stages: Annotated[tuple[Stage, ...], Unique("name")] = Field(
-        min_length=1, max_length=20, description="The stages, in order; each sees the results of those before."
+        min_length=1,
+        max_length=20,
+        description="Stages, in order. Each stage receives the results of the previous ones.",
     )
-    llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of its agents.")
-    strategy: Strategy | None = Field(default=None, description="Strategy of its agents.")
-    max_iterations: Iterations | None = Field(default=None, description="Limit of iterations of its agents.")
-    mcp_servers: McpSelections | None = Field(default=None, description="MCP servers of its agents.")
+    llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of the chain's agents.")
+    strategy: Strategy | None = Field(default=None, description="Strategy of the chain's agents.")
+    max_iterations: Iterations | None = Field(default=None, description="Maximum iterations of the chain's agents.")
+    mcp_servers: McpSelections | None = Field(default=None, description="MCP servers of the chain's agents.")
     success_policy: SuccessPolicy | None = Field(
-        default=None, description="Of its stages. Any: one agent must succeed; All: each must."
+        default=None,
+        description="Success policy of the stages. Any: one agent must succeed. All: every agent must succeed.",
     )
     executive_summary: ExecutiveSummarySettings | None = Field(
-        default=None, description="The short summary at the end."
+        default=None, description="Settings of the short summary written when an investigation finishes."
     )
     summarization: SummarizationSettings | None = Field(
-        default=None, description="The summaries of results of tools that are too long for a conversation."
+        default=None, description="Settings of the summaries of tool results that are too long for the conversation."
     )
     fallback: Fallback | None = Field(default=None, description=FALLBACK)
     timeouts: Timeouts | None = Field(default=None, description="Time limits of a run.")
-    loop: Loop | None = Field(default=None, description="How the loops of agents go on, and when they stop.")
-    budget: Budget | None = Field(default=None, description="What a run may use.")
-    max_concurrent: Concurrency | None = Field(
-        default=None, description="How many runs of this chain there may be at once."
-    )
+    loop: Loop | None = Field(default=None, description="Limits of the agent loop.")
+    budget: Budget | None = Field(default=None, description="Usage limits of a run.")
+    max_concurrent: Concurrency | None = Field(default=None, description="Maximum concurrent runs of this chain.")
     alert_tools: Literal["Allowed", "Denied"] = Field(
-        default="Allowed", description="Whether an alert may bring MCP servers and native tools of its own."
+        default="Allowed", description="Whether an alert may bring its own MCP servers and native tools."
     )
-    chat: ChatSettings | None = Field(default=None, description="Follow-up questions to its investigations.")
-    notify: Notify = Field(default=(), description="Who is told how its investigations end.")
+    chat: ChatSettings | None = Field(default=None, description="Settings of follow-up questions.")
+    notify: Notify = Field(default=(), description="Notification targets for the investigations of this chain.")
     allowed_namespaces: AllowedNamespaces | None = Field(
-        default=None, description="Which other namespaces may run it; none when not set."
+        default=None, description="Other namespaces that may run this chain. Defaults to none."
     )
     allowed_provider_namespaces: AllowedNamespaces | None = Field(
         default=None,
-        description="Namespaces whose InvestigationDefaults may name LLMProviders for runs in which tools act with the "
-        "rights of this chain's namespace; none when not set. Such a provider receives what those tools read.",
+        description="Namespaces whose InvestigationDefaults may name LLMProviders for runs in which tools act with "
+        "the rights of this chain's namespace. Such a provider receives the data that those tools read. Defaults "
+        "to none.",
     )
 
 
 class ChainStatus(ConfigStatus):
-    """Whether the chain can be used, and what it is for."""
+    """Readiness of the chain."""
 
     alert_types: Annotated[str, clipped(MAX_BRIEF), StringConstraints(max_length=MAX_BRIEF)] | None = Field(
-        default=None, description="For people: the alert types that it is for, in brief."
+        default=None, description="Alert types of the chain, abbreviated for display."
     )
 
 
 def in_brief(names: Sequence[str], limit: int = MAX_BRIEF) -> str | None:
-    """The first names, as many as fit into `limit` characters, and how many more there are; None without a name."""
+    """Returns the names joined by commas, abbreviated to the first ones and the number of the rest; None without a
+    name.
+
+    Args:
+    names: names to join.
+    limit: maximum characters of the result.
+    """
     if not names:
         return None
     for count in range(len(names), 0, -1):
@@ -183,14 +196,14 @@ class Chain(Resource[ChainSpec, ChainStatus]):
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("tchain",)
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         *READY_COLUMNS,
-        Column("Alert types", ".status.alertTypes", description="The alert types it is for."),
+        Column("Alert types", ".status.alertTypes", description="Alert types that this chain handles."),
         AGE,
-        Column("Description", ".spec.description", description="What it is for.", wide=True),
+        Column("Description", ".spec.description", description="Purpose of the chain.", wide=True),
         NOTIFY_COLUMN,
         Column(
             "Reach",
             '.status.conditions[?(@.type=="ReachBound")].reason',
-            description="Whether its tools are held to the namespace of the run, in runs of other namespaces.",
+            description="Whether tool calls of runs in other namespaces are bound to the namespace of the run.",
             wide=True,
         ),
         MESSAGE_COLUMN,

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource, Status
-from tarsy.resources.schema import Model, Rule, Time, clipped
+from tarsy.resources.schema import Model, Time, ValidationRule, clipped
 from tarsy.resources.v1alpha1.common import (
     DESIRED_STATE_ONLY_FORWARD,
     STAMPED,
@@ -27,43 +27,42 @@ MAX_ANSWER = 8192
 class ChatMessageSpec(Model):
     """The question."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
         DESIRED_STATE_ONLY_FORWARD,
         *immutable("ChatMessage", "investigationRef", "question", "author"),
     )
 
-    investigation_ref: NameRef = Field(description="The Investigation that is asked about.")
+    investigation_ref: NameRef = Field(description="Investigation that the question is about.")
     question: Annotated[str, StringConstraints(min_length=1, max_length=100_000)] = Field(description="The question.")
     author: Author | None = Field(default=None, description=STAMPED)
     desired_state: DesiredState = Field(
         default="Running",
-        description="Running; Concluded: stop now and answer with what is known; Cancelled. Only forward.",
+        description="Desired state. Running: answer the question. Concluded: stop now and answer with the "
+        "information available. Cancelled: stop without an answer. It can only move forward.",
     )
 
 
 class ChatMessageStatus(Status):
-    """The answer, and how it came about."""
+    """Answer and progress."""
 
     phase: Phase | None = Field(
         default=None,
-        description="For people: Pending (not accepted yet), Queued (waits for a worker, or for the question before), "
-        "Running, Concluding (told to stop and answer), Succeeded, Failed, Cancelled, TimedOut.",
+        description="Phase for display: Pending (not accepted yet), Queued (waiting for a worker, or for the "
+        "previous question), Running, Concluding (asked to stop and answer), Succeeded, Failed, Cancelled, TimedOut.",
     )
     answer: Annotated[str, clipped(MAX_ANSWER), StringConstraints(max_length=MAX_ANSWER)] | None = Field(
-        default=None, description="The answer, cut when it is long; the record has all of it."
+        default=None, description="Answer, truncated if it is long. The record has the full text."
     )
     attempt: int | None = Field(
-        default=None, ge=0, description="How many times a worker has taken it up; more than 1 after a crash."
+        default=None, ge=0, description="Number of times a worker has claimed the question. More than 1 after a crash."
     )
-    usage: UsageSummary | None = Field(default=None, description="What the answer used so far.")
-    last_error: LastError | None = Field(default=None, description="Why there is no answer.")
-    queued_at: Time | None = Field(default=None, description="When it was queued.")
-    started_at: Time | None = Field(default=None, description="When a worker first took it up.")
-    finished_at: Time | None = Field(default=None, description="When it ended.")
-    record: RecordRef | None = Field(default=None, description="Where the full record of the answer is.")
-    record_revision: Count | None = Field(
-        default=None, description="The revision of the record that this status was computed from."
-    )
+    usage: UsageSummary | None = Field(default=None, description="Usage of the answer so far.")
+    last_error: LastError | None = Field(default=None, description="Error that prevented the answer.")
+    queued_at: Time | None = Field(default=None, description="Time at which the question was queued.")
+    started_at: Time | None = Field(default=None, description="Time at which a worker first claimed the question.")
+    finished_at: Time | None = Field(default=None, description="Time at which the answer ended.")
+    record: RecordRef | None = Field(default=None, description="Reference to the full record of the answer.")
+    record_revision: Count | None = Field(default=None, description="Revision of the record that this status reflects.")
 
 
 class ChatMessage(Resource[ChatMessageSpec, ChatMessageStatus]):
@@ -73,10 +72,10 @@ class ChatMessage(Resource[ChatMessageSpec, ChatMessageStatus]):
     PLURAL: ClassVar[str] = "chatmessages"
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("tchat",)
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("Investigation", ".spec.investigationRef.name", description="What is asked about."),
-        Column("Phase", ".status.phase", description="Where the answer is."),
+        Column("Investigation", ".spec.investigationRef.name", description="Investigation that the question is about."),
+        Column("Phase", ".status.phase", description="Phase of the answer."),
         AGE,
-        Column("Author", ".spec.author.username", description="Who asks.", wide=True),
+        Column("Author", ".spec.author.username", description="User who asked the question.", wide=True),
         Column("Question", ".spec.question", description="The question.", wide=True),
         Column("Answer", ".status.answer", description="The answer.", wide=True),
     )

@@ -1,7 +1,8 @@
-"""What several kinds share: references, MCP selections, timeouts, strategies, grants to other namespaces.
+"""Defines the types that several kinds share: references, MCP selections, timeouts, strategies, namespace grants.
 
-Decision: a setting that is absent stays None, it is never written as its default, because the plan resolves defaults
-through several objects and must tell "not set here" from "set to the default here".
+Decision: a setting that is absent stays None and is never written as its default. The plan resolves defaults
+through
+several objects and must tell "not set here" from "set to the default here".
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from tarsy.resources.schema import (
     LabelName,
     Model,
     ObjectName,
-    Rule,
     ToolName,
     Uid,
     Unique,
+    ValidationRule,
 )
 
 Strategy = Literal["react", "native-thinking", "langchain", "synthesis", "synthesis-native-thinking", "single-call"]
@@ -47,7 +48,7 @@ ServerName = Annotated[LabelName, StringConstraints(max_length=40)]
 
 
 class ConditionType(StrEnum):
-    """The condition types of DESIGN section 3."""
+    """Condition types of all kinds."""
 
     READY = "Ready"
     AVAILABLE = "Available"
@@ -63,34 +64,37 @@ class ConditionType(StrEnum):
 
 
 class NameRef(Model):
-    """A reference by name."""
+    """A reference to an object by name."""
 
     name: ObjectName = Field(description="Name of the object.")
 
 
 class ObjectRef(Model):
-    """A reference by name to one certain object of that name, if a uid is given."""
+    """A reference to an object by name, and optionally by uid."""
 
     name: ObjectName = Field(description="Name of the object, in the same namespace.")
     uid: Uid | None = Field(
-        default=None, description="Its metadata.uid; when set, another object of the same name does not count."
+        default=None, description="metadata.uid of the object. If set, another object of the same name does not match."
     )
 
 
 class Author(Model):
-    """Who created an object, as the API server authenticated them."""
+    """The user who created an object, as authenticated by the API server."""
 
-    username: Annotated[str, StringConstraints(min_length=1, max_length=1024)] = Field(description="Their name.")
+    username: Annotated[str, StringConstraints(min_length=1, max_length=1024)] = Field(description="Username.")
     uid: Annotated[str, StringConstraints(max_length=256)] | None = Field(
-        default=None, description="Their uid, where authentication knows one."
+        default=None, description="User id, if the authenticator provides one."
     )
     groups: Annotated[
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=MAX_GROUP)], ...],
         Field(max_length=MAX_GROUPS),
-    ] = Field(default=(), description="Their groups.")
+    ] = Field(default=(), description="Groups of the user.")
 
 
-STAMPED = "Who created this, set by admission; leave it out. What it may use is what they may use."
+STAMPED = (
+    "The user who created this object. Set by admission; leave it out. The run may use only "
+    "objects that this user may use."
+)
 
 
 class ConfigMapKeyRef(Model):
@@ -110,17 +114,17 @@ class SecretKeyRef(Model):
 
 
 class SecretSource(Model):
-    """Where a value comes from that may not be written here."""
+    """The source of a sensitive value."""
 
-    secret_key_ref: SecretKeyRef = Field(description="The key of a Secret that holds the value.")
+    secret_key_ref: SecretKeyRef = Field(description="Key of the Secret that holds the value.")
 
 
 class McpSelection(Model):
-    """An MCP server, and which of its tools."""
+    """An MCP server and the tools selected from it."""
 
     name: ServerName = Field(description="Name of the MCPServer.")
     tools: Annotated[tuple[ToolName, ...], Field(min_length=1, max_length=128), Unique()] | None = Field(
-        default=None, description="Only these of its tools; all when not set."
+        default=None, description="Tools to select. Defaults to all tools of the server."
     )
 
 
@@ -128,10 +132,10 @@ McpSelections = Annotated[tuple[McpSelection, ...], Field(max_length=32), Unique
 
 
 class Runbook(Model):
-    """A text that tells the agents how to go about the alert; exactly one source."""
+    """Text that guides the agents through an alert. Set exactly one source."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             "(has(self.inline) ? 1 : 0) + (has(self.configMapKeyRef) ? 1 : 0) + (has(self.url) ? 1 : 0) == 1",
             "set exactly one of inline, configMapKeyRef and url",
             lambda self: [self.inline, self.config_map_key_ref, self.url].count(None) == 2,
@@ -139,19 +143,19 @@ class Runbook(Model):
     )
 
     inline: Annotated[str, StringConstraints(min_length=1, max_length=32_768)] | None = Field(
-        default=None, description="The text itself."
+        default=None, description="Runbook text."
     )
     config_map_key_ref: ConfigMapKeyRef | None = Field(
-        default=None, description="A key of a ConfigMap in the same namespace that holds the text."
+        default=None, description="Key of a ConfigMap in the same namespace that holds the text."
     )
-    url: HttpUrl | None = Field(default=None, description="Where the text is; the administrator allows hosts.")
+    url: HttpUrl | None = Field(default=None, description="URL of the text. The administrator allows the hosts.")
 
 
 class LocalRunbook(Model):
-    """A text that tells the agents how to go about an alert; exactly one source, none of them remote."""
+    """Text that guides the agents through an alert, from a local source. Set exactly one source."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             "has(self.inline) != has(self.configMapKeyRef)",
             "set exactly one of inline and configMapKeyRef",
             lambda self: (self.inline is None) != (self.config_map_key_ref is None),
@@ -159,139 +163,146 @@ class LocalRunbook(Model):
     )
 
     inline: Annotated[str, StringConstraints(min_length=1, max_length=32_768)] | None = Field(
-        default=None, description="The text itself."
+        default=None, description="Runbook text."
     )
     config_map_key_ref: ConfigMapKeyRef | None = Field(
-        default=None, description="A key of a ConfigMap in the same namespace that holds the text."
+        default=None, description="Key of a ConfigMap in the same namespace that holds the text."
     )
 
 
 class Timeouts(Model):
     """Time limits of a run, in seconds."""
 
-    investigation_seconds: Seconds | None = Field(default=None, description="The whole run, from its start.")
+    investigation_seconds: Seconds | None = Field(default=None, description="Limit of the whole run, from its start.")
     iteration_seconds: Seconds | None = Field(
-        default=None, description="One iteration of an agent: a model call and the tool calls it asks for."
+        default=None, description="Limit of one agent iteration: a model call and the tool calls it requests."
     )
-    model_call_seconds: Seconds | None = Field(default=None, description="One model call.")
-    tool_call_seconds: Seconds | None = Field(default=None, description="One tool call.")
+    model_call_seconds: Seconds | None = Field(default=None, description="Limit of one model call.")
+    tool_call_seconds: Seconds | None = Field(default=None, description="Limit of one tool call.")
     first_token_seconds: Seconds | None = Field(
-        default=None, description="From the start of a model call to the first thing it answers."
+        default=None, description="Limit from the start of a model call to the first token of the response."
     )
-    stall_seconds: Seconds | None = Field(default=None, description="Between two pieces of a model's streamed answer.")
+    stall_seconds: Seconds | None = Field(default=None, description="Limit between two chunks of a streamed response.")
     conclusion_seconds: Seconds | None = Field(
         default=None,
-        description="Each model call after a person asked the run to conclude, waits for its turn included; 60 when "
-        "not set. A run whose model gives no conclusion in this time ends with what is on record.",
+        description="Limit of each model call after a user asked the run to conclude, including time spent in "
+        "the queue. Defaults to 60. If the model gives no conclusion in this time, the run ends with "
+        "the results on record.",
     )
 
 
 class Loop(Model):
-    """How the loop of an agent goes on, and when it stops."""
+    """Limits of the agent loop."""
 
     consecutive_timeouts: Annotated[int, Field(ge=1, le=100)] | None = Field(
-        default=None, description="So many timeouts in a row end an agent; 2 when not set."
+        default=None, description="Consecutive timeouts after which an agent fails. Defaults to 2."
     )
     empty_answers: Annotated[int, Field(ge=0, le=100)] | None = Field(
-        default=None, description="So many times an empty answer is asked for again; 2 when not set."
+        default=None, description="Number of retries after an empty response. Defaults to 2."
     )
     repeat_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = Field(
         default=None,
-        description="Seconds in which a tool call that only reads, made again with the same arguments, is answered "
-        "from the record, with its age. A model that asks once more gets one fresh result. 120 when not set.",
+        description="Seconds during which a repeated read-only tool call with the same arguments is answered "
+        "from the record, marked with its age. If the model asks once more, it gets one fresh "
+        "result. Defaults to 120.",
     )
     repeats_in_a_row: Annotated[int, Field(ge=1, le=100)] | None = Field(
-        default=None, description="After so many of those an agent must conclude; 3 when not set."
+        default=None, description="Consecutive repeated tool calls after which an agent must conclude. Defaults to 3."
     )
     context_tokens: Annotated[int, Field(ge=1024, le=100_000_000)] | None = Field(
-        default=None, description="The window of an LLMProvider that does not say its own; 131072 when not set."
+        default=None,
+        description="Context window assumed for an LLMProvider that does not declare one. Defaults to 131072.",
     )
     finding_repairs: Annotated[int, Field(ge=0, le=1)] | None = Field(
         default=None,
-        description="How often a finding without its structure, or given before any tool call, is sent back to its "
-        "model, for each of the two reasons; 1 when not set.",
+        description="Number of times a finding is returned to the model for correction. Counts separately for a "
+        "finding without the required structure and for a finding given before any tool call. "
+        "Defaults to 1.",
     )
 
 
 class Budget(Model):
-    """What a whole run may use. Reaching one of these makes it conclude out of what it knows."""
+    """Usage limits of a whole run. A run that reaches one of them concludes from the information it has."""
 
     tokens: Annotated[int, Field(ge=1, le=1_000_000_000_000, json_schema_extra={"format": "int64"})] | None = Field(
-        default=None, description="All tokens of all model calls, as the providers count them."
+        default=None, description="Total tokens of all model calls, as counted by the providers."
     )
     cost_usd: Annotated[float, Field(ge=0.0001, le=1_000_000)] | None = Field(
         default=None,
         alias="costUSD",
-        description="US dollars of all model calls; every LLMProvider of the run must have rates.",
+        description="Cost of all model calls in US dollars. Requires rates on every LLMProvider of the run.",
     )
     tool_calls: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
-        default=None, description="Calls of tools, of all agents together."
+        default=None, description="Total tool calls of all agents."
     )
     minutes: Annotated[float, Field(ge=0.1, le=1440)] | None = Field(
-        default=None, description="Minutes from the start of the run."
+        default=None, description="Minutes since the start of the run."
     )
 
 
 class NativeTools(Model):
-    """Tools of the model's provider, on or off; where one is not set, the level below says."""
+    """Tools built into the model provider. A tool that is not set inherits from the next level."""
 
-    google_search: bool | None = Field(default=None, description="Search with Google.")
-    code_execution: bool | None = Field(default=None, description="Run code at the provider.")
-    url_context: bool | None = Field(default=None, description="Read pages by URL at the provider.")
+    google_search: bool | None = Field(default=None, description="Enable Google Search.")
+    code_execution: bool | None = Field(default=None, description="Enable code execution at the provider.")
+    url_context: bool | None = Field(default=None, description="Enable fetching of web pages by URL at the provider.")
 
 
 class FallbackEntry(Model):
-    """A model to change to when the one before it fails."""
+    """A model to use when the previous one fails."""
 
     llm_provider: ObjectName = Field(description="Name of the LLMProvider.")
     strategy: LoopStrategy | None = Field(
         default=None,
-        description="Strategy to use with it; the agent's own when not set. For agents without tools it decides "
-        "the backend only.",
+        description="Strategy to use with this provider. Defaults to the agent's own. For agents without tools, "
+        "it selects only the backend.",
     )
 
 
 # Tri-state on purpose: not set leaves the level below, an empty list clears it.
 Fallback = Annotated[tuple[FallbackEntry, ...], Field(max_length=8)]
-FALLBACK = "Models to change to, in order, when a provider fails; an empty list: none."
+FALLBACK = "Models to try, in order, when a provider fails. An empty list disables fallback."
 
 
 class RunbookHost(Model):
-    """A host that runbooks may be fetched from."""
+    """A host from which runbooks may be fetched."""
 
     host: HostPort = Field(
-        description="The host, with its port if that is not the usual one; github.com stands for its raw form too. "
-        "Only https, and only public addresses, unless the operator was started with --runbook-host for it."
+        description="Host name, with the port if it is not the default one. github.com includes its raw content "
+        "host. Only https URLs with public addresses are allowed, unless the operator runs with "
+        "--runbook-host for this host."
     )
     token_secret_ref: SecretKeyRef | None = Field(
         default=None,
-        description="A token sent to this host and no other. All that it can read is open to whoever creates alerts "
-        "here: take one that can read runbooks and nothing else.",
+        description="Access token sent only to this host. Everyone who may create alerts in this namespace can "
+        "read everything the token can read: use a token that can read runbooks only.",
     )
 
 
 class ExecutiveSummarySettings(Model):
-    """The short summary that is made of a finished investigation."""
+    """Settings of the short summary written when an investigation finishes."""
 
-    enabled: bool | None = Field(default=None, description="Whether one is made; it is, when nothing says otherwise.")
+    enabled: bool | None = Field(default=None, description="Whether to write a summary. Enabled by default.")
     llm_provider: ObjectName | None = Field(
-        default=None, description="Name of the LLMProvider that writes it; the chain's when not set."
+        default=None,
+        description="Name of the LLMProvider that writes the summary. Defaults to the provider of the chain.",
     )
 
 
 class SummarizationSettings(Model):
-    """The summaries of results of tools that are too long for a conversation."""
+    """Settings of the summaries of tool results that are too long for the conversation."""
 
     llm_provider: ObjectName | None = Field(
-        default=None, description="Name of the LLMProvider that writes them; that of each agent when not set."
+        default=None,
+        description="Name of the LLMProvider that writes the summaries. Defaults to the provider of each agent.",
     )
 
 
 class LabelRequirement(Model):
     """A requirement on one label."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             "self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 "
             ": !has(self.values) || size(self.values) == 0",
             "values must be set for the operators In and NotIn, and only for them",
@@ -301,19 +312,21 @@ class LabelRequirement(Model):
     )
 
     key: Annotated[str, StringConstraints(min_length=1, max_length=317, pattern=LABEL_KEY)] = Field(
-        description="The label's key."
+        description="Label key."
     )
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(description="How the label relates to values.")
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
+        description="Relation of the label to the values."
+    )
     values: Annotated[tuple[Annotated[str, StringConstraints(max_length=63, pattern=LABEL_VALUE)], ...], Unique()] = (
-        Field(default=(), max_length=64, description="The values, for In and NotIn.")
+        Field(default=(), max_length=64, description="Values for the operators In and NotIn.")
     )
 
 
 class LabelSelector(Model):
-    """Selects by labels; all its parts must hold, and an empty one selects everything."""
+    """Selects objects by their labels. All requirements must match; an empty selector matches everything."""
 
     match_labels: dict[str, Annotated[str, StringConstraints(max_length=63, pattern=LABEL_VALUE)]] = Field(
-        default_factory=dict, max_length=32, description="Labels with exactly these values."
+        default_factory=dict, max_length=32, description="Labels that must have exactly these values."
     )
     match_expressions: tuple[LabelRequirement, ...] = Field(
         default=(), max_length=32, description="Requirements on labels."
@@ -321,10 +334,10 @@ class LabelSelector(Model):
 
 
 class AllowedNamespaces(Model):
-    """Which other namespaces may use this object."""
+    """Grant of this object to other namespaces."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             "(self.from == 'Selector') == has(self.selector)",
             "selector must be set when from is Selector, and only then",
             lambda self: (self.from_ == "Selector") == (self.selector is not None),
@@ -333,37 +346,47 @@ class AllowedNamespaces(Model):
     )
 
     from_: Literal["None", "Selector", "All"] = Field(
-        default="None", alias="from", description="None: only its own; Selector: those with the labels; All."
+        default="None",
+        alias="from",
+        description="Namespaces that may use this object. None: only its own. Selector: namespaces that match "
+        "the selector. All: every namespace.",
     )
     selector: LabelSelector | None = Field(default=None, description="Selects namespaces by their labels.")
 
 
 class ConfigStatus(Status):
-    """Whether the object, and all it names, can be used."""
+    """Readiness of the object and of all objects it references."""
 
 
 READY_COLUMNS = (
-    Column("Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether it can be used."),
-    Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', description="Why it can be used, or not."),
+    Column("Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether the object can be used."),
+    Column(
+        "Reason", '.status.conditions[?(@.type=="Ready")].reason', description="Reason why the object is ready or not."
+    ),
 )
 NOTIFY_COLUMN = Column(
     "Notify",
     '.status.conditions[?(@.type=="NotificationsReady")].reason',
-    description="Whether the Secrets that spec.notify names can be read; empty when it names none.",
+    description="Whether the Secrets referenced by spec.notify can be read. Empty when it references none.",
     wide=True,
 )
 MESSAGE_COLUMN = Column(
     "Message",
     '.status.conditions[?(@.type=="Ready")].message',
-    description="Why it can be used, or not.",
+    description="Explains why the object is ready or not.",
     wide=True,
 )
 
 
-def immutable(what: str, *fields: str) -> tuple[Rule, ...]:
-    """A rule for each field (JSON names): once the object exists, it stays as it is."""
+def immutable(what: str, *fields: str) -> tuple[ValidationRule, ...]:
+    """Returns one rule for each field that forbids changing it.
+
+    Args:
+    what: kind of the object, for the message.
+    fields: JSON names of the fields.
+    """
     return tuple(
-        Rule(
+        ValidationRule(
             f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
             f"{field} cannot be changed; create a new {what}",
             field=field,
@@ -373,7 +396,7 @@ def immutable(what: str, *fields: str) -> tuple[Rule, ...]:
     )
 
 
-DESIRED_STATE_ONLY_FORWARD = Rule(
+DESIRED_STATE_ONLY_FORWARD = ValidationRule(
     "oldSelf.desiredState == 'Running' || self.desiredState == 'Cancelled' "
     "|| self.desiredState == oldSelf.desiredState",
     "desiredState goes only forward: Running, Concluded, Cancelled; to run again, create a new object",

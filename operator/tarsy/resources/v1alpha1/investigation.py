@@ -1,7 +1,8 @@
 """Investigation: one run of one chain over one alert.
 
-Decision: its status has a fixed upper size (64 KiB as the API server stores it), so every text in it is cut when it
-is set instead of refused, and it holds summaries and a pointer to the record, never what the record holds.
+Decision: its status has a fixed upper size (64 KiB as the API server stores it). Every text in it is therefore
+truncated
+when it is set, instead of refused. It holds summaries and a pointer to the record, never the content of the record.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource, Status
-from tarsy.resources.schema import AlertType, LabelName, Lenient, Model, ObjectName, Rule, Time, Uid, clipped
+from tarsy.resources.schema import AlertType, LabelName, Lenient, Model, ObjectName, Time, Uid, ValidationRule, clipped
 from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import (
     DESIRED_STATE_ONLY_FORWARD,
@@ -36,13 +37,13 @@ MAX_STAGES = 20
 
 
 class InvestigationSpec(Model):
-    """What is investigated, and what shall become of the run."""
+    """Alert to investigate and desired state of the run."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             "has(self.alertRef) != has(self.alert)",
-            "set exactly one of alertRef (the name of an Alert) and alert (the alert itself); retryOf alone brings no "
-            "alert: copy that of the Investigation that it names",
+            "set exactly one of alertRef (the name of an Alert) and alert (the alert itself); retryOf alone brings "
+            "no alert: copy that of the Investigation that it names",
             lambda self: (self.alert_ref is None) != (self.alert is None),
         ),
         DESIRED_STATE_ONLY_FORWARD,
@@ -51,159 +52,160 @@ class InvestigationSpec(Model):
         ),
     )
 
-    alert_ref: ObjectRef | None = Field(default=None, description="The Alert to investigate.")
-    alert: AlertContent | None = Field(default=None, description="The alert itself, instead of an Alert object.")
+    alert_ref: ObjectRef | None = Field(default=None, description="Alert to investigate.")
+    alert: AlertContent | None = Field(default=None, description="Inline alert, instead of an Alert object.")
     chain_ref: NameRef | None = Field(
-        default=None, description="The chain to run, whatever the alert says; first in this namespace."
+        default=None, description="Chain to run, regardless of the alert. Looked up first in this namespace."
     )
-    retry_of: ObjectRef | None = Field(default=None, description="The Investigation that this one runs again.")
+    retry_of: ObjectRef | None = Field(default=None, description="Investigation that this one reruns.")
     budget: Budget | None = Field(
-        default=None, description="What the run may use; where its chain says less, that counts."
+        default=None, description="Usage limits of the run. If the chain sets a lower limit, the lower one applies."
     )
     author: Author | None = Field(default=None, description=STAMPED)
     desired_state: DesiredState = Field(
         default="Running",
-        description="Running; Concluded: stop now and summarize what is known; Cancelled. Only forward.",
+        description="Desired state. Running: run to the end. Concluded: stop now and summarize the information "
+        "available. Cancelled: stop. It can only move forward.",
     )
     acceptance_timeout_seconds: AcceptanceSeconds | None = Field(
         default=None,
-        description="Seconds that a run which cannot be accepted (its plan is wrong, a right is missing) waits for "
-        "that to be mended; then it ends as NotAccepted. That of InvestigationDefaults when not set, else 3600.",
+        description="Seconds to wait for a run that cannot be accepted (its plan has an error, a permission is "
+        "missing) before it ends as NotAccepted. Defaults to the value of InvestigationDefaults, else 3600.",
     )
     ttl_seconds_after_finished: TtlSeconds = Field(
-        default=WEEK_SECONDS, description="Seconds from the end of the run to the object's deletion."
+        default=WEEK_SECONDS, description="Seconds from the end of the run to the deletion of this object."
     )
 
 
 class StageSummary(Lenient):
-    """A stage of the run in brief."""
+    """Summary of one stage of the run."""
 
     name: LabelName = Field(description="Name of the stage.")
-    kind: StageKind = Field(default="Investigation", description="What the stage does.")
-    phase: StagePhase = Field(description="Where it is.")
-    agents: int = Field(default=0, ge=0, description="How many agents it has.")
-    started_at: Time | None = Field(default=None, description="When it started.")
-    finished_at: Time | None = Field(default=None, description="When it ended.")
+    kind: StageKind = Field(default="Investigation", description="Kind of the stage.")
+    phase: StagePhase = Field(description="Phase of the stage.")
+    agents: int = Field(default=0, ge=0, description="Number of agents.")
+    started_at: Time | None = Field(default=None, description="Time at which the stage started.")
+    finished_at: Time | None = Field(default=None, description="Time at which the stage ended.")
     message: Annotated[str, clipped(256), StringConstraints(max_length=256)] | None = Field(
-        default=None, description="Why it ended as it did."
+        default=None, description="Explanation of the outcome."
     )
 
 
 class UsageSummary(Lenient):
-    """What the run used so far."""
+    """Usage of the run so far."""
 
-    model_calls: Count = Field(default=0, description="Calls of models.")
-    tool_calls: Count = Field(default=0, description="Calls of tools.")
+    model_calls: Count = Field(default=0, description="Number of model calls.")
+    tool_calls: Count = Field(default=0, description="Number of tool calls.")
     input_tokens: Count = Field(default=0, description="Tokens sent to models.")
-    output_tokens: Count = Field(default=0, description="Tokens answered by models.")
-    thinking_tokens: Count = Field(default=0, description="Tokens that models spent on thinking.")
-    total_tokens: Count = Field(default=0, description="All tokens, as the providers count them.")
+    output_tokens: Count = Field(default=0, description="Tokens generated by models.")
+    thinking_tokens: Count = Field(default=0, description="Tokens spent on thinking.")
+    total_tokens: Count = Field(default=0, description="Total tokens, as counted by the providers.")
     cost_usd: Annotated[str, StringConstraints(max_length=32)] | None = Field(
         default=None,
         alias="costUSD",
-        description="US dollars of all model calls, at the rates of their LLMProviders; 0.0123+ is at least so much: "
-        "of some calls the cost is not known. Not set when nothing is known.",
+        description="Cost of all model calls in US dollars, at the rates of their LLMProviders. A trailing + "
+        "(0.0123+) marks a lower bound, because the cost of some calls is unknown. Not set if no cost is known.",
     )
 
 
 class FindingSummary(Lenient):
-    """The finding in brief."""
+    """Summary of the finding."""
 
     summary: Annotated[str, clipped(1024), StringConstraints(max_length=1024)] = Field(
-        default="", description="What was found."
+        default="", description="Text of the finding, shortened."
     )
     confidence: Confidence | None = Field(
-        default=None, description="How sure the agents are of it, as far as their evidence carries that."
+        default=None, description="Confidence of the agents in the finding, limited by the strength of their evidence."
     )
-    claims: Count | None = Field(default=None, description="Statements of the finding; not set when it makes none.")
+    claims: Count | None = Field(default=None, description="Number of claims in the finding. Not set if it makes none.")
     supported_claims: Count | None = Field(
-        default=None, description="Statements with a citation that was found in the record."
+        default=None, description="Number of claims with a citation that was found in the record."
     )
 
 
 class LastError(Lenient):
-    """The last error of the run."""
+    """Last error of the run."""
 
     reason: Annotated[str, clipped(64), StringConstraints(max_length=64)] = Field(
-        default="", description="The kind of error, in one CamelCase word."
+        default="", description="Kind of error, as one CamelCase word."
     )
     message: Annotated[str, clipped(1024), StringConstraints(max_length=1024)] = Field(
-        default="", description="What happened, and what to do about it."
+        default="", description="Description of the error and its remedy."
     )
 
 
 class RecordRef(Lenient):
-    """Where the full record of the run is."""
+    """A reference to the full record of the run."""
 
-    id: Uid = Field(description="The run's id in the database.")
+    id: Uid = Field(description="Id of the run in the database.")
 
 
 class InvestigationStatus(Status):
-    """How the run goes."""
+    """Progress and outcome of the run."""
 
     phase: Phase | None = Field(
         default=None,
-        description="For people: Pending (not accepted yet), Queued (waits for a worker), Running, Concluding "
-        "(told to stop and summarize), Succeeded, Failed, Cancelled, TimedOut.",
+        description="Phase for display: Pending (not accepted yet), Queued (waiting for a worker), Running, "
+        "Concluding (asked to stop and summarize), Succeeded, Failed, Cancelled, TimedOut.",
     )
-    alert_type: AlertType | None = Field(default=None, description="The type of the alert.")
-    severity: Severity | None = Field(default=None, description="The severity of the alert, where it has one.")
-    chain: ObjectName | None = Field(default=None, description="Name of the chain that runs.")
-    chain_namespace: LabelName | None = Field(default=None, description="Namespace of the chain that runs.")
+    alert_type: AlertType | None = Field(default=None, description="Type of the alert.")
+    severity: Severity | None = Field(default=None, description="Severity of the alert, if it has one.")
+    chain: ObjectName | None = Field(default=None, description="Name of the chain of this run.")
+    chain_namespace: LabelName | None = Field(default=None, description="Namespace of the chain of this run.")
     plan_hash: Annotated[str, StringConstraints(max_length=80)] | None = Field(
-        default=None, description="Hash of the plan that was frozen when the run was accepted."
+        default=None, description="Hash of the plan, frozen when the run was accepted."
     )
     attempt: int | None = Field(
-        default=None, ge=0, description="How many times a worker has taken the run up; more than 1 after a crash."
+        default=None, ge=0, description="Number of times a worker has claimed the run. More than 1 after a crash."
     )
     progress: Annotated[str, StringConstraints(max_length=16)] | None = Field(
-        default=None, description="Finished stages of all, such as 2/3."
+        default=None, description="Finished and total stages, such as 2/3."
     )
-    current_stage: LabelName | None = Field(default=None, description="Name of the stage that runs.")
+    current_stage: LabelName | None = Field(default=None, description="Name of the current stage.")
     stages: tuple[StageSummary, ...] = Field(
-        default=(), max_length=MAX_STAGES, description="The stages in brief; the last 20 of them."
+        default=(), max_length=MAX_STAGES, description="Summaries of the last 20 stages."
     )
-    usage: UsageSummary | None = Field(default=None, description="What the run used so far.")
-    finding: FindingSummary | None = Field(default=None, description="The finding in brief.")
-    last_error: LastError | None = Field(default=None, description="The last error of the run.")
-    queued_at: Time | None = Field(default=None, description="When it was queued.")
-    started_at: Time | None = Field(default=None, description="When a worker first took it up.")
-    finished_at: Time | None = Field(default=None, description="When it ended.")
+    usage: UsageSummary | None = Field(default=None, description="Usage of the run so far.")
+    finding: FindingSummary | None = Field(default=None, description="Summary of the finding.")
+    last_error: LastError | None = Field(default=None, description="Last error of the run.")
+    queued_at: Time | None = Field(default=None, description="Time at which the run was queued.")
+    started_at: Time | None = Field(default=None, description="Time at which a worker first claimed the run.")
+    finished_at: Time | None = Field(default=None, description="Time at which the run ended.")
     duration: Annotated[str, StringConstraints(max_length=16)] | None = Field(
-        default=None, description="From start to end, such as 2m13s."
+        default=None, description="Duration from start to end, such as 2m13s."
     )
-    record: RecordRef | None = Field(default=None, description="Where the full record of the run is.")
-    record_revision: Count | None = Field(
-        default=None, description="The revision of the record that this status was computed from."
-    )
+    record: RecordRef | None = Field(default=None, description="Reference to the full record of the run.")
+    record_revision: Count | None = Field(default=None, description="Revision of the record that this status reflects.")
 
 
 class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
-    """One run of one chain over one alert. Wait for it: kubectl wait --for=condition=Finished inv/NAME."""
+    """One run of one chain over one alert. To wait for it: kubectl wait --for=condition=Finished inv/NAME."""
 
     KIND: ClassVar[str] = "Investigation"
     PLURAL: ClassVar[str] = "investigations"
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("inv",)
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("Alert type", ".status.alertType", description="The type of the alert."),
-        Column("Severity", ".status.severity", description="How severe the alert is."),
-        Column("Chain", ".status.chain", description="The chain that runs."),
-        Column("Phase", ".status.phase", description="Where the run is."),
-        Column("Progress", ".status.progress", description="Finished stages of all."),
-        Column("Confidence", ".status.finding.confidence", description="How sure the agents are of what was found."),
-        Column("Tokens", ".status.usage.totalTokens", "integer", "All tokens so far."),
-        Column("Cost", ".status.usage.costUSD", description="US dollars so far; with a +: at least."),
+        Column("Alert type", ".status.alertType", description="Type of the alert."),
+        Column("Severity", ".status.severity", description="Severity of the alert."),
+        Column("Chain", ".status.chain", description="Chain of this run."),
+        Column("Phase", ".status.phase", description="Phase of the run."),
+        Column("Progress", ".status.progress", description="Finished and total stages."),
+        Column("Confidence", ".status.finding.confidence", description="Confidence of the agents in the finding."),
+        Column("Tokens", ".status.usage.totalTokens", "integer", "Total tokens so far."),
+        Column(
+            "Cost", ".status.usage.costUSD", description="Cost so far in US dollars. A trailing + marks a lower bound."
+        ),
         AGE,
-        Column("Stage", ".status.currentStage", description="The stage that runs.", wide=True),
-        Column("Duration", ".status.duration", description="From start to end.", wide=True),
+        Column("Stage", ".status.currentStage", description="Current stage.", wide=True),
+        Column("Duration", ".status.duration", description="Duration from start to end.", wide=True),
         Column(
             "Reason",
             '.status.conditions[?(@.type=="Succeeded")].reason',
-            description="How it ended, or NotAccepted while it waits.",
+            description="Outcome of the run, or NotAccepted while it waits.",
             wide=True,
         ),
-        Column("Author", ".spec.author.username", description="Whose run it is.", wide=True),
-        Column("Finding", ".status.finding.summary", description="What was found.", wide=True),
+        Column("Author", ".spec.author.username", description="User on whose behalf the run acts.", wide=True),
+        Column("Finding", ".status.finding.summary", description="Summary of the finding.", wide=True),
     )
     SELECTABLE_FIELDS: ClassVar[tuple[str, ...]] = (".spec.alertRef.name", ".spec.chainRef.name")
 

@@ -1,6 +1,6 @@
-"""InvestigationDefaults: what holds in a namespace where nothing nearer says otherwise.
+"""InvestigationDefaults: the defaults of a namespace.
 
-Decision: one a namespace, and its name is `default`, so there is never a question of which one counts.
+Decision: one object per namespace, always named `default`, so it is never unclear which one applies.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from tarsy.resources.meta import AGE, Column, Resource
-from tarsy.resources.schema import Model, ObjectName, Rule, Unique
+from tarsy.resources.schema import Model, ObjectName, Unique, ValidationRule
 from tarsy.resources.v1alpha1.common import (
     FALLBACK,
     MESSAGE_COLUMN,
@@ -36,56 +36,55 @@ DEFAULTS_NAME = "default"
 
 
 class InvestigationDefaultsSpec(Model):
-    """The defaults of the namespace."""
+    """Defaults of the namespace."""
 
-    llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of agents.")
-    strategy: Strategy | None = Field(default=None, description="Strategy of agents.")
-    max_iterations: Iterations | None = Field(default=None, description="Limit of iterations of agents.")
+    llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of all agents.")
+    strategy: Strategy | None = Field(default=None, description="Strategy of all agents.")
+    max_iterations: Iterations | None = Field(default=None, description="Maximum iterations of all agents.")
     success_policy: SuccessPolicy | None = Field(
-        default=None, description="Of stages. Any: one agent must succeed; All: each must."
+        default=None,
+        description="Success policy of stages. Any: one agent must succeed. All: every agent must succeed.",
     )
-    runbook: LocalRunbook | None = Field(default=None, description="How to go about an alert that brings no runbook.")
+    runbook: LocalRunbook | None = Field(default=None, description="Runbook for alerts without one.")
     runbook_hosts: Annotated[tuple[RunbookHost, ...], Unique("host")] = Field(
         default=(),
         max_length=32,
-        description="Hosts that alerts may name runbooks of by URL, beside the operator's own.",
+        description="Hosts from which alerts may name runbooks by URL, in addition to the operator's own list.",
     )
     alert_masking: Masking | None = Field(
-        default=None, description="What is taken out of alerts and runbooks; as for tool servers when not set."
+        default=None, description="Masking of alerts and runbooks. Defaults to the masking of tool servers."
     )
     model_output_masking: Masking | None = Field(
         default=None,
-        description="What is taken out of what models say, before people and the record get it; as for tool servers "
-        "when not set.",
+        description="Masking of model output before users and the record see it. Defaults to the masking of tool "
+        "servers.",
     )
     fallback: Fallback | None = Field(default=None, description=FALLBACK)
     timeouts: Timeouts | None = Field(default=None, description="Time limits of runs.")
-    loop: Loop | None = Field(default=None, description="How the loops of agents go on, and when they stop.")
-    budget: Budget | None = Field(default=None, description="What a run may use, where its chain does not say.")
+    loop: Loop | None = Field(default=None, description="Limits of the agent loop.")
+    budget: Budget | None = Field(default=None, description="Usage limits of a run, where its chain sets none.")
     acceptance_timeout_seconds: AcceptanceSeconds | None = Field(
         default=None,
-        description="Seconds that an Investigation or a ChatMessage which cannot be accepted waits for that to be "
-        "mended, before it ends as NotAccepted; 3600 when not set. Alerts wait for a Chain without this limit.",
+        description="Seconds that an Investigation or a ChatMessage waits for acceptance before it ends as "
+        "NotAccepted. Defaults to 3600. Alerts wait for a Chain without this limit.",
     )
-    max_concurrent: Concurrency | None = Field(
-        default=None, description="How many runs there may be at once in this namespace."
-    )
+    max_concurrent: Concurrency | None = Field(default=None, description="Maximum concurrent runs in this namespace.")
     executive_summary: ExecutiveSummarySettings | None = Field(
-        default=None, description="The short summary at the end of runs."
+        default=None, description="Settings of the short summary written when an investigation finishes."
     )
     summarization: SummarizationSettings | None = Field(
-        default=None, description="The summaries of results of tools that are too long for a conversation."
+        default=None, description="Settings of the summaries of tool results that are too long for the conversation."
     )
 
 
 class InvestigationDefaults(Resource[InvestigationDefaultsSpec, ConfigStatus]):
-    """The defaults of a namespace, in the one object named default."""
+    """Defaults of a namespace, in the one object named default."""
 
     KIND: ClassVar[str] = "InvestigationDefaults"
     PLURAL: ClassVar[str] = "investigationdefaults"
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("tdefaults",)
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             f"self.metadata.name == '{DEFAULTS_NAME}'",
             "metadata.name of InvestigationDefaults must be default; a namespace has only this one",
             lambda self: self.metadata.name == DEFAULTS_NAME,
@@ -93,8 +92,8 @@ class InvestigationDefaults(Resource[InvestigationDefaultsSpec, ConfigStatus]):
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         *READY_COLUMNS,
-        Column("Provider", ".spec.llmProvider", description="The LLMProvider of agents."),
-        Column("Strategy", ".spec.strategy", description="Strategy of agents."),
+        Column("Provider", ".spec.llmProvider", description="LLMProvider of all agents."),
+        Column("Strategy", ".spec.strategy", description="Strategy of all agents."),
         AGE,
         MESSAGE_COLUMN,
     )

@@ -1,8 +1,9 @@
-"""Masking as objects say it: what is taken out of the answers of a tool server, and out of alerts.
+"""Masking settings of tool servers, alerts and model output.
 
-Decision: what holds when nothing is said stands here, so that a plan freezes it like what was said. Names and patterns
-are checked where they are compiled (`tarsy.masking`): an object whose masking cannot be used is not Ready, with the
-field.
+Decision: the defaults are part of the model, so that a plan freezes them like explicit values. Names and patterns
+are
+checked where they are compiled (`tarsy.masking`). An object whose masking cannot be compiled is not Ready, and its
+condition names the field.
 """
 
 from __future__ import annotations
@@ -20,34 +21,34 @@ MaskingName = Annotated[str, StringConstraints(min_length=1, max_length=63, patt
 
 
 class CustomMaskingPattern(Model):
-    """A pattern beside the built-in ones."""
+    """A custom masking pattern."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=r"^[a-z]([-a-z0-9_]*[a-z0-9])?$")] = (
-        Field(description="Name of the pattern, for messages.")
+        Field(description="Name of the pattern, used in messages.")
     )
     pattern: Annotated[str, StringConstraints(min_length=1, max_length=1024)] = Field(
-        description="A regular expression as RE2 writes it; what it matches is replaced."
+        description="RE2 regular expression. Matches are replaced."
     )
     replacement: Annotated[str, StringConstraints(min_length=1, max_length=256)] = Field(
-        description=r"What stands in its place; \1 and \g<name> are groups of the pattern, \\ is a backslash."
+        description="Replacement text. \\1 and \\g<name> refer to groups of the pattern; \\\\ is a backslash."
     )
 
 
 class Masking(Model):
-    """What is taken out of texts before they are stored or shown to a model."""
+    """Removal of sensitive values from text before it is stored or shown to a model."""
 
-    enabled: bool = Field(default=True, description="Whether anything is taken out.")
+    enabled: bool = Field(default=True, description="Whether masking is enabled.")
     pattern_groups: Annotated[tuple[MaskingName, ...], Unique()] = Field(
         default=DEFAULT_GROUPS,
         max_length=16,
-        description="Groups of built-in patterns: basic, secrets, security, kubernetes, cloud, all; "
-        "kubernetes, security, secrets and cloud when not set.",
+        description="Groups of built-in patterns: basic, secrets, security, kubernetes, cloud, all. Defaults to "
+        "kubernetes, security, secrets and cloud.",
     )
     patterns: Annotated[tuple[MaskingName, ...], Unique()] = Field(
         default=DEFAULT_PATTERNS,
         max_length=32,
-        description="Built-in patterns besides those of the groups; github_token and slack_token when not set.",
+        description="Built-in patterns in addition to the groups. Defaults to github_token and slack_token.",
     )
     custom_patterns: Annotated[tuple[CustomMaskingPattern, ...], Unique("name")] = Field(
-        default=(), max_length=32, description="Patterns of your own; they run after the built-in ones."
+        default=(), max_length=32, description="Custom patterns. They run after the built-in ones."
     )

@@ -1,4 +1,4 @@
-"""MCPServer: where tools come from.
+"""MCPServer: a source of tools.
 
 Decision: its name has no dot and at most 40 characters, so `server.tool` has one reading and fits a model's limits.
 """
@@ -16,10 +16,10 @@ from tarsy.resources.schema import (
     HEADER_VALUE,
     HttpUrl,
     Model,
-    Rule,
     ToolName,
     ToolPattern,
     Unique,
+    ValidationRule,
     clipped,
 )
 from tarsy.resources.v1alpha1.common import (
@@ -44,66 +44,67 @@ MAX_TOOLS = 128
 class Header(Model):
     """An HTTP header."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (VALUE_OR_SECRET,)
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (VALUE_OR_SECRET,)
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=HEADER_NAME)] = Field(
         description="Name of the header."
     )
     value: Annotated[str, StringConstraints(max_length=8192, pattern=HEADER_VALUE)] | None = Field(
-        default=None, description="Its value."
+        default=None, description="Literal value."
     )
-    value_from: SecretSource | None = Field(default=None, description="Where its value comes from.")
+    value_from: SecretSource | None = Field(default=None, description="Source of the value.")
 
 
 class Stdio(Model):
     """A command that speaks MCP over its standard input and output."""
 
-    command: Annotated[str, StringConstraints(min_length=1, max_length=1024)] = Field(description="The program.")
+    command: Annotated[str, StringConstraints(min_length=1, max_length=1024)] = Field(description="Command to run.")
     args: tuple[Annotated[str, StringConstraints(max_length=4096)], ...] = Field(
-        default=(), max_length=64, description="Its arguments."
+        default=(), max_length=64, description="Arguments of the command."
     )
     env: Annotated[tuple[EnvVar, ...], Unique("name")] = Field(
-        default=(), max_length=64, description="Its environment; it gets nothing more than this and PATH."
+        default=(), max_length=64, description="Environment variables. The command gets only these and PATH."
     )
     kubeconfig: bool = Field(
         default=False,
-        description="Whether it gets a kubeconfig (named by KUBECONFIG) as the ServiceAccount of the Agent that uses "
-        "it (spec.serviceAccountName of the Agent); an Agent without one cannot use it. In a cluster: run.kubeconfig.",
+        description="Whether the command gets a kubeconfig (in KUBECONFIG) for the ServiceAccount of the Agent "
+        "that uses it (spec.serviceAccountName of the Agent). An Agent without one cannot use it. In "
+        "a cluster, use run.kubeconfig.",
     )
 
 
 class CaSource(Model):
-    """Where certificates of authorities come from; exactly one source."""
+    """Source of CA certificates. Set exactly one."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             "has(self.configMapKeyRef) != has(self.secretKeyRef)",
             "set exactly one of configMapKeyRef and secretKeyRef",
             lambda self: (self.config_map_key_ref is None) != (self.secret_key_ref is None),
         ),
     )
 
-    config_map_key_ref: ConfigMapKeyRef | None = Field(default=None, description="The key of a ConfigMap.")
-    secret_key_ref: SecretKeyRef | None = Field(default=None, description="The key of a Secret.")
+    config_map_key_ref: ConfigMapKeyRef | None = Field(default=None, description="Key of a ConfigMap.")
+    secret_key_ref: SecretKeyRef | None = Field(default=None, description="Key of a Secret.")
 
 
 class ServerTls(Model):
-    """How the server's certificate is verified."""
+    """TLS verification of the server."""
 
-    ca_from: CaSource = Field(description="Certificates in PEM form; the server is verified by these and no others.")
+    ca_from: CaSource = Field(description="CA certificates in PEM format. Only these are trusted.")
 
 
 class Http(Model):
-    """A server that is reached by HTTP."""
+    """A server reached over HTTP."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             "!has(self.tls) || self.url.startsWith('https://')",
             "tls is for URLs that begin with https://; change the URL, or leave tls out",
             lambda self: self.tls is None or self.url.startswith("https://"),
             field="tls",
         ),
-        Rule(
+        ValidationRule(
             "!has(self.bearerTokenSecretRef) || !has(self.headers) "
             "|| !self.headers.exists(header, header.name.matches('(?i)^authorization$'))",
             "set bearerTokenSecretRef or the header Authorization, not both",
@@ -113,13 +114,13 @@ class Http(Model):
             ),
             field="bearerTokenSecretRef",
         ),
-        Rule(
+        ValidationRule(
             "!has(self.tokenAudience) || !has(self.bearerTokenSecretRef)",
             "set tokenAudience or bearerTokenSecretRef, not both",
             lambda self: self.token_audience is None or self.bearer_token_secret_ref is None,
             field="tokenAudience",
         ),
-        Rule(
+        ValidationRule(
             "!has(self.tokenAudience) || !has(self.headers) "
             "|| !self.headers.exists(header, header.name.matches('(?i)^authorization$'))",
             "set tokenAudience or the header Authorization, not both",
@@ -130,29 +131,30 @@ class Http(Model):
         ),
     )
 
-    url: HttpUrl = Field(description="Where it is.")
+    url: HttpUrl = Field(description="URL of the server.")
     bearer_token_secret_ref: SecretKeyRef | None = Field(
-        default=None, description="A token that is sent with every request, as Authorization: Bearer."
+        default=None, description="Token sent with every request as Authorization: Bearer."
     )
     token_audience: Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=AUDIENCE)] | None = Field(
         default=None,
-        description="The audience that this server checks: with every request it gets a token for it, as "
-        "Authorization: Bearer, of the ServiceAccount of the Agent that uses it (spec.serviceAccountName of the "
-        "Agent). Never one that the Kubernetes API takes.",
+        description="Audience of the tokens that this server accepts. Every request carries a token for this "
+        "audience as Authorization: Bearer, issued for the ServiceAccount of the Agent that uses the "
+        "server (spec.serviceAccountName of the Agent). Must not be an audience that the Kubernetes "
+        "API accepts.",
     )
     headers: Annotated[tuple[Header, ...], Unique("name")] = Field(
-        default=(), max_length=32, description="Headers of every request."
+        default=(), max_length=32, description="Headers sent with every request."
     )
     tls: ServerTls | None = Field(
-        default=None, description="How its certificate is verified; by the system's authorities when not set."
+        default=None, description="TLS verification of the server. Defaults to the system's CA certificates."
     )
 
 
 class Transport(Model):
-    """How the server is reached: what type says, and no other."""
+    """Connection to the server. Set only the settings of the chosen type."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             "(!has(self.stdio) || self.type == 'stdio') && (!has(self.http) || self.type != 'stdio')",
             "set stdio when type is stdio, http when type is http or sse, and not the other",
             lambda self: (self.stdio is None or self.type == "stdio") and (self.http is None or self.type != "stdio"),
@@ -160,65 +162,71 @@ class Transport(Model):
     )
 
     type: Literal["stdio", "http", "sse"] = Field(
-        description="stdio: a command; http: streamable HTTP; sse: the older HTTP with server-sent events."
+        description="Transport type. stdio: a command. http: streamable HTTP. sse: the older HTTP transport with "
+        "server-sent events."
     )
-    stdio: Stdio | None = Field(default=None, description="The command, for type stdio, on one machine.")
-    http: Http | None = Field(default=None, description="The address, for types http and sse.")
+    stdio: Stdio | None = Field(default=None, description="Command to start, for type stdio, on one machine.")
+    http: Http | None = Field(default=None, description="Endpoint, for types http and sse.")
 
 
 class ToolFilter(Model):
-    """Which tools of the server there are for agents, and what they do; * stands for any characters (pods_*)."""
+    """Tools of the server that agents may use, and their properties. * matches any characters (pods_*)."""
 
     allow: Annotated[tuple[ToolPattern, ...], Field(min_length=1, max_length=256), Unique()] | None = Field(
-        default=None, description="Only these; all when not set."
+        default=None, description="Tools offered to agents. Defaults to all tools."
     )
     deny: Annotated[tuple[ToolPattern, ...], Unique()] = Field(
-        default=(), max_length=256, description="Not these, even when allowed."
+        default=(), max_length=256, description="Tools that are never offered, even if they are allowed."
     )
     read_only: Annotated[tuple[ToolPattern, ...], Unique()] = Field(
         default=(),
         max_length=256,
-        description="These only read: toolPolicy ReadOnly lets agents have them, and they may be called again.",
+        description="Tools that only read. Agents with toolPolicy ReadOnly get them, and calls of them may be "
+        "repeated.",
     )
     destructive: Annotated[tuple[ToolPattern, ...], Unique()] = Field(
-        default=(), max_length=256, description="These destroy something, whatever else is said of them."
+        default=(), max_length=256, description="Tools that are destructive, regardless of any other declaration."
     )
 
 
 class McpTimeouts(Model):
     """Time limits of the server, in seconds."""
 
-    init_seconds: Seconds = Field(default=30, description="From the start to its list of tools.")
+    init_seconds: Seconds = Field(default=30, description="Limit from the start of a session to its list of tools.")
     call_seconds: Seconds | None = Field(
-        default=None, description="One call of a tool; the run's own limit (timeouts.toolCallSeconds) holds as well."
+        default=None,
+        description="Limit of one tool call. The run's own limit (timeouts.toolCallSeconds) applies as well.",
     )
 
 
 class Summarization(Model):
-    """What happens to results that are too long for a conversation."""
+    """Handling of tool results that are too long for the conversation."""
 
     enabled: bool = Field(
-        default=True, description="Whether agents get a summary of them; the whole, however long, when not."
+        default=True,
+        description="Whether agents get a summary of long results. If false, they get the whole result, "
+        "regardless of its length.",
     )
     threshold_tokens: int = Field(
-        default=5000, ge=100, le=1_000_000, description="Results above so many tokens (four bytes each) are summarized."
+        default=5000,
+        ge=100,
+        le=1_000_000,
+        description="Results above this number of tokens (four bytes each) are summarized.",
     )
-    summary_tokens: int = Field(
-        default=1000, ge=50, le=32_768, description="Tokens that a summary is asked to stay below."
-    )
+    summary_tokens: int = Field(default=1000, ge=50, le=32_768, description="Target size of a summary in tokens.")
 
 
 class MCPServerSpec(Model):
-    """How the server is reached, and how its tools are used."""
+    """Connection to the server and use of its tools."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             "has(self.transport) && has(self.run) != (has(self.transport.stdio) || has(self.transport.http))",
             "set exactly one of run, transport.stdio (type stdio) and transport.http (types http and sse)",
             lambda self: (self.run is None) != (self.transport.stdio is None and self.transport.http is None),
             field="transport",
         ),
-        Rule(
+        ValidationRule(
             "!has(self.run) || (self.transport.type == 'stdio' && has(self.run.command) && !has(self.run.port)) "
             "|| (self.transport.type == 'http' && has(self.run.port))",
             "with transport.type stdio set run.command and not run.port, with http set run.port; sse cannot be run",
@@ -232,72 +240,78 @@ class MCPServerSpec(Model):
     )
 
     description: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
-        default=None, description="What the server is for."
+        default=None, description="Purpose of the server."
     )
-    transport: Transport = Field(description="How the server is reached; with run, what it speaks (type, no more).")
+    transport: Transport = Field(
+        description="Connection to the server. With run, set only the type that the server speaks."
+    )
     run: Run | None = Field(
-        default=None, description="A workload in this namespace that is the server: how stdio servers run in a cluster."
+        default=None,
+        description="Workload in this namespace that runs the server. Stdio servers run this way in a cluster.",
     )
     instructions: Annotated[str, StringConstraints(max_length=32_768)] | None = Field(
-        default=None, description="What agents are told about its tools."
+        default=None, description="Instructions for agents on how to use the tools."
     )
-    tools: ToolFilter = Field(default=ToolFilter(), description="Which of its tools there are for agents.")
+    tools: ToolFilter = Field(default=ToolFilter(), description="Tools offered to agents, and their properties.")
     tool_policy: ToolPolicy | None = Field(
         default=None,
-        description="ReadOnly (when not set): agents get the tools that are known to only read, from tools.readOnly "
-        "or, with trustAnnotations, from the server; All: agents whose own toolPolicy is All get all of them.",
+        description="ReadOnly (the default): agents get only tools known to be read-only, from tools.readOnly "
+        "or, with trustAnnotations, from the server's annotations. All: agents with toolPolicy All "
+        "get every tool.",
     )
     trust_annotations: bool = Field(
         default=False,
-        description="Whether what the server says of its tools counts (readOnlyHint, destructiveHint, idempotentHint) "
-        "where tools.readOnly, tools.destructive and repeatableTools do not name them.",
+        description="Whether to trust the server's tool annotations (readOnlyHint, destructiveHint, "
+        "idempotentHint) for tools not listed in tools.readOnly, tools.destructive or "
+        "repeatableTools.",
     )
     repeatable_tools: Annotated[tuple[ToolPattern, ...], Unique()] = Field(
         default=(),
         max_length=256,
-        description="Tools that may be called again when a crash left it unknown whether a call was made; * stands for "
-        "any characters. Those that only read always may.",
+        description="Tools that may be called again if a crash left the outcome of a call unknown. * matches any "
+        "characters. Read-only tools may always be called again.",
     )
     masking: Masking = Field(
-        default=Masking(), description="What is taken out of its answers before models, people and the record get them."
+        default=Masking(), description="Masking of tool results before models, users and the record see them."
     )
     summarization: Summarization = Field(
-        default=Summarization(), description="What happens to results that are too long for a conversation."
+        default=Summarization(), description="Handling of tool results that are too long for the conversation."
     )
     timeouts: McpTimeouts = Field(default=McpTimeouts(), description="Time limits, in seconds.")
     reach: Reach = Field(
         default=Reach(),
-        description="How far it reaches for runs of other namespaces: their own namespace, unless granted more.",
+        description="Limits of tool calls in runs of other namespaces. By default, calls are bound to the "
+        "namespace of the run.",
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
-        default=None, description="Which other namespaces may use it; none when not set."
+        default=None, description="Other namespaces that may use this server. Defaults to none."
     )
 
 
 class MCPServerStatus(ConfigStatus):
-    """Whether the server can be used, whether it answers, and what it has."""
+    """Readiness, availability and tools of the server."""
 
-    tool_count: int | None = Field(default=None, ge=0, description="How many tools it has.")
-    tools: tuple[ToolName, ...] = Field(default=(), max_length=MAX_TOOLS, description="Their names, the first ones.")
+    tool_count: int | None = Field(default=None, ge=0, description="Number of tools.")
+    tools: tuple[ToolName, ...] = Field(default=(), max_length=MAX_TOOLS, description="Names of the tools, truncated.")
     tools_hash: Annotated[str, StringConstraints(max_length=64)] | None = Field(
-        default=None, description="SHA-256 of its list of tools, as hex: another one means another list."
+        default=None, description="SHA-256 of the tool list, in hex. It changes when the list changes."
     )
     workload: Annotated[str, StringConstraints(max_length=63)] | None = Field(
-        default=None, description="The name of what runs for it, as spec.run says."
+        default=None, description="Name of the workload that runs the server, as declared by spec.run."
     )
     last_error: Annotated[str, clipped(1024), StringConstraints(max_length=1024)] | None = Field(
-        default=None, description="Why it did not answer when it was looked at last; not set when it did."
+        default=None, description="Error of the last health check. Not set when the server answered."
     )
 
 
 class MCPServer(Resource[MCPServerSpec, MCPServerStatus]):
-    """A server of tools that agents use, by the Model Context Protocol."""
+    """A server that provides tools to agents over the Model Context Protocol."""
 
     KIND: ClassVar[str] = "MCPServer"
     PLURAL: ClassVar[str] = "mcpservers"
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("tmcp",)
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             f"size(self.metadata.name) <= {MAX_NAME} && !self.metadata.name.contains('.')",
             f"metadata.name of an MCPServer must have at most {MAX_NAME} characters and no dot, "
             "because tools are called server.tool",
@@ -309,20 +323,20 @@ class MCPServer(Resource[MCPServerSpec, MCPServerStatus]):
         Column(
             "Available",
             '.status.conditions[?(@.type=="Available")].status',
-            description="Whether it answers.",
+            description="Whether the server answers.",
         ),
-        Column("Tools", ".status.toolCount", "integer", "How many tools it has."),
-        Column("Transport", ".spec.transport.type", description="How it is reached."),
+        Column("Tools", ".status.toolCount", "integer", "Number of tools."),
+        Column("Transport", ".spec.transport.type", description="Transport type."),
         AGE,
-        Column("URL", ".spec.transport.http.url", description="Where it is.", wide=True),
-        Column("Command", ".spec.transport.stdio.command", description="The program.", wide=True),
+        Column("URL", ".spec.transport.http.url", description="URL of the server.", wide=True),
+        Column("Command", ".spec.transport.stdio.command", description="Command of the server.", wide=True),
         Column(
             "Verified",
             '.status.conditions[?(@.type=="Verified")].status',
-            description="Whether its tools are those that the object names.",
+            description="Whether the server offers the tools that the object names.",
             wide=True,
         ),
-        Column("Error", ".status.lastError", description="Why it did not answer.", wide=True),
+        Column("Error", ".status.lastError", description="Error of the last health check.", wide=True),
         MESSAGE_COLUMN,
     )
 

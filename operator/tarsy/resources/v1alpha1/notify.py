@@ -1,8 +1,10 @@
-"""Whom a chain or a route tells how its investigations end.
+"""Notification targets of a chain or an alert route.
 
-Decision: what is named here (a token, a signing key) is read in the namespace of the object that names it, with that
-namespace's rights, like every other Secret; what is told goes where this object's author says, whoever ran the chain.
-(The field is `when` and not `on`, which YAML 1.1, and so kubectl, reads as true.)
+Decision: credentials named here (a token, a signing key) are read in the namespace of the object that names them,
+with
+that namespace's rights, like every other Secret. Notifications go to the targets of this object's author,
+regardless of
+who ran the chain. (The field is `when` and not `on`, which YAML 1.1, and so kubectl, reads as true.)
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
-from tarsy.resources.schema import HttpUrl, LabelName, Model, Rule, Unique
+from tarsy.resources.schema import HttpUrl, LabelName, Model, Unique, ValidationRule
 from tarsy.resources.v1alpha1.common import SecretKeyRef
 
 Occasion = Literal["Started", "Succeeded", "Failed", "TimedOut", "Cancelled"]
@@ -19,46 +21,47 @@ SLACK_CHANNEL = "^#?[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 
 class SlackTarget(Model):
-    """A channel of Slack, written to by a bot."""
+    """A Slack channel that a bot posts to."""
 
     channel: Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=SLACK_CHANNEL)] = Field(
-        description="The channel's id (C0123456789), or its name. The bot must be in it."
+        description="Channel id (C0123456789) or name. The bot must be a member."
     )
-    token_secret_ref: SecretKeyRef = Field(description="The bot's token (xoxb-), which may chat:write.")
-    api_url: HttpUrl = Field(
-        default="https://slack.com/api", description="Base URL of Slack's Web API, where it is another one."
+    token_secret_ref: SecretKeyRef = Field(
+        description="Secret key with the bot token (xoxb-), which needs the scope chat:write."
     )
+    api_url: HttpUrl = Field(default="https://slack.com/api", description="Base URL of Slack's Web API.")
 
 
 class WebhookTarget(Model):
-    """A URL that takes signed JSON, as Standard Webhooks say."""
+    """A URL that receives signed JSON, as specified by Standard Webhooks."""
 
     url: HttpUrl = Field(
-        description="Where it is sent, by POST. In a cluster: a public address, or a Service of this namespace, unless "
-        "the administrator allows more (tarsy run --url-host)."
+        description="URL that receives the POST requests. In a cluster, it must be a public address or a Service in "
+        "this namespace, unless the administrator allows more (tarsy run --url-host)."
     )
     signing_secret_ref: SecretKeyRef = Field(
-        description="The key of the signature: whsec_ and base64, or any text. The receiver must know it too."
+        description="Secret key with the signing key: whsec_ followed by base64, or any text. The receiver needs the "
+        "same key."
     )
 
 
 class NotifyTarget(Model):
-    """One that is told, and of what; exactly one of slack and webhook."""
+    """A notification target and its trigger. Set exactly one of slack or webhook."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
             "has(self.slack) != has(self.webhook)",
             "set exactly one of slack and webhook",
             lambda self: (self.slack is None) != (self.webhook is None),
         ),
     )
 
-    name: LabelName = Field(description="Its name, unique in this object.")
+    name: LabelName = Field(description="Name of the target, unique in this object.")
     when: Annotated[tuple[Occasion, ...], Field(min_length=1, max_length=5), Unique()] = Field(
-        default=("Succeeded", "Failed", "TimedOut"), description="The ends, or the start, that it is told of."
+        default=("Succeeded", "Failed", "TimedOut"), description="Events that trigger a notification."
     )
-    slack: SlackTarget | None = Field(default=None, description="A channel of Slack.")
-    webhook: WebhookTarget | None = Field(default=None, description="A URL that takes signed JSON.")
+    slack: SlackTarget | None = Field(default=None, description="Slack channel.")
+    webhook: WebhookTarget | None = Field(default=None, description="URL that receives signed JSON.")
 
 
 Notify = Annotated[tuple[NotifyTarget, ...], Field(max_length=8), Unique("name")]

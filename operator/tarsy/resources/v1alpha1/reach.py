@@ -1,7 +1,8 @@
-"""How far a tool server reaches for runs of other namespaces: `MCPServer.spec.reach`.
+"""Limits of tool calls in runs of other namespaces: `MCPServer.spec.reach`.
 
-Decision: a server acts with the rights of its own namespace, so calls for a run of another one are held to the run's
-namespace unless the owner of the server grants more. Nothing has to be set for that.
+Decision: a server acts with the rights of its own namespace. Calls for a run of another namespace are therefore
+bound
+to that run's namespace, unless the owner of the server grants more. This is the default; it needs no configuration.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ ArgumentName = Annotated[str, StringConstraints(min_length=1, max_length=128, pa
 
 
 class Reach(Model):
-    """How calls for a run of another namespace are held to the namespace of the run."""
+    """Limits of tool calls in runs of other namespaces."""
 
     bound_by: Literal["Argument", "Server"] = Field(
         default="Argument",
-        description="Argument: TARSy fills in the arguments that name a namespace and refuses other values; Server: "
-        "the server keeps to the namespace that each request names in its _meta (tarsy.dev/namespaces), and declares "
-        "so on each tool.",
+        description="Argument: TARSy sets the arguments that name a namespace and refuses other values. Server: the "
+        "server restricts itself to the namespace that each request names in its _meta (tarsy.dev/namespaces), and "
+        "declares this on each tool.",
     )
     namespace_arguments: Annotated[tuple[ArgumentName, ...], Field(min_length=1, max_length=16), Unique()] = Field(
         default=("namespace",),
-        description="Arguments of its tools that name a namespace. A tool that has none of them, or that has another "
-        "one about namespaces, is not offered.",
+        description="Tool arguments that name a namespace. A tool without any of them, or with another argument "
+        "about namespaces, is not offered.",
     )
     cluster_tools: Annotated[tuple[ToolPattern, ...], Unique()] = Field(
         default=(),
         max_length=256,
-        description="Tools that are offered all the same, because they read nothing of a namespace; * stands for any "
+        description="Tools that are offered without binding, because they read nothing in a namespace. * matches any "
         "characters.",
     )
     unbound_namespaces: AllowedNamespaces | None = Field(
         default=None,
-        description="Grants runs of other namespaces all that the server may reach itself; none when not set.",
+        description="Namespaces whose runs may use the full rights of the server. Defaults to none.",
     )

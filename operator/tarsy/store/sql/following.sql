@@ -13,4 +13,4 @@ UNION ALL
 SELECT {_head} FROM investigation WHERE settled AND id = ANY($1::uuid[])
 
 -- name: streaming
-SELECT id FROM timeline_event WHERE investigation = $1 AND status = 'streaming'
+SELECT id, revision FROM timeline_event WHERE investigation = $1 AND status = 'streaming'

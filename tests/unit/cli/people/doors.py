@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from tarsy.cli.errors import ApiUseError
-from tarsy.cli.people.refusals import Right
-from tarsy.http.messages import QuestionRef, RunMessage, TimelineMessage, ToldEvent
-from tarsy.http.route import View
+from tarsy.client.errors import ApiUseError
+from tarsy.client.refusals import Right
+from tarsy.http.live.messages import QuestionRef, RunMessage, TimelineMessage, ToldEvent
+from tarsy.http.models import View
 from tarsy.http.views.common import RunRef
 from tarsy.http.views.timeline import EventView, FindingView, RunHead, TimelineView
 from tarsy.record.run import DesiredState, State

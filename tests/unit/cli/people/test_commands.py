@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from tarsy.cli.completion import candidates, script
 from tarsy.cli.main import app
-from tarsy.cli.people.completion import candidates, script
 from tarsy.cli.plugin import new_app
 
 RUNNER = CliRunner()

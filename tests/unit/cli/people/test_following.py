@@ -4,10 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.cli.errors import ApiUseError, BrokenOff
-from tarsy.cli.people import following
-from tarsy.cli.people.following import follow
-from tarsy.http.messages import StageChange
+from tarsy.client import following
+from tarsy.client.errors import ApiUseError, BrokenOff
+from tarsy.client.following import follow_investigation
+from tarsy.http.live.messages import StageChange
 from tarsy.http.views.timeline import EventView, RunHead
 from tarsy.record.run import State
 from tarsy.record.timeline import EventStatus
@@ -44,13 +44,13 @@ class Notes:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(following, "RECONNECT_SECONDS", 0.0)
 
 
 async def test_a_finished_run_is_read_page_by_page_and_not_followed() -> None:
     pages = [page(event(1), event(2), more=True), page(event(3), state=State.COMPLETED)]
     door, notes = FakeDoor({"timeline": [*pages]}, []), Notes()
-    assert (await follow(door, "shop", "run", notes)).state is State.COMPLETED
+    assert (await follow_investigation(door, "shop", "run", notes)).state is State.COMPLETED
     assert notes.texts == ["event 1", "event 2", "event 3"]
     assert [query["after"] for _, query in door.asked] == ["0", "2"]
 
@@ -62,7 +62,7 @@ async def test_what_comes_again_after_a_lost_connection_is_told_once() -> None:
     third = [told(event(3), "6"), sent("later.kind", "{}"), told(head(State.COMPLETED))]
     door = FakeDoor({"timeline": [page(event(1)), page(state=State.COMPLETED)]}, [first, second, third])
     notes = Notes()
-    assert (await follow(door, "shop", "run", notes)).state is State.COMPLETED
+    assert (await follow_investigation(door, "shop", "run", notes)).state is State.COMPLETED
     assert notes.texts == ["event 1", "event 2", "event 5", "event 3"]
     assert notes.begins == [open_one.id]
     assert notes.aways == ["away"]
@@ -73,7 +73,7 @@ async def test_an_overflow_is_read_by_pages() -> None:
     overflow = sent("overflow", '{"type": "overflow", "channel": "c", "after": "1", "id": "3"}', "3")
     rest = page(event(2), event(3), state=State.COMPLETED)
     door, notes = FakeDoor({"timeline": [page(event(1)), rest]}, [[overflow]]), Notes()
-    await follow(door, "shop", "run", notes)
+    await follow_investigation(door, "shop", "run", notes)
     assert notes.texts == ["event 1", "event 2", "event 3"]
 
 
@@ -87,7 +87,7 @@ async def test_only_the_question_that_is_meant_is_told() -> None:
     ]
     answers = {"timeline": [page(event(9), state=State.COMPLETED)], "timeline?mine": [ApiUseError("not yet", 404)]}
     door, notes = FakeDoor(answers, [stream]), Notes()
-    assert (await follow(door, "shop", "run", notes, "mine")).state is State.FAILED
+    assert (await follow_investigation(door, "shop", "run", notes, "mine")).state is State.FAILED
     assert notes.texts == ["mine"]
 
 
@@ -98,7 +98,7 @@ async def test_an_error_that_passes_is_waited_out_and_another_ends_it() -> None:
     streams = [[error("ServiceUnavailable")], [error("Forbidden")]]
     door, notes = FakeDoor({"timeline": [page(event(1))]}, streams), Notes()
     with pytest.raises(ApiUseError, match=r"^no \(Forbidden\)$"):
-        await follow(door, "shop", "run", notes)
+        await follow_investigation(door, "shop", "run", notes)
     assert notes.aways == ["no (ServiceUnavailable)"]
 
 
@@ -106,10 +106,10 @@ async def test_an_api_that_stays_away_ends_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(following, "AWAY_SECONDS", -1.0)
     door = FakeDoor({"timeline": [page(event(1))]}, [[BrokenOff("away")]])
     with pytest.raises(BrokenOff, match="away"):
-        await follow(door, "shop", "run", Notes())
+        await follow_investigation(door, "shop", "run", Notes())
 
 
 async def test_an_answer_of_another_version_is_a_sentence() -> None:
     door = FakeDoor({"timeline": [page(event(1))]}, [[sent("delta", '{"what": 1}')]])
     with pytest.raises(ApiUseError, match="of another version than this command"):
-        await follow(door, "shop", "run", Notes())
+        await follow_investigation(door, "shop", "run", Notes())

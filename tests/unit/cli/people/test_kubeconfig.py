@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tarsy.cli.errors import ApiUseError
-from tarsy.cli.people.kubeconfig import Chosen, choose
+from tarsy.client.errors import ApiUseError
+from tarsy.client.kubeconfig import ChosenContext, choose_context
 
 
 def kubeconfig(path: Path, current: str = "", **contexts: str | None) -> str:
@@ -22,9 +22,9 @@ def kubeconfig(path: Path, current: str = "", **contexts: str | None) -> str:
 
 def test_namespace_is_that_of_the_context_unless_it_is_given(tmp_path: Path) -> None:
     file = kubeconfig(tmp_path / "config", "prod", prod="shop", bare=None)
-    assert choose(file, None, None, {}) == Chosen(file, "prod", "shop")
-    assert choose(file, None, "other", {}) == Chosen(file, "prod", "other")
-    assert choose(file, "bare", None, {}) == Chosen(file, "bare", "default")
+    assert choose_context(file, None, None, {}) == ChosenContext(file, "prod", "shop")
+    assert choose_context(file, None, "other", {}) == ChosenContext(file, "prod", "other")
+    assert choose_context(file, "bare", None, {}) == ChosenContext(file, "bare", "default")
 
 
 def test_of_several_files_the_first_current_context_and_the_first_of_a_name_decide(tmp_path: Path) -> None:
@@ -35,18 +35,18 @@ def test_of_several_files_the_first_current_context_and_the_first_of_a_name_deci
         str(tmp_path / "missing"),
     ]
     environ = {"KUBECONFIG": os.pathsep.join(files)}
-    assert choose(None, None, None, environ) == Chosen(environ["KUBECONFIG"], "two", "of-b")
-    assert choose(None, "one", None, environ).namespace == "first"
+    assert choose_context(None, None, None, environ) == ChosenContext(environ["KUBECONFIG"], "two", "of-b")
+    assert choose_context(None, "one", None, environ).namespace == "first"
 
 
 def test_without_any_the_one_in_the_home_directory_is_used_and_then_the_pod(tmp_path: Path) -> None:
     pod = tmp_path / "namespace"
     pod.write_text("team-a\n")
     environ = {"HOME": str(tmp_path)}
-    assert choose(None, None, None, environ, pod) == Chosen(None, None, "team-a")
+    assert choose_context(None, None, None, environ, pod) == ChosenContext(None, None, "team-a")
     (tmp_path / ".kube").mkdir()
     usual = kubeconfig(tmp_path / ".kube/config", "home", home=None)
-    assert choose(None, None, None, environ, pod) == Chosen(usual, "home", "default")
+    assert choose_context(None, None, None, environ, pod) == ChosenContext(usual, "home", "default")
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def test_what_is_wrong_is_a_sentence_without_what_the_file_holds(
     if content is not None:
         file.write_text(content)
     with pytest.raises(ApiUseError, match=words) as refused:
-        choose(str(file), None, None, {}, tmp_path / "no-pod")
+        choose_context(str(file), None, None, {}, tmp_path / "no-pod")
     assert "hunter2" not in str(refused.value)
 
 
 def test_an_unknown_context_names_those_there_are(tmp_path: Path) -> None:
     file = kubeconfig(tmp_path / "config", "a", b=None, a=None)
     with pytest.raises(ApiUseError, match="choose one with --context: a, b"):
-        choose(file, "c", None, {})
+        choose_context(file, "c", None, {})

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tarsy.cli.errors import BrokenOff
-from tarsy.cli.people.refusals import READ_TRACE, WRITE, refused
+from tarsy.client.errors import BrokenOff
+from tarsy.client.refusals import READ_TRACE, WRITE, refusal_error
 from tarsy.kube.client import ApiError
 
 BY_RBAC = 'investigations.record.tarsy.dev "run" is forbidden: User "ada" cannot get resource "investigations/trace"'
@@ -33,12 +33,12 @@ BY_RBAC = 'investigations.record.tarsy.dev "run" is forbidden: User "ada" cannot
     ],
 )
 def test_each_refusal_is_one_sentence_with_its_remedy(error: ApiError, words: str) -> None:
-    found = refused(error, READ_TRACE, "shop", "context prod")
+    found = refusal_error(error, READ_TRACE, "shop", "context prod")
     assert words in str(found)
     assert "\n" not in str(found) and "\x1b" not in str(found)
     assert isinstance(found, BrokenOff) == (error.status in (0, 503))
 
 
 def test_in_all_namespaces_a_cluster_role_binding_is_what_helps() -> None:
-    found = refused(ApiError(403, "Forbidden", "no"), WRITE, None, "context prod")
+    found = refusal_error(ApiError(403, "Forbidden", "no"), WRITE, None, "context prod")
     assert "`kubectl create clusterrolebinding NAME --clusterrole=tarsy-investigator`" in str(found)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.cli.people import server_sent
-from tarsy.cli.people.server_sent import ServerSent, TooLarge, events
+from tarsy.client import server_sent_events
+from tarsy.client.server_sent_events import EventTooLarge, ServerSent, parse_events
 
 STREAM = (
     "\ufeffretry: 1000\n\n: still here\n\n"
@@ -30,7 +30,7 @@ async def read(*pieces: bytes) -> list[ServerSent]:
         for piece in pieces:
             yield piece
 
-    return [event async for event in events(coming())]
+    return [event async for event in parse_events(coming())]
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=30))
@@ -40,9 +40,9 @@ async def test_events_are_the_same_wherever_the_stream_is_cut(places: list[int])
 
 
 async def test_an_event_over_the_limit_is_refused_in_one_line_and_in_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_sent, "LARGEST_EVENT", 20)
+    monkeypatch.setattr(server_sent_events, "LARGEST_EVENT", 20)
     assert await read(b"data: " + b"x" * 14 + b"\n\n") == [ServerSent("message", "x" * 14, "")]
-    with pytest.raises(TooLarge):
+    with pytest.raises(EventTooLarge):
         await read(b"data: " + b"x" * 10, b"x" * 10)
-    with pytest.raises(TooLarge):
+    with pytest.raises(EventTooLarge):
         await read(*[b"data: xxxxxxx\n"] * 3)

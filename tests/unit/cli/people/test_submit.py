@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tarsy.cli.errors import ApiUseError
-from tarsy.cli.people.submit import namespace_of, read_alert
+from tarsy.cli.submit import namespace_of, read_alert
+from tarsy.client.errors import ApiUseError
 from tarsy.resources.v1alpha1.alert import MAX_DATA_BYTES
 
 ALERT = {"apiVersion": "tarsy.dev/v1alpha1", "kind": "Alert", "spec": {"alertType": "X", "data": "y"}}

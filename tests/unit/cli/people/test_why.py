@@ -8,9 +8,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from tarsy.cli.errors import ApiUseError
-from tarsy.cli.people.why import Why, explain, resolve, shown
-from tarsy.http.route import View
+from tarsy.cli.why import Why, explain_finding, render_finding, resolve_citations
+from tarsy.client.errors import ApiUseError
+from tarsy.http.models import View
 from tarsy.http.views.timeline import CitationView, ClaimView, FindingView
 from tarsy.http.views.trace import Owner, ToolCallDetails
 from tarsy.record.finding import Confidence
@@ -86,12 +86,12 @@ def tool_call(result: str = RESULT) -> ToolCallDetails:
 
 async def resolved(*claims: ClaimView, call: View | Exception | None = None) -> tuple[Why, FakeDoor]:
     door = FakeDoor({f"trace/mcp/{CALL}": [call or tool_call()]}, [])
-    return await resolve(door, head(State.COMPLETED), finding(*claims)), door
+    return await resolve_citations(door, head(State.COMPLETED), finding(*claims)), door
 
 
 def text_of(why: Why, width: int = 100) -> str:
     out = StringIO()
-    Console(file=out, width=width, markup=False, highlight=False).print(shown(why))
+    Console(file=out, width=width, markup=False, highlight=False).print(render_finding(why))
     return out.getvalue()
 
 
@@ -137,7 +137,7 @@ async def test_programs_get_all_of_it(capsys: pytest.CaptureFixture[str]) -> Non
     answer = page(state=State.COMPLETED)
     answer = answer.model_copy(update={"investigation": head(State.COMPLETED, finding=finding(GOOD, MADE_UP))})
     door = FakeDoor({"timeline": [answer], f"trace/mcp/{CALL}": [tool_call()]}, [])
-    assert await explain(door, "shop", "run", "json") == 0
+    assert await explain_finding(door, "shop", "run", "json") == 0
     document = json.loads(capsys.readouterr().out)
     good, bad = document["claims"]
     assert good["citations"][0]["before"].endswith("pod-a  0/1\n")
@@ -152,4 +152,4 @@ async def test_programs_get_all_of_it(capsys: pytest.CaptureFixture[str]) -> Non
 async def test_without_a_finding_it_says_why(state: State, words: str) -> None:
     door = FakeDoor({"timeline": [page(state=state)]}, [])
     with pytest.raises(ApiUseError, match=words):
-        await explain(door, "shop", "run", "text")
+        await explain_finding(door, "shop", "run", "text")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tarsy.engine.strategies.react import Kind, parse
+from tarsy.engine.strategies.react import Kind, parse_react
 from tarsy.llm import ToolDefinition
 
 SCHEMA = {
@@ -28,7 +28,7 @@ TOOL = ToolDefinition("k8s.get", "", SCHEMA)
 
 
 def read(text: str, *tools: ToolDefinition) -> dict[str, Any]:
-    parsed = parse(f"Action: k8s.get\nAction Input: {text}", tools)
+    parsed = parse_react(f"Action: k8s.get\nAction Input: {text}", tools)
     assert parsed.kind is Kind.TOOL_CALL
     return parsed.arguments
 
@@ -169,13 +169,13 @@ def test_types_are_those_of_the_schema(text: str, arguments: dict[str, Any]) -> 
     ],
 )
 def test_a_call_may_bring_its_arguments(action: str, arguments: dict[str, Any]) -> None:
-    parsed = parse(f"Thought: t\nAction: {action}", [TOOL])
+    parsed = parse_react(f"Thought: t\nAction: {action}", [TOOL])
 
     assert (parsed.kind, parsed.tool, parsed.arguments) == (Kind.TOOL_CALL, "k8s.get", arguments)
 
 
 def test_an_action_input_beats_the_arguments_of_the_call() -> None:
-    assert parse('Action: k8s.get(limit=1)\nAction Input: {"limit": 2}', [TOOL]).arguments == {"limit": 2}
+    assert parse_react('Action: k8s.get(limit=1)\nAction Input: {"limit": 2}', [TOOL]).arguments == {"limit": 2}
 
 
 @pytest.mark.parametrize(

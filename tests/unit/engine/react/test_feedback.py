@@ -2,7 +2,7 @@
 
 import pytest
 
-from tarsy.engine.strategies.react import Kind, parse
+from tarsy.engine.strategies.react import Kind, parse_react
 from tarsy.llm import ToolDefinition
 
 TOOLS = tuple(ToolDefinition(f"k8s.tool_{n}", f"does\nthing {n}") for n in range(60))
@@ -29,7 +29,7 @@ TOOLS = tuple(ToolDefinition(f"k8s.tool_{n}", f"does\nthing {n}") for n in range
 )
 def test_a_malformed_answer_is_told_what_is_wrong_and_how_it_goes(text: str, says: list[str]) -> None:
     for tools in ((), TOOLS):
-        parsed = parse(text, tools)
+        parsed = parse_react(text, tools)
         assert parsed.kind is Kind.MALFORMED
         assert parsed.feedback.startswith("FORMAT ERROR:")
         for words in says:
@@ -44,12 +44,12 @@ def test_a_malformed_answer_is_told_what_is_wrong_and_how_it_goes(text: str, say
 
 @pytest.mark.parametrize("text", [None, 3, b"Final Answer: x", ["Final Answer: x"]])
 def test_what_is_no_text_is_malformed(text: object) -> None:
-    assert parse(text).kind is Kind.MALFORMED  # type: ignore[arg-type]
+    assert parse_react(text).kind is Kind.MALFORMED  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["k8s.drop_all", "nowhere.tool_1", "list", "k8s"])
 def test_f6_an_unknown_tool_is_told_all_tools(name: str) -> None:
-    parsed = parse(f"Thought: t\nAction: {name}\nAction Input: a=1", TOOLS)
+    parsed = parse_react(f"Thought: t\nAction: {name}\nAction Input: a=1", TOOLS)
 
     assert (parsed.kind, parsed.thought, parsed.tool, parsed.arguments) == (Kind.UNKNOWN_TOOL, "t", name, {"a": 1})
     assert f"Unknown tool '{name}'" in parsed.feedback
@@ -59,7 +59,7 @@ def test_f6_an_unknown_tool_is_told_all_tools(name: str) -> None:
 
 
 def test_f6_without_tools_a_name_without_a_dot_is_unknown() -> None:
-    parsed = parse("Action: list\nAction Input:")
+    parsed = parse_react("Action: list\nAction Input:")
 
     assert parsed.kind is Kind.UNKNOWN_TOOL
     assert "No tools are currently available." in parsed.feedback

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarsy.engine.strategies.react import Kind, Parsed, parse
+from tarsy.engine.strategies.react import Kind, Parsed, parse_react
 from tarsy.llm import ToolDefinition
 
 TOOLS = (
@@ -40,9 +40,9 @@ def is_whole(parsed: Parsed) -> None:
 @given(text=TEXTS)
 def test_any_text_is_read_and_always_the_same(text: str) -> None:
     for tools in ((), TOOLS):
-        parsed = parse(text, tools)
+        parsed = parse_react(text, tools)
         is_whole(parsed)
-        assert parse(text, tools) == parsed
+        assert parse_react(text, tools) == parsed
         if parsed.kind is Kind.TOOL_CALL and tools:
             assert parsed.tool in {tool.name for tool in tools}
 
@@ -64,7 +64,7 @@ def test_any_text_is_read_and_always_the_same(text: str) -> None:
 def test_a_proper_call_is_read_as_written(thought: str, arguments: dict[str, object], after: str) -> None:
     text = f"Thought: {thought}\nAction: k8s.logs\nAction Input: {json.dumps(arguments)}{after}"
 
-    parsed = parse(text, TOOLS)
+    parsed = parse_react(text, TOOLS)
 
     assert (parsed.kind, parsed.tool) == (Kind.TOOL_CALL, "k8s.logs")
     assert parsed.arguments == arguments
@@ -82,7 +82,7 @@ def test_a_proper_call_is_read_as_written(thought: str, arguments: dict[str, obj
 def test_any_tool_and_any_schema_do(name: str, schema: object) -> None:
     tools = [ToolDefinition(name, name, schema if isinstance(schema, dict) else {})]
 
-    is_whole(parse(f"Action: {name}\nAction Input: a: 1, b: [2]", tools))
+    is_whole(parse_react(f"Action: {name}\nAction Input: a: 1, b: [2]", tools))
 
 
 UNITS = [
@@ -118,7 +118,7 @@ def within(seconds: float, text: str) -> None:
     spent = []
     for _ in range(4):
         started = time.process_time()
-        is_whole(parse(text, TOOLS))
+        is_whole(parse_react(text, TOOLS))
         spent.append(time.process_time() - started)
         if spent[-1] < seconds:
             return

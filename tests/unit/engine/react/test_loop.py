@@ -3,7 +3,7 @@
 import pytest
 
 from tarsy.llm import GenerateRequest, ModelError, ModelErrorCode
-from tarsy.plan.model import Limits, Plan, Strategy
+from tarsy.plan.model import AgentLimits, Plan, Strategy
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import InteractionState, ModelCallKind, RunOutcome, State
 from tarsy.record.timeline import EventStatus, EventType
@@ -13,7 +13,7 @@ GET = 'Thought: look at it\nAction: k.get\nAction Input: {"name": "web"}'
 DONE = "Thought: I know\nFinal Answer: the node is full"
 
 
-def one(*answers: str, iterations: int = 6, limits: Limits | None = None) -> tuple[dict[str, list[Answer]], Plan]:
+def one(*answers: str, iterations: int = 6, limits: AgentLimits | None = None) -> tuple[dict[str, list[Answer]], Plan]:
     """The script of one ReAct agent and its plan."""
     of = plan(stage("look", agent(strategy=Strategy.REACT, iterations=iterations)), limits=limits)
     return {"triage": [Answer(text) for text in answers]}, of

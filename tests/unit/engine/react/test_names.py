@@ -2,9 +2,9 @@
 
 import pytest
 
-from tarsy.engine.strategies.react import Kind, parse
+from tarsy.engine.strategies.react import Kind, parse_react
 from tarsy.llm import ToolDefinition
-from tarsy.llm.names import encode
+from tarsy.llm.tool_names import encode_tool_name
 
 LONG = "kubernetes.a_tool_with_a_name_that_is_far_too_long_for_every_provider_there_is_today"
 TOOLS = tuple(
@@ -26,7 +26,7 @@ TOOLS = tuple(
 
 
 def named(name: str, tools: tuple[ToolDefinition, ...] = TOOLS) -> str | None:
-    parsed = parse(f"Action: {name}\nAction Input: {{}}", tools)
+    parsed = parse_react(f"Action: {name}\nAction Input: {{}}", tools)
     return parsed.tool if parsed.kind is Kind.TOOL_CALL else None
 
 
@@ -63,8 +63,8 @@ def named(name: str, tools: tuple[ToolDefinition, ...] = TOOLS) -> str | None:
         ("k8s.get_posd", "k8s.get_pods"),
         ("prom.query_range", "prom.query-range"),
         ("git.read/file", "git.read/file"),
-        (encode(LONG), LONG),
-        (encode("git.read/file"), "git.read/file"),
+        (encode_tool_name(LONG), LONG),
+        (encode_tool_name("git.read/file"), "git.read/file"),
     ],
 )
 def test_a_mangled_name_is_the_one_tool_it_can_be(written: str, tool: str) -> None:
@@ -90,7 +90,7 @@ def test_a_name_that_is_not_one_tool_is_unknown(written: str, why: str) -> None:
 
 
 def test_an_ambiguous_name_is_told_its_candidates() -> None:
-    feedback = parse("Action: logs\nAction Input: {}", TOOLS).feedback
+    feedback = parse_react("Action: logs\nAction Input: {}", TOOLS).feedback
 
     assert "Did you mean east.logs or west.logs?" in feedback
 

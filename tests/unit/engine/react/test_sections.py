@@ -2,7 +2,7 @@
 
 import pytest
 
-from tarsy.engine.strategies.react import Kind, parse
+from tarsy.engine.strategies.react import Kind, parse_react
 from tarsy.llm import ToolDefinition
 
 TOOLS = (
@@ -74,7 +74,7 @@ CALL = 'Action: k8s.get_pods\nAction Input: {"namespace": "x"}'
 def test_a_call_in_an_odd_form_is_still_that_call(
     text: str, thought: str | None, tools: tuple[ToolDefinition, ...]
 ) -> None:
-    parsed = parse(text, tools)
+    parsed = parse_react(text, tools)
 
     assert (parsed.kind, parsed.tool, parsed.arguments) == (Kind.TOOL_CALL, "k8s.get_pods", {"namespace": "x"})
     assert (parsed.final_answer, parsed.feedback) == ("", "")
@@ -108,7 +108,7 @@ def test_a_call_in_an_odd_form_is_still_that_call(
     ],
 )
 def test_a_final_answer_is_found_whole(text: str, thought: str, answer: str, tools: tuple[ToolDefinition, ...]) -> None:
-    parsed = parse(text, tools)
+    parsed = parse_react(text, tools)
 
     assert (parsed.kind, parsed.thought, parsed.final_answer) == (Kind.FINAL_ANSWER, thought, answer)
     assert (parsed.tool, parsed.arguments, parsed.feedback) == ("", {}, "")
@@ -118,17 +118,17 @@ def test_a_final_answer_is_found_whole(text: str, thought: str, answer: str, too
 def test_a_final_answer_is_taken_back_only_by_a_tool_that_exists(late: str) -> None:
     answer = f"cause found\n\n{late}\n\nThought: and so on"
 
-    assert parse(f"Final Answer: {answer}", TOOLS).final_answer == answer
+    assert parse_react(f"Final Answer: {answer}", TOOLS).final_answer == answer
 
 
 def test_a_call_quoted_in_a_final_answer_is_not_made() -> None:
     text = f"Final Answer: next time do\n```\n{CALL}\n```\nand wait"
 
-    assert parse(text, TOOLS).kind is Kind.FINAL_ANSWER
+    assert parse_react(text, TOOLS).kind is Kind.FINAL_ANSWER
 
 
 def test_a_call_in_a_fence_of_its_own_is_made() -> None:
-    assert parse(f"```\nThought: why\n{CALL}\n```", TOOLS).arguments == {"namespace": "x"}
+    assert parse_react(f"```\nThought: why\n{CALL}\n```", TOOLS).arguments == {"namespace": "x"}
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_call_in_a_fence_of_its_own_is_made() -> None:
     ],
 )
 def test_what_only_looks_like_a_header_is_none(text: str) -> None:
-    parsed = parse(text, TOOLS)
+    parsed = parse_react(text, TOOLS)
 
     assert parsed.kind is Kind.MALFORMED
     assert parsed.thought == text.removeprefix("Thought: ")
@@ -172,7 +172,7 @@ def test_what_only_looks_like_a_header_is_none(text: str) -> None:
 )
 def test_markup_letter_case_and_colons_of_headers_do_not_matter(thought: str, action: str, given: str) -> None:
     for tools in ((), TOOLS):
-        parsed = parse("\n".join([thought, action, given]), tools)
+        parsed = parse_react("\n".join([thought, action, given]), tools)
         assert (parsed.kind, parsed.tool, parsed.arguments) == (Kind.TOOL_CALL, "k8s.get_pods", {})
         assert parsed.thought == "why"
 
@@ -190,7 +190,7 @@ def test_markup_letter_case_and_colons_of_headers_do_not_matter(thought: str, ac
     ],
 )
 def test_a_final_answer_header_may_be_dressed_up(header: str) -> None:
-    parsed = parse(f"Thought: why\n{header} it was **full**")
+    parsed = parse_react(f"Thought: why\n{header} it was **full**")
 
     assert (parsed.kind, parsed.thought, parsed.final_answer) == (Kind.FINAL_ANSWER, "why", "it was **full**")
 
@@ -206,7 +206,7 @@ def test_a_final_answer_header_may_be_dressed_up(header: str) -> None:
     ],
 )
 def test_header_and_input_may_share_a_line(text: str) -> None:
-    parsed = parse(text, TOOLS)
+    parsed = parse_react(text, TOOLS)
 
     assert (parsed.kind, parsed.tool, parsed.arguments) == (Kind.TOOL_CALL, "k8s.get_pods", {"namespace": "x"})
 
@@ -214,11 +214,11 @@ def test_header_and_input_may_share_a_line(text: str) -> None:
 def test_every_line_of_a_thought_is_kept() -> None:
     thought = "first\n\n- second\n  third: 3\n\n> fourth\n- Action: restart it\nFinal words"
 
-    assert parse(f"Thought: {thought}\n{CALL}", TOOLS).thought == thought
+    assert parse_react(f"Thought: {thought}\n{CALL}", TOOLS).thought == thought
 
 
 def test_an_action_a_thought_only_talks_about_stays_in_the_thought() -> None:
-    parsed = parse(f"Thought: The plan. Action: we look at pods.\nThen we wait.\n{CALL}", TOOLS)
+    parsed = parse_react(f"Thought: The plan. Action: we look at pods.\nThen we wait.\n{CALL}", TOOLS)
 
     assert (parsed.thought, parsed.tool) == ("The plan. Action: we look at pods.\nThen we wait.", "k8s.get_pods")
 
@@ -226,26 +226,26 @@ def test_an_action_a_thought_only_talks_about_stays_in_the_thought() -> None:
 def test_every_line_of_a_block_quote_is_unquoted() -> None:
     quoted = '> Thought: one\n> two\n> Action: k8s.get_pods\n> Action Input: {\n>   "namespace": "x"\n> }'
 
-    parsed = parse(quoted, TOOLS)
+    parsed = parse_react(quoted, TOOLS)
 
     assert (parsed.thought, parsed.arguments) == ("one\ntwo", {"namespace": "x"})
 
 
 def test_thinking_blocks_come_before_the_thought() -> None:
-    parsed = parse(f"<think>\nAction: k8s.logs\nAction Input: {{}}\n</think>\nThought: why\n{CALL}", TOOLS)
+    parsed = parse_react(f"<think>\nAction: k8s.logs\nAction Input: {{}}\n</think>\nThought: why\n{CALL}", TOOLS)
 
     assert parsed.thought == "Action: k8s.logs\nAction Input: {}\n\nwhy"
     assert parsed.tool == "k8s.get_pods"
 
 
 def test_a_parameter_called_action_is_not_a_header() -> None:
-    parsed = parse("Action: k8s.get_pods\nAction Input:\naction: restart\ntarget: web", TOOLS)
+    parsed = parse_react("Action: k8s.get_pods\nAction Input:\naction: restart\ntarget: web", TOOLS)
 
     assert parsed.arguments == {"action": "restart", "target": "web"}
 
 
 def test_a_call_that_was_begun_last_does_not_undo_a_whole_one() -> None:
-    assert parse(f"{CALL}\nAction: k8s.logs", TOOLS).tool == "k8s.get_pods"
+    assert parse_react(f"{CALL}\nAction: k8s.logs", TOOLS).tool == "k8s.get_pods"
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_call_that_was_begun_last_does_not_undo_a_whole_one() -> None:
     ],
 )
 def test_an_input_without_a_recoverable_action_stays_malformed(before: str) -> None:
-    parsed = parse(f"{before}\nAction Input: {{}}")
+    parsed = parse_react(f"{before}\nAction Input: {{}}")
 
     assert parsed.kind is Kind.MALFORMED
     assert "must be preceded by" in parsed.feedback
@@ -266,8 +266,8 @@ def test_an_input_without_a_recoverable_action_stays_malformed(before: str) -> N
 def test_the_invented_rest_of_a_run_is_not_read() -> None:
     text = f"Thought: why\n{CALL}\nObservation: none\nAction: k8s.logs\nAction Input: {{}}\nFinal Answer: x"
 
-    assert parse(text, TOOLS).tool == "k8s.get_pods"
-    assert parse("Thought: why\n**Action:** k8s.logs\n**Action Input:** a=b\n**Observation:** x").arguments == {
+    assert parse_react(text, TOOLS).tool == "k8s.get_pods"
+    assert parse_react("Thought: why\n**Action:** k8s.logs\n**Action Input:** a=b\n**Observation:** x").arguments == {
         "a": "b"
     }
 
@@ -276,5 +276,5 @@ def test_a_stored_answer_reads_as_the_one_that_came() -> None:
     came = 'Thought: wh\x00y\r\nAction: k8s.get\x1b_pods\r\nAction Input: {"namespace": "x\ud800"}'
     stored = 'Thought: why\nAction: k8s.get_pods\nAction Input: {"namespace": "x\ufffd"}'
 
-    assert parse(came, TOOLS) == parse(stored, TOOLS)
-    assert parse(stored, TOOLS).arguments == {"namespace": "x\ufffd"}
+    assert parse_react(came, TOOLS) == parse_react(stored, TOOLS)
+    assert parse_react(stored, TOOLS).arguments == {"namespace": "x\ufffd"}

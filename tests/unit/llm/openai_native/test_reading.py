@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tarsy.llm.openai_native.reading import NativeReading, Unreadable
+from tarsy.llm.openai_native.reading import NativeReading, UnreadableResponse
 from tarsy.llm.openai_native.request import messages
 from tarsy.llm.protocol import (
     Chunk,
@@ -245,7 +245,7 @@ def test_a_refusal_is_the_content_filters_with_the_models_words() -> None:
     ],
 )
 def test_what_is_no_piece_of_a_completion_is_unreadable(event: bytes) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableResponse):
         read([delta(content="ok")], [event])
 
 

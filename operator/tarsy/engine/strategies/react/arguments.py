@@ -80,7 +80,7 @@ def _structure(text: str) -> tuple[bool, Any]:
     if start < 0:
         return False, None
     try:
-        return True, relaxed.read(text, start)[0]
+        return True, relaxed.read_relaxed(text, start)[0]
     except NotRelaxed:
         return False, None
 
@@ -98,4 +98,4 @@ def _unwrapped(value: Any) -> Any:
 
 def _flat(text: str, shape: Shape) -> Any:
     text = _INVENTED.split(text, maxsplit=1)[0].rstrip().removesuffix("**").rstrip()
-    return read_yaml(text, Bare) or pairs.read(text, shape) or text
+    return read_yaml(text, Bare) or pairs.read_pairs(text, shape) or text

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tarsy.llm import ToolDefinition
-from tarsy.llm.names import encode
+from tarsy.llm.tool_names import encode_tool_name
 
 _LONGEST = 200
 _WRAPPERS = re.compile(r"^(?:(?:functions?|tools?|servers?|default_api|multi_tool_use|mcp)(?:\.|__|::|/|:))+", re.I)
@@ -32,7 +32,7 @@ class Resolved:
     near: tuple[str, ...] = ()
 
 
-def clean(written: str) -> str:
+def clean_name(written: str) -> str:
     """A name without quotes, emphasis and closing punctuation."""
     name = written.strip(_WRAPPING)
     while name and (name[-1] in ",;:!?" or (name[-1] == "." and "." in name[:-1])):
@@ -55,24 +55,24 @@ class ToolIndex:
     @cached_property
     def _encoded(self) -> dict[str, list[str]]:
         """By the name a provider knows."""
-        return _index((encode(name), name) for name in self._tools)
+        return _index((encode_tool_name(name), name) for name in self._tools)
 
     @cached_property
     def _plain(self) -> dict[str, list[str]]:
         """By the bare letters of the name."""
-        return _index((plain(name), name) for name in self._tools)
+        return _index((plain_name(name), name) for name in self._tools)
 
     @cached_property
     def _short(self) -> dict[str, list[str]]:
         """By the bare letters of the name without its server."""
-        return _index((plain(name.partition(".")[2]), name) for name in self._tools)
+        return _index((plain_name(name.partition(".")[2]), name) for name in self._tools)
 
     def resolve(self, written: str, *, forgiving: bool = True) -> Resolved:
         """The tool that `written` names; `forgiving` looks for slips of the pen too."""
         written = written.strip()[:_LONGEST]
         if written in self._tools:
             return Resolved(written, True, self._tools[written])
-        name = clean(written)
+        name = clean_name(written)
         candidates = dict.fromkeys([name, _WRAPPERS.sub("", name), *_first_words(name)])
         if not self._tools:
             return _without_tools(name, candidates)
@@ -94,9 +94,9 @@ class ToolIndex:
 
     def _lookup(self, name: str) -> Resolved | None:
         """The first reading of `name` that any tool has; it is found when one tool has it."""
-        readings = [self._exact(name), self._plain.get(plain(name), [])]
+        readings = [self._exact(name), self._plain.get(plain_name(name), [])]
         if not WELL_FORMED.fullmatch(name):
-            readings.append(self._short.get(plain(name), []))
+            readings.append(self._short.get(plain_name(name), []))
         for hits in readings:
             if hits:
                 return Resolved(name, near=tuple(hits))
@@ -111,7 +111,7 @@ def _index(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return found
 
 
-def plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """What is left of a name when letter case and separators do not count."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
@@ -119,7 +119,7 @@ def plain(name: str) -> str:
 def _first_words(name: str) -> list[str]:
     """The name in front of prose: `k8s.get_pods to list them`."""
     first = name.split(maxsplit=1)[0] if name else ""
-    return [clean(first), _WRAPPERS.sub("", clean(first))] if _NAME.fullmatch(clean(first)) else []
+    return [clean_name(first), _WRAPPERS.sub("", clean_name(first))] if _NAME.fullmatch(clean_name(first)) else []
 
 
 def _without_tools(name: str, candidates: Iterable[str]) -> Resolved:
@@ -135,7 +135,7 @@ def _is_slip(written: Iterable[str], tool: str) -> bool:
     server, _, short = tool.partition(".")
     for name in written:
         named, dot, rest = name.replace("__", ".", 1).partition(".") if "." not in name else name.partition(".")
-        if dot and plain(named) == plain(server) and _near(_words(rest), _words(short)):
+        if dot and plain_name(named) == plain_name(server) and _near(_words(rest), _words(short)):
             return True
         if not dot and (_near(_words(name), words) or _near(_words(name), _words(short))):
             return True

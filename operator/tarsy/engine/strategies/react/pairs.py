@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from tarsy.engine.strategies.react import relaxed
-from tarsy.engine.strategies.react.names import plain
+from tarsy.engine.strategies.react.names import plain_name
 from tarsy.engine.strategies.react.relaxed import Bare, NotRelaxed
 from tarsy.engine.strategies.react.shape import Shape
 
@@ -35,7 +35,7 @@ class _Pair:
     separators: set[str] = field(default_factory=set)
 
 
-def read(text: str, shape: Shape) -> dict[str, Any] | None:
+def read_pairs(text: str, shape: Shape) -> dict[str, Any] | None:
     """Reads pairs, bare values as `Bare`; None when the text does not begin with one."""
     return _Reader(text.rstrip(), shape).read()
 
@@ -43,7 +43,7 @@ def read(text: str, shape: Shape) -> dict[str, Any] | None:
 class _Reader:
     def __init__(self, text: str, shape: Shape) -> None:
         self._text = text
-        self._known = {plain(name): name for name in shape.properties}
+        self._known = {plain_name(name): name for name in shape.properties}
         self._pairs: list[_Pair] = []
         self._nested = True  # until one collection could not be read: looking again and again would take long
         self._last = {quote: text.rfind(quote) for quote in "\"'"}
@@ -69,7 +69,7 @@ class _Reader:
                 break
             before = self._text[position]
             position += 1
-        return {self._known.get(plain(pair.key), pair.key): self._content(pair) for pair in self._pairs} or None
+        return {self._known.get(plain_name(pair.key), pair.key): self._content(pair) for pair in self._pairs} or None
 
     def _content(self, pair: _Pair) -> Any:
         return Bare(self._text[pair.start : pair.end].rstrip(", \t\n")) if pair.value is None else pair.value
@@ -79,7 +79,7 @@ class _Reader:
         if not self._pairs:
             return True
         last, separator = self._pairs[-1], found["sep"]
-        known, spaced = plain(found["key"]) in self._known, found[0][0].isspace()
+        known, spaced = plain_name(found["key"]) in self._known, found[0][0].isspace()
         if before == "\n":
             return known or not self._known or separator == last.separator
         if separator not in last.separators:
@@ -122,7 +122,7 @@ class _Reader:
         if not self._nested or not self._text.startswith(("{", "["), position):
             return None
         try:
-            value, end = relaxed.read(self._text, position)
+            value, end = relaxed.read_relaxed(self._text, position)
         except NotRelaxed:
             self._nested = False
             return None

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from tarsy.engine.strategies.react import feedback
 from tarsy.engine.strategies.react.arguments import read_arguments
 from tarsy.engine.strategies.react.calls import Call, read_call
-from tarsy.engine.strategies.react.names import Resolved, ToolIndex, is_halved, plain
+from tarsy.engine.strategies.react.names import Resolved, ToolIndex, is_halved, plain_name
 from tarsy.engine.strategies.react.parsed import Kind, Parsed
 from tarsy.engine.strategies.react.recovery import recover
-from tarsy.engine.strategies.react.sections import Header, Section, Sections, find, tidy
+from tarsy.engine.strategies.react.sections import Section, SectionHeader, Sections, find_sections, tidy
 from tarsy.engine.strategies.react.thinking import Untangled, untangle
 from tarsy.llm import ToolDefinition
 
@@ -25,7 +25,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
-def parse(text: str, tools: Sequence[ToolDefinition] = ()) -> Parsed:
+def parse_react(text: str, tools: Sequence[ToolDefinition] = ()) -> Parsed:
     """Reads a model's answer; never raises, and takes time linear in its length.
 
     Args:
@@ -53,13 +53,13 @@ class _Pair:
 class _Parser:
     def __init__(self, text: str, tools: Sequence[ToolDefinition]) -> None:
         self._think: Untangled = untangle(text)
-        self._sections: Sections = find(self._think.text)
+        self._sections: Sections = find_sections(self._think.text)
         self._tools = tools
         self._index = ToolIndex(tools)
         self._orphan: Section | None = None
         self._thought_end: int | None = None
         self._pairs = self._pair_up()
-        self._answer = next((s for s in self._sections.found if s.header is Header.ANSWER), None)
+        self._answer = next((s for s in self._sections.found if s.header is SectionHeader.ANSWER), None)
 
     def parse(self) -> Parsed:
         pair = self._chosen()
@@ -77,10 +77,10 @@ class _Parser:
     def _pair_up(self) -> list[_Pair]:
         pairs: list[_Pair] = []
         for section in self._sections.found:
-            if section.header is Header.ACTION:
+            if section.header is SectionHeader.ACTION:
                 if content := self._sections.content(section):
                     pairs.append(_Pair(section, read_call(content), None))
-            elif section.header is Header.INPUT:
+            elif section.header is SectionHeader.INPUT:
                 content = self._sections.content(section)
                 if pairs and (pairs[-1].action.late or not section.late):
                     if content or pairs[-1].input is None:
@@ -111,16 +111,16 @@ class _Parser:
         if found is None:
             return None
         self._thought_end = found.start
-        action = replace(section, header=Header.ACTION, start=found.start)
+        action = replace(section, header=SectionHeader.ACTION, start=found.start)
         return _Pair(action, Call(found.name), self._sections.content(section))
 
     def _called(self, pair: _Pair, final: str) -> Parsed | None:
         """The call of a complete pair; None when it is none (`Action: None`) and there is a Final Answer."""
         name = pair.call.name
         written = pair.input or ""
-        if plain(name) == "finalanswer":
+        if plain_name(name) == "finalanswer":
             return Parsed(Kind.FINAL_ANSWER, final_answer=written or final) if written or final else None
-        if final and not pair.action.late and plain(name) in _NO_TOOL:
+        if final and not pair.action.late and plain_name(name) in _NO_TOOL:
             return None
         resolved = self._index.resolve(name)
         if resolved.known:
@@ -143,7 +143,7 @@ class _Parser:
             end = next((s.start for s in found if s.start >= self._think.open_at), self._sections.stop)
             parts.append(self._think.text[self._think.open_at : end].strip())
         for section in reversed(found):
-            if section.header is Header.THOUGHT and (late or not section.late):
+            if section.header is SectionHeader.THOUGHT and (late or not section.late):
                 end = section.end if self._thought_end is None else min(section.end, self._thought_end)
                 if words := tidy(self._think.text[section.begin : end], section.mark, section.quoted):
                     parts.append(words)

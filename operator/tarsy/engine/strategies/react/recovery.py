@@ -7,7 +7,7 @@ be there and well-formed, or the answer stays malformed.
 import re
 from dataclasses import dataclass
 
-from tarsy.engine.strategies.react.names import ToolIndex, clean
+from tarsy.engine.strategies.react.names import ToolIndex, clean_name
 
 _MARKED = re.compile(r"(?<!\w)action[`*_]*[ \t]*[:：]", re.I)
 _WORD = re.compile(r"\bAction\b")
@@ -32,7 +32,7 @@ def recover(before: str, tools: ToolIndex) -> Recovered | None:
         if matches:
             last = matches[-1]
             lines = near[last.end() :].strip(" \t\n*_`#>:").splitlines()
-            name = clean(lines[0]) if lines else ""
+            name = clean_name(lines[0]) if lines else ""
             if _TOOL.fullmatch(name) or (name and tools.resolve(name, forgiving=False).tool is not None):
                 return Recovered(name, offset + len(near[: last.start()].rstrip(" \t*_`#>")))
             return None

@@ -28,7 +28,7 @@ class Bare(str):
     __slots__ = ()
 
 
-def read(text: str, position: int = 0) -> tuple[Any, int]:
+def read_relaxed(text: str, position: int = 0) -> tuple[Any, int]:
     """Reads one object or list at `position`; unquoted scalars are `Bare`.
 
     Returns:

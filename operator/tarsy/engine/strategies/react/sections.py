@@ -33,7 +33,7 @@ _MOST = 4000
 _FENCE = re.compile(r"^[ \t]*```", re.M)
 
 
-class Header(Enum):
+class SectionHeader(Enum):
     """What a section is."""
 
     THOUGHT = "Thought"
@@ -47,7 +47,7 @@ class Header(Enum):
 class Section:
     """One section: `start` of its header, `begin` and `end` of its content; `late`: after a Final Answer began."""
 
-    header: Header
+    header: SectionHeader
     start: int
     begin: int
     end: int
@@ -80,7 +80,7 @@ class _Place:
 
     start: int
     end: int
-    header: Header
+    header: SectionHeader
     lead: str
     how: str  # "line", "bare" (a line without a colon), "mid", "inline"
     closed: bool
@@ -110,7 +110,7 @@ def tidy(text: str, mark: str = "", quoted: bool = False) -> str:
     return text
 
 
-def find(text: str) -> Sections:
+def find_sections(text: str) -> Sections:
     """Reads `text` (with `\\n` line ends) into its sections."""
     return _Reader(text).read()
 
@@ -127,22 +127,22 @@ def _places(text: str) -> list[_Place]:
     return places
 
 
-def _header(word: str) -> Header:
+def _header(word: str) -> SectionHeader:
     match word[0]:
         case "t" | "T":
-            return Header.THOUGHT
+            return SectionHeader.THOUGHT
         case "f" | "F":
-            return Header.ANSWER
+            return SectionHeader.ANSWER
         case "a" | "A":
-            return Header.INPUT if len(word) > len("Actions") else Header.ACTION
+            return SectionHeader.INPUT if len(word) > len("Actions") else SectionHeader.ACTION
         case _:
-            return Header.STOP
+            return SectionHeader.STOP
 
 
 def _line(found: re.Match[str]) -> _Place:
     word, lead = found["word"], found["lead"]
     if word is None:
-        return _Place(found.start(), found.end(), Header.STOP, lead, "based", True, False)
+        return _Place(found.start(), found.end(), SectionHeader.STOP, lead, "based", True, False)
     how = "line" if found["colon"] else "bare"
     return _Place(found.start(), found.end(), _header(word), lead, how, bool(found["close"]), word[0].islower())
 
@@ -156,7 +156,7 @@ def _inline(found: re.Match[str]) -> _Place:
     start = found.start()
     before = found.string[max(0, start - 3) : start]
     lead = before[len(before.rstrip("*`")) :]
-    header = Header.INPUT if found["input"] else Header.ACTION
+    header = SectionHeader.INPUT if found["input"] else SectionHeader.ACTION
     return _Place(start - len(lead), found.end(), header, lead, "inline", False, False)
 
 
@@ -175,11 +175,11 @@ class _Reader:
         places = _places(self._text)
         stop = len(self._text)
         for place, following in zip_longest(places, places[1:]):
-            if place.header is Header.STOP:
+            if place.header is SectionHeader.STOP:
                 if self._stops(place):
                     stop = place.start
                     break
-                if self._in(Header.ACTION, Header.INPUT) and place.how == "line":
+                if self._in(SectionHeader.ACTION, SectionHeader.INPUT) and place.how == "line":
                     self._close(place.start)
                     self._current = None
             elif self._opens(place, following):
@@ -187,7 +187,7 @@ class _Reader:
         self._close(stop)
         return Sections(self._text, self._sections, stop)
 
-    def _in(self, *headers: Header) -> bool:
+    def _in(self, *headers: SectionHeader) -> bool:
         return self._current is not None and self._current.header in headers
 
     def _stops(self, place: _Place) -> bool:
@@ -195,44 +195,44 @@ class _Reader:
             return not place.lead.strip()
         if _ECHOES.search(self._text, place.end, self._line_end(place.end)):
             return False
-        if self._answer is not None and not self._in(Header.INPUT):
+        if self._answer is not None and not self._in(SectionHeader.INPUT):
             return place.how == "line" and not place.lead.strip() and not place.lower
         if place.how == "bare":
-            return self._in(Header.INPUT) and not place.lower
+            return self._in(SectionHeader.INPUT) and not place.lower
         if place.lower:
-            return self._in(Header.ACTION, Header.INPUT) and not self._is_parameter(place)
+            return self._in(SectionHeader.ACTION, SectionHeader.INPUT) and not self._is_parameter(place)
         return True
 
     def _opens(self, place: _Place, following: _Place | None) -> bool:
-        if self._answer is not None and place.header is Header.ANSWER:
+        if self._answer is not None and place.header is SectionHeader.ANSWER:
             return self._answer is self._current and self._empty_so_far(place)
         match place.how:
             case "mid":
                 return self._opens_midline(place, following)
-            case "inline" if place.header is Header.INPUT:
-                return self._in(Header.ACTION)
+            case "inline" if place.header is SectionHeader.INPUT:
+                return self._in(SectionHeader.ACTION)
             case "inline":
-                return self._answer is None and not self._in(Header.ACTION, Header.INPUT)
-        if self._in(Header.INPUT) and self._is_parameter(place):
+                return self._answer is None and not self._in(SectionHeader.ACTION, SectionHeader.INPUT)
+        if self._in(SectionHeader.INPUT) and self._is_parameter(place):
             return False
         if self._answer is not None and self._in_fence(place.start):
             return False
         if place.how == "bare":
             return self._opens_bare(place)
-        if place.header is Header.ACTION and (place.lower or place.listed):
+        if place.header is SectionHeader.ACTION and (place.lower or place.listed):
             return self._is_complete(place, following)
         return True
 
     def _opens_midline(self, place: _Place, following: _Place | None) -> bool:
-        if place.header is Header.INPUT:
-            return self._in(Header.ACTION)
-        if place.header is Header.ACTION and following is not None and following.header is Header.ACTION:
+        if place.header is SectionHeader.INPUT:
+            return self._in(SectionHeader.ACTION)
+        if place.header is SectionHeader.ACTION and following is not None and following.header is SectionHeader.ACTION:
             return False  # it has no input, and the next one may have
-        return self._answer is None and not self._in(Header.ACTION, Header.INPUT)
+        return self._answer is None and not self._in(SectionHeader.ACTION, SectionHeader.INPUT)
 
     def _opens_bare(self, place: _Place) -> bool:
         match place.header:
-            case Header.ACTION:  # left to recovery, which wants a tool on the next line
+            case SectionHeader.ACTION:  # left to recovery, which wants a tool on the next line
                 return False
             case _:
                 return not place.lower
@@ -245,7 +245,7 @@ class _Reader:
     def _is_complete(self, place: _Place, following: _Place | None) -> bool:
         """Whether an Action that may as well be prose (`- Action: restart it`) names a tool and its input."""
         line = self._text[place.end : self._line_end(place.end)]
-        return (following is not None and following.header is Header.INPUT) or "(" in line or "{" in line
+        return (following is not None and following.header is SectionHeader.INPUT) or "(" in line or "{" in line
 
     def _empty_so_far(self, place: _Place) -> bool:
         assert self._answer is not None
@@ -266,7 +266,7 @@ class _Reader:
             self._current.end = end
 
     def _open(self, place: _Place) -> None:
-        if place.header is Header.ANSWER and self._answer is not None:
+        if place.header is SectionHeader.ANSWER and self._answer is not None:
             self._sections.pop()  # it said nothing
         else:
             self._close(place.start)
@@ -282,10 +282,10 @@ class _Reader:
             begin,
             mark="" if place.closed else mark,
             quoted=">" in place.lead,
-            late=self._answer is not None and place.header is not Header.ANSWER,
+            late=self._answer is not None and place.header is not SectionHeader.ANSWER,
             lower=place.lower,
         )
         self._sections.append(section)
         self._current = section
-        if place.header is Header.ANSWER:
+        if place.header is SectionHeader.ANSWER:
             self._answer, self._fences, self._counted = section, 0, section.begin

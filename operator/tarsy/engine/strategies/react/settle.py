@@ -83,7 +83,7 @@ def _typed(written: str, shape: Shape) -> Any:
 
 def _collection(text: str, shape: Shape) -> Any:
     try:
-        value, end = relaxed.read(text)
+        value, end = relaxed.read_relaxed(text)
         if not text[end:].strip():
             return settle(value, shape)
     except NotRelaxed:

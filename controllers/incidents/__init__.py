@@ -1,0 +1,1 @@
+"""Folds alerts of one incident into one Investigation."""

@@ -1,0 +1,139 @@
+"""Alerts of one incident: equal `spec.incidentKey` in a namespace means one Investigation, however the Alerts came.
+
+The first Alert of a key that a chain takes leads its incident; those that follow are folded into it, counted on it, and
+tell its Investigation as theirs. Decision: who leads is a row in Postgres, decided under a lock, because two active
+controllers may overlap for seconds and the watch may show Alerts in any order. An incident is over as at the intake:
+when its investigation has ended and nothing was heard of it for an hour, or when its sender said that it fires no more.
+It is over as well when what leads it was deleted, or never ran.
+"""
+
+from datetime import datetime
+
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.kube.client import KubeClient
+from tarsy.resources.meta import Condition, condition, set_condition
+from tarsy.resources.v1alpha1 import Alert, AlertStatus, Investigation
+from tarsy.resources.v1alpha1.alert import AlertReference
+from tarsy.resources.v1alpha1.common import ConditionType
+from tarsy.store.intake import Intake, Led
+
+_TRIES = 10
+
+
+async def leader_of(alert: Alert, key: str, cache: Cache, client: KubeClient, intake: Intake) -> Alert | None:
+    """The Alert that leads the incident of this one; None: this one does, from now on.
+
+    Args:
+        alert: one that a chain takes, and that has no Investigation.
+        key: its incidentKey.
+        cache: what is in the cluster.
+        client: asked where the cache does not know the leader yet.
+        intake: knows who leads.
+
+    Raises:
+        ApiError: the Kubernetes API is away.
+        StoreError: Postgres is away.
+    """
+    meta = alert.metadata
+    found = await intake.lead(meta.namespace, key, meta.name, meta.uid)
+    for _ in range(_TRIES):  # each time somebody else led meanwhile
+        if found.own:
+            return None
+        leader = await _look_up(cache, client, meta.namespace, found.alert, found.alert_uid)
+        if leader is not None and stands(found, leader, _investigation(leader, cache)):
+            await intake.follow(found.incident, meta.namespace, meta.name, meta.uid)
+            return leader
+        found = await intake.lead(meta.namespace, key, meta.name, meta.uid, instead_of=found.incident)
+    return None
+
+
+def stands(led: Led, leader: Alert, investigation: Investigation | None) -> bool:
+    """Whether an incident goes on, so that another Alert of its key is folded into it.
+
+    Args:
+        led: what is on record of it.
+        leader: the Alert that leads it.
+        investigation: of the leader; None: not there yet, or deleted.
+    """
+    if led.resolved or leader.status.folded_into is not None:
+        return False
+    if investigation is None:
+        ended = condition(leader.status.conditions, ConditionType.FINISHED)
+        return ended is None or ended.status != "True"
+    ended = condition(investigation.status.conditions, ConditionType.FINISHED)
+    if ended is None or ended.status != "True":
+        return True
+    accepted = condition(investigation.status.conditions, ConditionType.ACCEPTED)
+    return led.recent and accepted is not None and accepted.status == "True"
+
+
+async def leader_again(alert: Alert, cache: Cache, client: KubeClient) -> Alert | None:
+    """The Alert that a folded one follows; None when it is gone."""
+    reference = alert.status.folded_into
+    if reference is None:
+        return None
+    ended = condition(alert.status.conditions, ConditionType.FINISHED)
+    if ended is not None and ended.status == "True":  # nothing changes any more that the API would be asked for
+        found = cache.get(Alert, alert.metadata.namespace, reference.name)
+        return found if found is not None and found.metadata.uid == reference.uid else None
+    return await _look_up(cache, client, alert.metadata.namespace, reference.name, reference.uid)
+
+
+def folded_status(alert: Alert, leader: Alert | None, now: datetime) -> AlertStatus:
+    """The status of an Alert that is folded.
+
+    Args:
+        alert: which.
+        leader: what it follows; None: it is gone.
+        now: the time.
+    """
+    old, generation = alert.status, alert.metadata.generation
+    reference = AlertReference(name=leader.metadata.name, uid=leader.metadata.uid) if leader else old.folded_into
+    name = reference.name if reference else ""
+    conditions = old.conditions
+    accepted = Condition(
+        type=ConditionType.ACCEPTED,
+        status="True",
+        reason="Folded",
+        message=f"Alert {name} has the same incidentKey: its investigation is this one's.",
+    )
+    for item in (accepted, _end(old, leader)):
+        conditions = set_condition(conditions, item.model_copy(update={"observed_generation": generation}), now)
+    return old.model_copy(
+        update={
+            "observed_generation": generation,
+            "conditions": conditions,
+            "phase": "Folded",
+            "folded_into": reference,
+            "investigation_ref": (leader.status.investigation_ref if leader else None) or old.investigation_ref,
+        }
+    )
+
+
+def _end(old: AlertStatus, leader: Alert | None) -> Condition:
+    before = condition(old.conditions, ConditionType.FINISHED)
+    if before is not None and before.status == "True":
+        return before
+    if leader is None:
+        text = "The alert that led its incident was deleted."
+        return Condition(type=ConditionType.FINISHED, status="True", reason="InvestigationDeleted", message=text)
+    theirs = condition(leader.status.conditions, ConditionType.FINISHED)
+    if theirs is not None and theirs.status == "True":
+        return Condition(type=ConditionType.FINISHED, status="True", reason=theirs.reason, message=theirs.message)
+    text = "The investigation has not ended."
+    return Condition(type=ConditionType.FINISHED, status="False", reason="NotFinished", message=text)
+
+
+def _investigation(leader: Alert, cache: Cache) -> Investigation | None:
+    reference = leader.status.investigation_ref
+    found = cache.get(Investigation, leader.metadata.namespace, reference.name) if reference else None
+    return found if found is not None and reference is not None and found.metadata.uid == reference.uid else None
+
+
+async def _look_up(cache: Cache, client: KubeClient, namespace: str, name: str, uid: str | None) -> Alert | None:
+    found = cache.get(Alert, namespace, name)
+    if found is None or (uid is not None and found.metadata.uid != uid):
+        raw = await client.find(Alert.KIND, namespace, name)
+        there = cache.find(cache.put(raw)) if raw is not None else None
+        found = there if isinstance(there, Alert) else None
+    return found if found is not None and (uid is None or found.metadata.uid == uid) else None

@@ -1,0 +1,1 @@
+"""Runs the reconcilers: watch, cache, queue, relist, status writes, expiry."""

@@ -1,0 +1,47 @@
+"""Objects whose time is over: an Alert or Investigation goes `ttlSecondsAfterFinished` after its end.
+
+Decides: whether that is now. Writes: the deletion, of the very state of the object that was looked at: whoever raised
+the time to live a moment ago, as to read the finding in peace, keeps the object. The record is not touched; how long
+that stays is `tarsy.store.retention`'s to say.
+"""
+
+from datetime import datetime, timedelta
+
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.resources.v1alpha1 import Alert, Investigation
+
+
+async def expire(
+    client: KubeClient, cache: Cache, obj: Alert | Investigation, finished: datetime | None, now: datetime
+) -> float | None:
+    """Deletes a finished object when its time is over; else the seconds until then, None when it has no end yet.
+
+    Args:
+        client: the Kubernetes API.
+        cache: learns the object's state where it is another than `obj`.
+        obj: the object as it was looked at.
+        finished: when it ended, with a time zone.
+        now: the time, with a time zone.
+
+    Raises:
+        ApiError: the API refused or could not be reached; `Conflict` when the object has changed: look again.
+    """
+    if finished is None:
+        return None
+    left = (finished + timedelta(seconds=obj.spec.ttl_seconds_after_finished) - now).total_seconds()
+    if left > 0:
+        return left + 1
+    meta = obj.metadata
+    try:
+        await client.delete(
+            obj.KIND, meta.namespace, meta.name, uid=meta.uid, resource_version=meta.resource_version or None
+        )
+    except ApiError as error:
+        if error.reason != "Conflict":
+            raise
+        there = await client.find(obj.KIND, meta.namespace, meta.name)
+        if there is not None and there["metadata"]["uid"] == meta.uid:
+            cache.put(there)
+            raise
+    return None

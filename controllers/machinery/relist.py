@@ -1,0 +1,109 @@
+"""Compares what the watch told with what is there: objects that came, changed or went, and runs without an object.
+
+What is only here is gone, but not what came while the list was being read: so the cache is looked at before, and the
+record before that. A run is stopped only after the API was asked for its object by name.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Protocol
+from uuid import UUID
+
+from tarsy.controllers.machinery.cache import Cache, Key, Version
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, Investigation
+from tarsy.store.reads import Reads
+from tarsy.store.runs import Runs
+
+_log = logging.getLogger(__name__)
+
+PASSIVE = (Alert.KIND, Investigation.KIND, ChatMessage.KIND)
+"""Kinds that nothing is planned from."""
+
+
+class Seen(Protocol):
+    """Takes an object that is there; `instead_of` is what it is known to follow."""
+
+    def __call__(self, raw: Mapping[str, Any], instead_of: Version | None = None) -> None: ...
+
+
+class _Gone(Protocol):
+    """Takes note of an object that is there no more."""
+
+    def __call__(self, key: Key, uid: str) -> None: ...
+
+
+async def learn(client: KubeClient, cache: Cache, namespaces: tuple[str, ...], *, seen: Seen) -> None:
+    """Lists what runs are planned from, which is to be known before the first is planned.
+
+    A Chain that nobody has told of yet is waited for; defaults of a namespace would be missed without a word, with its
+    budget and its masking. A kind that may not be listed, or is not there, is left to the watch, which says so.
+
+    Raises:
+        ApiError: the Kubernetes API failed or could not be reached.
+    """
+    for kind in (kind for kind in KINDS if kind not in PASSIVE):
+        for space in namespaces or (None,):
+            try:
+                await _list(kind, (space,), client, cache, seen)
+            except ApiError as error:
+                if error.reason not in ("Forbidden", "NotFound"):
+                    raise
+                _log.warning("%s could not be listed: %s", kind, error.message)
+
+
+async def relist(
+    client: KubeClient,
+    cache: Cache,
+    reads: Reads,
+    runs: Runs,
+    namespaces: tuple[str, ...],
+    *,
+    seen: Seen,
+    gone: _Gone,
+) -> None:
+    """Lists all kinds once.
+
+    Raises:
+        ApiError: the Kubernetes API refused or could not be reached.
+        StoreError: the record could not be read or written.
+    """
+    unfinished = await reads.unfinished()
+    spaces: tuple[str | None, ...] = namespaces or (None,)
+    living: set[str] = set()
+    for kind in KINDS:
+        before, there = await _list(kind, spaces, client, cache, seen)
+        for key, version in before.items():
+            if version.uid not in there:
+                gone(key, version.uid)
+        if kind in (Investigation.KIND, ChatMessage.KIND):
+            living |= there
+    for identity in unfinished:
+        if str(identity) not in living:
+            await _stop_without_object(identity, client, reads, runs, namespaces)
+
+
+async def _list(
+    kind: str, spaces: tuple[str | None, ...], client: KubeClient, cache: Cache, seen: Seen
+) -> tuple[dict[Key, Version], set[str]]:
+    """Lists a kind and tells what differs from the cache: what was known before, and the uids of what is there."""
+    before = {key: version for key in cache.keys_of(kind) if (version := cache.version(key))}
+    listed = [{**raw, "kind": kind} for space in spaces for raw in await client.list(kind, space)]
+    for raw in listed:
+        meta = raw["metadata"]
+        known = before.get(Key(kind, meta.get("namespace", ""), meta["name"]))
+        if known != Version.of(raw):
+            seen(raw, known)
+    return before, {raw["metadata"]["uid"] for raw in listed}
+
+
+async def _stop_without_object(
+    identity: UUID, client: KubeClient, reads: Reads, runs: Runs, namespaces: tuple[str, ...]
+) -> None:
+    record = await reads.record(identity)
+    if record is None or (namespaces and record.namespace not in namespaces):
+        return
+    kind = Investigation.KIND if record.parent is None else ChatMessage.KIND
+    raw = await client.find(kind, record.namespace, record.name)
+    if raw is None or raw["metadata"]["uid"] != str(identity):
+        await runs.object_deleted(identity)

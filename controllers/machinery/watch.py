@@ -1,0 +1,188 @@
+"""Watches the cluster with kopf and hands what happens to the main loop.
+
+kopf runs in a thread with a loop of its own, because it takes over signal handling on the main thread and, when it
+ends, cancels every task of its loop. Only `on.event` handlers are registered: kopf then writes no annotation, sets no
+finalizer and keeps no state, and existing objects arrive at 3,000 a second (DESIGN section 4). Watching is restarted
+when it fails; what was missed in between, the next listing brings.
+"""
+
+import asyncio
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import kopf
+
+from tarsy.controllers.machinery.watch_coverage import WatchCoverage
+from tarsy.kube.client import PAGE_SIZE, Connection, KubeClient
+from tarsy.resources.meta import GROUP, VERSION
+from tarsy.resources.v1alpha1 import KINDS
+
+_log = logging.getLogger(__name__)
+
+END_SECONDS = 4.0
+"""How long each of three groups of kopf's tasks may take to end; those that do not are left behind with their loop."""
+
+_OF_A_SCHEDULER = ("cleaner of ", "spawner of ")
+
+_STOP_SECONDS = 15.0
+"""kopf gets this long to end; its thread is a daemon and does not keep the process."""
+
+OnEvent = Callable[[str | None, Mapping[str, Any]], None]
+"""Called on the main loop: type (ADDED, MODIFIED, DELETED; None for a listing) and the object."""
+
+
+class _Backoffs:
+    """Seconds between the tries of a request: growing to 5, without an end (an API server may stay away long)."""
+
+    def __iter__(self) -> Iterator[float]:
+        return itertools.chain((0.2, 0.5, 1.0, 2.0), itertools.repeat(5.0))
+
+
+class Watch:
+    """Watches all kinds of this project, and namespaces."""
+
+    def __init__(self, client: KubeClient, on_event: OnEvent, *, namespaces: tuple[str, ...] = ()) -> None:
+        """Watches all namespaces, or only `namespaces`."""
+        self._client = client
+        self._on_event = on_event
+        self._namespaces = namespaces
+        self._coverage = WatchCoverage(client, namespaces)
+
+    def why_not(self) -> str | None:
+        """Why not every kind that the API server serves is watched; None: every one is."""
+        return self._coverage.why_not()
+
+    async def run(self) -> None:
+        """Watches until cancelled."""
+        loop = asyncio.get_running_loop()
+        for pause in itertools.chain((0.5, 1.0, 2.0), itertools.repeat(5.0)):
+            await self._coverage.start()
+            stop = threading.Event()
+            ended: asyncio.Future[None] = loop.create_future()
+            connection = await self._client.connection()
+            arguments = (loop, connection, stop, ended)
+            thread = threading.Thread(target=self._thread, args=arguments, name="kopf", daemon=True)
+            thread.start()
+            outdated = asyncio.create_task(self._coverage.until_outdated())
+            try:
+                await asyncio.wait({ended, outdated}, return_when=asyncio.FIRST_COMPLETED)
+                if ended.done():
+                    ended.result()
+                    _log.warning("watching the cluster ended; starting it again in %g s", pause)
+                else:
+                    outdated.result()
+            except Exception as error:
+                _log.warning("watching the cluster failed; starting it again in %g s: %s", pause, error)
+            finally:
+                outdated.cancel()
+                stop.set()
+                await asyncio.wait([ended], timeout=_STOP_SECONDS)
+                if ended.done():
+                    ended.exception()  # why it ended was told, or is of no interest any more
+            await asyncio.sleep(pause)
+
+    def _thread(
+        self,
+        main: asyncio.AbstractEventLoop,
+        connection: Connection,
+        stop: threading.Event,
+        ended: asyncio.Future[None],
+    ) -> None:
+        failure: BaseException | None = None
+        # Not asyncio.run: it waits for every task to end, and a task of kopf that does not would keep us from going on.
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(_note)
+        try:
+            loop.run_until_complete(self._kopf(main, connection, stop))
+        except Exception as error:
+            failure = error
+        finally:
+            stop.set()  # a thread of kopf's waits for it, and would keep the process from ending
+            loop.close()
+
+        def tell() -> None:
+            if ended.done():
+                return
+            if failure is None:
+                ended.set_result(None)
+            else:
+                ended.set_exception(failure)
+
+        if not main.is_closed():
+            main.call_soon_threadsafe(tell)
+
+    async def _kopf(self, main: asyncio.AbstractEventLoop, connection: Connection, stop: threading.Event) -> None:
+        registry = kopf.OperatorRegistry()
+        settings = kopf.OperatorSettings()
+        settings.posting.enabled = False
+        settings.networking.error_backoffs = _Backoffs()
+        settings.networking.connect_timeout = 5.0
+        settings.watching.server_timeout = 300
+        settings.watching.chunk_size = PAGE_SIZE
+        settings.queueing.idle_timeout = 1.0
+        settings.process.ultimate_exiting_timeout = None
+
+        @kopf.on.login(registry=registry)
+        async def login(**_: Any) -> kopf.ConnectionInfo:
+            return kopf.ConnectionInfo(
+                server=connection.server,
+                ca_path=connection.ca_file,
+                insecure=connection.insecure,
+                token=await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._client.token(), main)),
+                certificate_path=connection.certificate_file,
+                private_key_path=connection.key_file,
+            )
+
+        async def forward(type: str | None, body: kopf.Body, **_: Any) -> None:
+            main.call_soon_threadsafe(self._on_event, type, dict(body))
+
+        for kind in KINDS.values():
+            kopf.on.event(GROUP, VERSION, kind.PLURAL, registry=registry, id=kind.PLURAL)(forward)
+        if not self._namespaces:
+            kopf.on.event("", "v1", "namespaces", registry=registry, id="namespaces")(forward)
+        roots = await kopf.spawn_tasks(
+            registry=registry,
+            settings=settings,
+            clusterwide=not self._namespaces,
+            namespaces=self._namespaces,
+            standalone=True,
+            stop_flag=stop,
+        )
+        await _until_one_ends(roots)
+
+
+def _note(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Of kopf's tasks that failed together one tells why; the others' failures are found when nobody can use them."""
+    _log.debug("in the watching thread: %s", context.get("message"))
+
+
+async def _until_one_ends(roots: Collection[asyncio.Task[None]]) -> None:
+    """Waits for the first of kopf's root tasks to end, ends all others, and raises its failure.
+
+    kopf's own `run_tasks` waits for the others without a limit. Seen after an outage of the API server: one watch ended
+    with 404 (the server answered before it served the CRDs), another waited for credentials for ever. The order
+    matters: a watcher that ends needs its scheduler's tasks, and never ends when those were ended first.
+    """
+    done, others = await asyncio.wait(roots, return_when=asyncio.FIRST_COMPLETED)
+    await _end(others)
+    await _end({task for task in _left() if not task.get_name().startswith(_OF_A_SCHEDULER)})
+    await _end(_left())
+    if left := _left():
+        _log.warning("kopf left tasks behind: %s", ", ".join(map(repr, left)))
+    for task in done:
+        if not task.cancelled():
+            task.result()
+
+
+async def _end(tasks: Collection[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=END_SECONDS)
+
+
+def _left() -> set[asyncio.Task[Any]]:
+    return asyncio.all_tasks() - {asyncio.current_task()}

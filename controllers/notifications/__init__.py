@@ -1,0 +1,1 @@
+"""Sends notifications about runs to Slack and webhooks."""

@@ -1,0 +1,201 @@
+"""Notifications: chains and routes tell people how investigations start and end.
+
+Watches: the record, through the publisher, and the outbox in Postgres, every two seconds. Decides: whom a run's chain,
+and the route that its alert came by, want told of this. Writes: rows of the outbox before the run counts as published,
+messages to Slack and webhooks, and Events that say what became of them. No run depends on it: what cannot be sent is
+tried for some hours, then given up. A process that dies between sending and noting it sends it once more, same id.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any, Literal, Protocol
+from uuid import UUID
+
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.notifications.text import slack_message, webhook_body
+from tarsy.controllers.notifications.wire import SEND_SECONDS, SendResult
+from tarsy.kube.events import Events
+from tarsy.observe.metric_table import NOTIFICATIONS
+from tarsy.observe.metrics import Metrics
+from tarsy.record.conditions import phase
+from tarsy.record.run import InvestigationRecord, State
+from tarsy.resources.v1alpha1 import Alert, AlertRoute, Chain, Investigation
+from tarsy.resources.v1alpha1.alert import AlertContent
+from tarsy.resources.v1alpha1.notify import NotifyTarget, SlackTarget, WebhookTarget
+from tarsy.store.errors import StoreError
+from tarsy.store.notices import Notice, NoticeOccasion, Notices
+from tarsy.store.reads import Reads
+
+_log = logging.getLogger(__name__)
+
+ROUND_SECONDS = 2.0
+_AT_ONCE = 8
+CLAIM_SECONDS = SEND_SECONDS * 3
+"""So long what was taken is not taken by another controller."""
+
+MOST_TRIES = 12
+GIVE_UP_SECONDS = 6 * 3600.0
+FIRST_PAUSE_SECONDS = 5.0
+_LONGEST_PAUSE_SECONDS = 1800.0
+
+
+class Sends(Protocol):
+    """Sends messages; see `notification_wire.Sender`."""
+
+    async def webhook(self, namespace: str, target: WebhookTarget, identity: UUID, body: bytes) -> SendResult: ...
+
+    async def slack(
+        self, namespace: str, target: SlackTarget, message: Mapping[str, Any], thread: str | None
+    ) -> SendResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """What is owed, what sends it, and the address of the page that messages link to (None: they link to none)."""
+
+    notices: Notices
+    sender: Sends
+    page: str | None = None
+
+
+class Notifications:
+    """Notes whom to tell, and tells them.
+
+    Args:
+        pause: seconds until the next try, by the number of tries.
+        metrics: what is counted for people to see.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        outbox: Outbox,
+        reads: Reads,
+        events: Events,
+        *,
+        pause: Callable[[int], float] | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._cache = cache
+        self._notices = outbox.notices
+        self._sender = outbox.sender
+        self._page = outbox.page
+        self._reads = reads
+        self._events = events
+        self._pause = pause or _pause
+        self._metrics = metrics or Metrics()
+
+    async def note(self, record: InvestigationRecord, investigation: Investigation) -> None:
+        """Notes whom to tell of what a run has come to; again is once.
+
+        Raises:
+            StoreError: Postgres is away or refused.
+        """
+        if record.state is State.PENDING:
+            return
+        occasion: NoticeOccasion = "ended" if record.state.finished else "started"
+        word = phase(record) if record.state.finished else "Started"
+        alert, uid = self._alert(investigation)
+        incident = alert.incident_key if alert else None
+        thread = str(record.id) if incident is None else f"{record.namespace}/{incident}"
+        chain = self._cache.get(Chain, record.chain_namespace, record.chain)
+        for source in (chain, await self._route(uid)):
+            for target in source.spec.notify if source is not None else ():
+                if source is not None and word in target.when:
+                    settings = {"namespace": source.metadata.namespace, "target": target.to_dict()}
+                    await self._notices.owe(record.id, f"{source}: {target.name}", occasion, settings, thread)
+
+    async def round(self) -> None:
+        """Sends all that is due.
+
+        Raises:
+            StoreError: Postgres is away.
+        """
+        while taken := await self._notices.take(_AT_ONCE, CLAIM_SECONDS):
+            async with asyncio.TaskGroup() as group:
+                for notice in taken:
+                    group.create_task(self._send(notice))
+            await self._notices.forget_threads()
+
+    def _alert(self, investigation: Investigation) -> tuple[AlertContent | None, str | None]:
+        """What a run is about, and the uid of its Alert where it has one."""
+        spec = investigation.spec
+        if spec.alert_ref is None:
+            return spec.alert, None
+        alert = self._cache.get(Alert, investigation.metadata.namespace, spec.alert_ref.name)
+        if alert is None or spec.alert_ref.uid not in (None, alert.metadata.uid):
+            return None, spec.alert_ref.uid
+        return alert.spec, alert.metadata.uid
+
+    async def _route(self, alert_uid: str | None) -> AlertRoute | None:
+        """The route that an Alert came by, as the intake knows it: what the Alert says of itself proves nothing."""
+        if alert_uid is None or not any(route.spec.notify for route in self._routes()):
+            return None
+        name = await self._notices.route(alert_uid)
+        return None if name is None else self._cache.get(AlertRoute, *name)
+
+    def _routes(self) -> Iterator[AlertRoute]:
+        for key in self._cache.keys_of(AlertRoute.KIND):
+            if (route := self._cache.get(AlertRoute, key.namespace, key.name)) is not None:
+                yield route
+
+    async def _send(self, notice: Notice) -> None:
+        """Sends one and notes what became of it; where Postgres is away it stays due."""
+        try:
+            record = await self._reads.record(notice.investigation)
+            if record is None:
+                return  # its row went with the record
+            target = NotifyTarget.model_validate(notice.settings["target"])
+            answer = await self._deliver(notice, target, record)
+            if answer.problem is None:
+                await self._notices.sent(notice.id)
+                self._count(target, "sent")
+                await self._tell(record, "Notified", f"{notice.target} was told: {_what(notice)}.", "Normal")
+            elif not answer.passing or notice.tries >= MOST_TRIES or notice.age >= GIVE_UP_SECONDS:
+                await self._notices.failed(notice.id, answer.problem)
+                self._count(target, "given_up")
+                text = f"{notice.target} was not told: {_what(notice)}, after {notice.tries} tries: {answer.problem}."
+                await self._tell(record, "NotificationFailed", text, "Warning")
+            else:
+                self._count(target, "failed")
+                pause = max(self._pause(notice.tries), answer.after or 0.0)
+                _log.info("%s is told again in %.0f s: %s", notice.target, pause, answer.problem)
+                await self._notices.later(notice.id, answer.problem, pause)
+        except StoreError as error:
+            _log.warning("what became of a notice to %s is not noted: %s", notice.target, error)
+
+    def _count(self, target: NotifyTarget, outcome: Literal["sent", "failed", "given_up"]) -> None:
+        self._metrics.add(NOTIFICATIONS, kind="webhook" if target.slack is None else "slack", outcome=outcome)
+
+    async def _deliver(self, notice: Notice, target: NotifyTarget, record: InvestigationRecord) -> SendResult:
+        namespace = str(notice.settings["namespace"])
+        if target.webhook is not None:
+            body = webhook_body(record, notice.occasion, notice.made_at.astimezone(UTC), self._page)
+            return await self._sender.webhook(namespace, target.webhook, notice.id, body)
+        if target.slack is None:
+            return SendResult("it has neither slack nor webhook", passing=False)
+        where = f"{namespace}/{target.slack.token_secret_ref.name} {target.slack.channel}"
+        thread = await self._notices.thread(where, notice.thread)
+        message = slack_message(record, notice.occasion, self._page)
+        answer = await self._sender.slack(namespace, target.slack, message, thread)
+        if answer.ts is not None:
+            await self._notices.keep_thread(where, notice.thread, answer.ts)
+        return answer
+
+    async def _tell(
+        self, record: InvestigationRecord, reason: str, message: str, kind: Literal["Normal", "Warning"]
+    ) -> None:
+        investigation = self._cache.get(Investigation, record.namespace, record.name)
+        if investigation is not None and investigation.metadata.uid == str(record.id):
+            await self._events.tell(investigation, reason, message, kind=kind)
+
+
+def _what(notice: Notice) -> str:
+    return "the run has started" if notice.occasion == "started" else "the run has ended"
+
+
+def _pause(tries: int) -> float:
+    return float(min(FIRST_PAUSE_SECONDS * 2 ** (tries - 1), _LONGEST_PAUSE_SECONDS))

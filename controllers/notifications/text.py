@@ -1,0 +1,159 @@
+"""What people are told about a run: JSON for a webhook, blocks for Slack; pure functions of the record.
+
+Decision: nothing is told that is not in the record, where all text is masked, and all of it is bounded: by what Slack
+takes (header 150, section 3,000 characters), counted after its escapes, so that no message is refused for its length.
+The link to the page is a text and no button: Slack asks an app whose message has buttons who answers to them.
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import orjson
+
+from tarsy.record.conditions import phase
+from tarsy.record.run import InvestigationRecord
+from tarsy.record.text import clean
+from tarsy.store.notices import NoticeOccasion
+
+TEXT_LIMIT = 2900
+HEADER_LIMIT = 150
+PAGE_LIMIT = 1024
+_PAGE = re.compile(r"https?://[A-Za-z0-9._~%:/\[\]-]+")
+"""Nothing that Slack has a meaning of its own for, so that a link is never escaped nor cut."""
+
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+def page_address(text: str) -> str:
+    """The address of the page, as the links to its views begin.
+
+    Args:
+        text: as an administrator wrote it, such as `https://tarsy.example.org`.
+
+    Raises:
+        ValueError: no such link can be made of it; says of what one can.
+    """
+    problem = f"{text!r} is not the address of a page; write http:// or https:// and a host, without a user, ? or #"
+    try:
+        parts = urlsplit(text)
+        usable = _PAGE.fullmatch(text) is not None and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(problem)
+    if len(text) > PAGE_LIMIT:
+        raise ValueError(f"the address of the page has {len(text)} characters; {PAGE_LIMIT} at most")
+    return text.rstrip("/")
+
+
+def slack_link(page: str, record: InvestigationRecord) -> str:
+    """Where the page shows a run: its own router reads what stands behind `#` (`operator/page/src/logic/route.ts`)."""
+    return f"{page}/#/investigations/{quote(record.namespace, safe='')}/{quote(record.name, safe='')}"
+
+
+def webhook_body(record: InvestigationRecord, occasion: NoticeOccasion, at: datetime, page: str | None = None) -> bytes:
+    """The JSON that a webhook is sent: the same bytes at every try.
+
+    Args:
+        record: of the run.
+        occasion: what is told.
+        at: when it came to be told.
+        page: see `page_address`; without, there is no link.
+    """
+    outcome = record.outcome
+    failure = outcome.failure if outcome else None
+    finding = outcome.finding if outcome else None
+    data: dict[str, Any] = {
+        "investigation": {"namespace": record.namespace, "name": record.name, "uid": str(record.id)},
+        "alertType": record.alert_type,
+        "chain": {"namespace": record.chain_namespace, "name": record.chain},
+        "phase": phase(record) if occasion == "ended" else "Started",
+        "startedAt": _time(record.started_at),
+        "command": command(record),
+        "url": None if page is None else slack_link(page, record),
+    }
+    if occasion == "ended":
+        data |= {
+            "finishedAt": _time(record.finished_at),
+            "summary": _cut(_words(record), TEXT_LIMIT),
+            "confidence": finding.confidence.value if finding else None,
+            "failure": {"reason": failure.reason, "message": _cut(failure.message, TEXT_LIMIT)} if failure else None,
+            "usage": {
+                "modelCalls": record.model_calls,
+                "toolCalls": record.tool_calls,
+                "inputTokens": record.usage.input_tokens,
+                "outputTokens": record.usage.output_tokens,
+                "costUSD": None if record.cost_usd is None else float(record.cost_usd),
+            },
+        }
+    body = {"type": f"investigation.{occasion}", "timestamp": _time(at), "data": data}
+    return orjson.dumps(body)
+
+
+def slack_message(record: InvestigationRecord, occasion: NoticeOccasion, page: str | None = None) -> dict[str, Any]:
+    """The message for `chat.postMessage`, without its channel: a line for notifications, and blocks.
+
+    Args:
+        record: of the run.
+        occasion: what is told.
+        page: see `page_address`; without, there is no link.
+    """
+    word = phase(record) if occasion == "ended" else "Started"
+    title = " ".join(clean(f"{word}: {record.alert_type}").split())
+    about = [f"*{mrkdwn(record.namespace, 63)}/{mrkdwn(record.name, 253)}*", f"chain {mrkdwn(record.chain, 253)}"]
+    finding = record.outcome.finding if record.outcome else None
+    if occasion == "ended":
+        about.append(f"{record.usage.total_tokens:,} tokens")
+        if finding is not None:
+            about.append(f"confidence {finding.confidence.value}")
+    blocks: list[dict[str, Any]] = [
+        {"type": "header", "text": {"type": "plain_text", "text": _cut(title, HEADER_LIMIT), "emoji": False}},
+        {"type": "context", "elements": [{"type": "mrkdwn", "text": " · ".join(about)}]},
+    ]
+    if occasion == "ended" and _words(record).strip():
+        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(_words(record), TEXT_LIMIT)}})
+    more = [f"`{mrkdwn(command(record), 500)}`"]
+    if page is not None:
+        more.append(f"<{slack_link(page, record)}|Open the investigation>")
+    blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": text} for text in more]})
+    return {"text": mrkdwn(title, HEADER_LIMIT), "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
+
+
+def _words(record: InvestigationRecord) -> str:
+    """What came out: the executive summary, else the analysis, else why there is none."""
+    outcome = record.outcome
+    if outcome is None:
+        return ""
+    failure = outcome.failure.message if outcome.failure else ""
+    return outcome.executive_summary or failure or outcome.final_analysis or ""
+
+
+def command(record: InvestigationRecord) -> str:
+    """How the whole of it is read."""
+    return f"kubectl tarsy timeline {record.name} -n {record.namespace}"
+
+
+def _cut(text: str, limit: int) -> str:
+    """The text without control characters, in so many characters at most."""
+    text = clean(text)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def mrkdwn(text: str, limit: int) -> str:
+    """The text as Slack shows it literally, its escapes counted in the limit: it calls nobody."""
+    escaped = [_ESCAPES.get(char, char) for char in clean(text)]
+    if sum(map(len, escaped)) <= limit:
+        return "".join(escaped)
+    kept, room = [], limit - 1
+    for piece in escaped:
+        room -= len(piece)
+        if room < 0:
+            break
+        kept.append(piece)
+    return "".join(kept) + "…"
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,1 @@
+"""Decides whether configuration objects are Ready: providers, tool servers, reach, masking."""

@@ -1,0 +1,50 @@
+"""How many configuration objects are in order, for metrics.
+
+Watches nothing, decides nothing, writes nothing: it counts what the cache knows, by the conditions that the controllers
+of these kinds wrote, so every replica tells the same, and what is deleted is counted no more. Decision: it tells how
+many, never which: their names are people's words, and `kubectl get` has them.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from tarsy.controllers.machinery.cache import Cache, UnreadableObject
+from tarsy.observe.metric_table import CONFIGURATION
+from tarsy.resources.meta import AnyResource, condition
+from tarsy.resources.v1alpha1.common import ConditionType
+
+AVAILABLE = "MCPServer"
+"""The kind that has a second condition: whether it answers."""
+
+NOTIFYING = ("AlertRoute", "Chain")
+"""The kinds that have a second condition where they tell somebody: whether they can."""
+
+
+def count_ready(cache: Cache) -> Mapping[tuple[str, ...], float]:
+    """Configuration objects by kind, condition and its status; what cannot be read is not Ready."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for kind in CONFIGURATION.values or ():
+        for about in _conditions(kind):
+            for each in ("True", "False", "Unknown"):
+                found[kind, about.value, each] = 0
+            for key in cache.keys_of(kind):
+                if (obj := cache.find(key)) is not None and (status := _status(obj, about)) is not None:
+                    found[kind, about.value, status] += 1
+    return dict(found)
+
+
+def _conditions(kind: str) -> tuple[ConditionType, ...]:
+    if kind == AVAILABLE:
+        return ConditionType.READY, ConditionType.AVAILABLE
+    return (ConditionType.READY, ConditionType.NOTIFICATIONS_READY) if kind in NOTIFYING else (ConditionType.READY,)
+
+
+def _status(obj: AnyResource | UnreadableObject, about: ConditionType) -> str | None:
+    """What is known of an object; None where the condition is not about it, because it tells nobody."""
+    if isinstance(obj, UnreadableObject):
+        known = {ConditionType.READY: "False", ConditionType.AVAILABLE: "Unknown"}
+        return known.get(about)
+    found = condition(obj.status.conditions, about)
+    if found is None:
+        return None if about is ConditionType.NOTIFICATIONS_READY else "Unknown"
+    return found.status

@@ -1,0 +1,159 @@
+"""Whether an LLMProvider serves: what became of the last calls that runs made of it.
+
+Watches: the record of model calls, every ten seconds. Decides: `Serving`, from the last calls of the provider as it is
+now (calls by the plans of earlier generations say nothing of it). Writes: nothing; its provider is reconciled when the
+answer changes, which writes it (`tarsy.controllers.configuration`).
+
+Decision: a reason is the kind of error alone. What a server says in words is for who may read the run (DESIGN
+section 7). One call that fails among others that do not is no news; of a provider that never served, it is.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+from uuid import UUID
+
+from tarsy.controllers.machinery.cache import Key
+from tarsy.llm.protocol import ModelErrorCode
+from tarsy.resources.meta import Condition, Conditions, condition, set_condition
+from tarsy.resources.v1alpha1.common import ConditionType
+from tarsy.resources.v1alpha1.llm_provider import LLMProvider
+from tarsy.store.calls import EndedCall
+
+_log = logging.getLogger(__name__)
+
+ROUND_SECONDS = 10.0
+LAST = 3
+"""How many calls in a row must fail until a provider that served does not."""
+
+LOOK_BACK = timedelta(hours=1)
+"""What a controller reads that has just become active."""
+
+OVERLAP = timedelta(seconds=30)
+"""A call is in the record some time after the moment that it says."""
+
+OF_THE_REQUEST: Final = frozenset({ModelErrorCode.CONTEXT_TOO_LONG, ModelErrorCode.CONTENT_FILTER})
+"""Failures that say nothing of the provider."""
+
+_KEPT = 4096
+"""How many providers are remembered."""
+
+NOT_CALLED = "No run has called it yet as it is now."
+ANSWERS = "It answered a call of a run."
+
+
+class CallReader(Protocol):
+    """Reads the calls that ended after a moment, the oldest first (`tarsy.store.calls`)."""
+
+    async def ended_since(self, moment: datetime) -> list[EndedCall]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LastCalls:
+    """The last calls of one generation of a provider, the oldest first: why each failed, None where it did not."""
+
+    generation: int
+    failures: tuple[str | None, ...]
+
+
+class ServedCalls:
+    """Knows the last calls of every provider.
+
+    Args:
+        calls: the record of calls.
+        look_at: takes the key of a provider whose last calls have changed.
+    """
+
+    def __init__(self, calls: CallReader, look_at: Callable[[Key], None]) -> None:
+        self._calls = calls
+        self._look_at = look_at
+        self._since = datetime.now(UTC) - LOOK_BACK
+        self._known: dict[str, dict[UUID, EndedCall]] = {}
+
+    def last(self, uid: str) -> LastCalls | None:
+        """The last calls of the provider with that uid; None when there are none."""
+        known = list(self._known.get(uid, {}).values())
+        if not known:
+            return None
+        newest = max(one.generation for one in known)
+        return LastCalls(newest, tuple(one.failure for one in known if one.generation == newest))
+
+    async def round(self) -> None:
+        """Reads what ended since the last round.
+
+        Raises:
+            StoreError: Postgres is away.
+        """
+        for ended in await self._calls.ended_since(self._since):
+            self._since = max(self._since, ended.finished_at - OVERLAP)
+            if ended.failure in OF_THE_REQUEST:
+                continue
+            before, known = self.last(ended.uid), self._known.setdefault(ended.uid, {})
+            known[ended.id] = ended
+            kept = sorted(known.values(), key=lambda one: (one.generation, one.finished_at, str(one.id)))[-LAST:]
+            self._known[ended.uid] = {one.id: one for one in kept}
+            while len(self._known) > _KEPT:
+                del self._known[next(iter(self._known))]
+            if self.last(ended.uid) != before:
+                self._look_at(Key(LLMProvider.KIND, ended.namespace, ended.name))
+
+
+def with_serving(
+    conditions: Conditions, provider: LLMProvider, served: ServedCalls | None, now: datetime
+) -> Conditions:
+    """The conditions with `Serving`; as they are where nobody reads the record.
+
+    Args:
+        conditions: of the provider.
+        provider: as it is.
+        served: knows the last calls.
+        now: the time of a change.
+    """
+    if served is None:
+        return conditions
+    old = condition(provider.status.conditions, ConditionType.SERVING)
+    new = serving_condition(served.last(provider.metadata.uid), provider.metadata.generation, old)
+    return set_condition(conditions, new, now) if new is not None else conditions
+
+
+def serving_condition(last: LastCalls | None, generation: int, old: Condition | None) -> Condition | None:
+    """The condition that the last calls make; None: `old` stays.
+
+    Args:
+        last: the last calls, None when there are none.
+        generation: of the provider as it is.
+        old: what was said before.
+    """
+    before = old if old is not None and old.observed_generation == generation else None
+    if last is None or last.generation != generation:
+        if before is not None:
+            return None
+        return Condition(
+            type=ConditionType.SERVING,
+            status="Unknown",
+            reason="NotCalled",
+            message=NOT_CALLED,
+            observed_generation=generation,
+        )
+    failed = [failure for failure in last.failures if failure is not None]
+    if len(failed) < len(last.failures):
+        return Condition(
+            type=ConditionType.SERVING,
+            status="True",
+            reason="Answers",
+            message=ANSWERS,
+            observed_generation=generation,
+        )
+    if before is not None and before.status == "True" and len(failed) < LAST:
+        return None
+    kinds = ", ".join(dict.fromkeys(sorted(failed)))
+    return Condition(
+        type=ConditionType.SERVING,
+        status="False",
+        reason=failed[-1],
+        message=f"Its last calls failed: {kinds}. The timeline of a run that used it says more; the next call that "
+        "succeeds makes this True again.",
+        observed_generation=generation,
+    )

@@ -1,0 +1,1 @@
+"""Accepts runs, gives them their inputs, and projects their records onto status."""

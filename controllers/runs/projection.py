@@ -1,0 +1,195 @@
+"""The record becomes status: a pure function, and the Events that tell the difference.
+
+The status is a best-effort picture of the record at one revision (DESIGN section 4): of bounded size, rebuilt as a
+whole each time, so nothing in it depends on what was written before but the transition times of its conditions, and
+the severity of an alert that is gone.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Literal
+
+from tarsy.record.conditions import conditions as conditions_of
+from tarsy.record.conditions import phase
+from tarsy.record.finding import Confidence
+from tarsy.record.run import InvestigationRecord, StageKind, StageProgress, State
+from tarsy.resources.meta import set_condition
+from tarsy.resources.v1alpha1 import Investigation, InvestigationStatus
+from tarsy.resources.v1alpha1.alert import Severity
+from tarsy.resources.v1alpha1.common import ConditionType
+from tarsy.resources.v1alpha1.investigation import (
+    MAX_STAGES,
+    FindingSummary,
+    LastError,
+    RecordRef,
+    StagePhase,
+    StageSummary,
+    UsageSummary,
+)
+
+_PHASES: dict[State, StagePhase] = {
+    State.PENDING: "Pending",
+    State.RUNNING: "Running",
+    State.COMPLETED: "Succeeded",
+    State.FAILED: "Failed",
+    State.CANCELLED: "Cancelled",
+    State.TIMED_OUT: "TimedOut",
+}
+_KINDS: dict[StageKind, Literal["Investigation", "Synthesis", "ExecutiveSummary"]] = {
+    StageKind.INVESTIGATION: "Investigation",
+    StageKind.SYNTHESIS: "Synthesis",
+    StageKind.EXECUTIVE_SUMMARY: "ExecutiveSummary",
+}
+_CONFIDENCE: dict[Confidence, Literal["High", "Medium", "Low", "Inconclusive"]] = {
+    Confidence.HIGH: "High",
+    Confidence.MEDIUM: "Medium",
+    Confidence.LOW: "Low",
+    Confidence.INCONCLUSIVE: "Inconclusive",
+}
+
+
+def project(
+    record: InvestigationRecord, investigation: Investigation, now: datetime, severity: Severity | None = None
+) -> InvestigationStatus:
+    """The status of an accepted investigation.
+
+    Args:
+        record: the investigation's record.
+        investigation: the object as it is, for its generation and the transition times of its conditions.
+        now: the time of a change, with a time zone.
+        severity: the alert's, where it is known; else it stays as it was told.
+    """
+    old, generation = investigation.status, investigation.metadata.generation
+    conditions = old.conditions
+    for condition in conditions_of(record):
+        conditions = set_condition(conditions, condition.model_copy(update={"observed_generation": generation}), now)
+    running = next((s for s in reversed(record.stages) if s.state is State.RUNNING), None)
+    return InvestigationStatus(
+        observed_generation=generation,
+        conditions=conditions,
+        phase=phase(record),
+        alert_type=record.alert_type,
+        severity=severity or old.severity,
+        chain=record.chain,
+        chain_namespace=record.chain_namespace,
+        plan_hash=record.plan_hash,
+        attempt=record.attempt,
+        progress=progress(record),
+        current_stage=_name(running) if running else None,
+        stages=tuple(_stage(stage) for stage in record.stages[-MAX_STAGES:]),
+        usage=project_usage(record),
+        finding=_finding(record),
+        last_error=last_error(record),
+        queued_at=record.accepted_at,
+        started_at=record.started_at,
+        finished_at=record.finished_at,
+        duration=_duration(record),
+        record=RecordRef(id=str(record.id)),
+        record_revision=record.revision,
+    )
+
+
+def project_usage(record: InvestigationRecord) -> UsageSummary:
+    """What a run used so far."""
+    return UsageSummary(
+        model_calls=record.model_calls,
+        tool_calls=record.tool_calls,
+        input_tokens=record.usage.input_tokens,
+        output_tokens=record.usage.output_tokens,
+        thinking_tokens=record.usage.thinking_tokens,
+        total_tokens=record.usage.total_tokens,
+        cost_usd=_cost(record),
+    )
+
+
+def progress(record: InvestigationRecord) -> str:
+    """Finished stages of all that the plan leads to, such as 2/4: syntheses and the executive summary count too."""
+    return f"{sum(stage.state.finished for stage in record.stages)}/{record.stages_planned}"
+
+
+def news(
+    record: InvestigationRecord, old: InvestigationStatus
+) -> Iterator[tuple[Literal["Normal", "Warning"], str, str]]:
+    """What happened since `old`, as Events: type, reason, message. All stages that ended come in one."""
+    known = {(s.name, s.kind): s.phase for s in old.stages}
+    ended = [s for s in record.stages if s.state.finished and known.get((_name(s), _KINDS[s.kind])) != _PHASES[s.state]]
+    if ended and not record.state.finished:
+        told = "; ".join(f"{s.name}: {_PHASES[s.state]}" for s in ended)
+        bad = any(s.state is not State.COMPLETED for s in ended)
+        yield "Warning" if bad else "Normal", "StageFinished", f"Stages finished: {told}."
+    if record.attempt > 1 and record.attempt != (old.attempt or 0) and not record.state.finished:
+        yield "Warning", "Resumed", f"The run was resumed after its worker was lost (attempt {record.attempt})."
+    for change in record.provider_changes:
+        if change.revision > (old.record_revision or 0):
+            yield "Warning", "ProviderFallback", change.message
+    exceeded = record.budget_exceeded
+    if exceeded and not any(c.type == ConditionType.BUDGET_EXCEEDED and c.status == "True" for c in old.conditions):
+        yield "Warning", "BudgetExceeded", exceeded.message
+    if record.state.finished and old.phase != phase(record):
+        if record.state is State.COMPLETED:
+            finding = record.outcome.finding if record.outcome else None
+            yield "Normal", "Succeeded", finding.summary if finding else "The investigation succeeded."
+        else:
+            failure = record.outcome.failure if record.outcome else None
+            yield (
+                "Warning",
+                phase(record),
+                failure.message if failure else f"The investigation has ended: {phase(record)}.",
+            )
+
+
+def _cost(record: InvestigationRecord) -> str | None:
+    """US dollars with four decimals; a + says that some of it is not known."""
+    if record.cost_usd is None:
+        return None
+    return f"{record.cost_usd:.4f}{'' if record.cost_complete else '+'}"
+
+
+def _name(stage: StageProgress) -> str:
+    """The stage's name, as one that the API takes: those of a plan are, but for their length."""
+    return re.sub(r"[^a-z0-9-]", "-", stage.name.lower())[:63].strip("-") or f"stage-{stage.index}"
+
+
+def _stage(stage: StageProgress) -> StageSummary:
+    return StageSummary(
+        name=_name(stage),
+        kind=_KINDS[stage.kind],
+        phase=_PHASES[stage.state],
+        agents=stage.agents,
+        started_at=stage.started_at,
+        finished_at=stage.finished_at,
+        message=stage.failure.message if stage.failure else None,
+    )
+
+
+def _finding(record: InvestigationRecord) -> FindingSummary | None:
+    finding = record.outcome.finding if record.outcome else None
+    if finding is None:
+        return None
+    return FindingSummary(
+        summary=finding.summary,
+        confidence=_CONFIDENCE[finding.confidence],
+        claims=len(finding.claims) or None,
+        supported_claims=finding.supported_claims if finding.claims else None,
+    )
+
+
+def last_error(record: InvestigationRecord) -> LastError | None:
+    """What went wrong last."""
+    outcome = record.outcome
+    if outcome and outcome.failure:
+        return LastError(reason=outcome.failure.reason, message=outcome.failure.message)
+    if outcome and outcome.executive_summary_error:
+        return LastError(reason="ExecutiveSummaryFailed", message=outcome.executive_summary_error)
+    failed = next((s.failure for s in reversed(record.stages) if s.failure), None)
+    return LastError(reason=failed.reason, message=failed.message) if failed else None
+
+
+def _duration(record: InvestigationRecord) -> str | None:
+    if record.started_at is None or record.finished_at is None:
+        return None
+    seconds = round((record.finished_at - record.started_at).total_seconds())
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{seconds}s"

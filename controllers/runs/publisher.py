@@ -1,0 +1,232 @@
+"""Publishes records: what a run did becomes the status of its object, and Events.
+
+Watches: the record, by its revisions. Decides: what is worth a write: a change that people wait for (a stage, the
+phase, a condition) at most once a second, the end at once, mere counters every ten seconds. Writes: the status of
+accepted Investigations and ChatMessages, and Events. What cannot be published is left for later and holds nobody up;
+what was looked at is not read again for a second, unless it has finished: steps follow each other faster.
+
+Others may write the same object all the time: a status that was refused because its object had changed is made anew at
+once, a few times, and one that somebody else wrote over is put right, at most once a second. Events tell what is new
+since the status that this controller wrote last, not since what it finds.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from typing import Literal
+from uuid import UUID
+
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.status import merge_patch, write_status
+from tarsy.controllers.runs.chat_projection import news_of_answer, project_answer
+from tarsy.controllers.runs.projection import news, project
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.events import Events
+from tarsy.record.run import InvestigationRecord
+from tarsy.resources.v1alpha1 import Alert, ChatMessage, ChatMessageStatus, Investigation, InvestigationStatus
+from tarsy.resources.v1alpha1.alert import Severity
+from tarsy.store.errors import StoreError
+from tarsy.store.reads import Reads
+
+_log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 1.0
+"""The record is looked at this often without a wake-up, and a status is patched at most this often."""
+
+PAUSE_SECONDS = 0.1
+"""From a wake-up to a round: steps that follow each other at once, such as accepted and claimed, are one write, and a
+busy installation does not read the record with every step of every run."""
+
+COUNTERS_SECONDS = 10.0
+_AFTER_ERROR_SECONDS = 10.0
+_LIMIT = 1000
+
+TRIES = 5
+"""How often a status is made anew in one round because its object has changed."""
+
+
+class Publisher:
+    """Brings status up to date with the record.
+
+    Args:
+        active: set while this replica may write.
+        changed: set by whoever hears that a record changed.
+        note: takes what runs have come to, for people who want to be told, before that counts as published.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        cache: Cache,
+        reads: Reads,
+        events: Events,
+        *,
+        active: asyncio.Event,
+        changed: asyncio.Event,
+        note: Callable[[InvestigationRecord, Investigation], Awaitable[None]] | None = None,
+    ) -> None:
+        self._note = note
+        self._client = client
+        self._cache = cache
+        self._reads = reads
+        self._events = events
+        self._active = active
+        self._changed = changed
+        self._written: dict[UUID, float] = {}
+        self._looked: dict[UUID, float] = {}
+        self._held: dict[UUID, float] = {}
+        self._again: set[UUID] = set()
+        self._told: dict[UUID, _Told] = {}
+        self._not_kept: dict[UUID, int] = {}
+
+    def again(self, record: InvestigationRecord) -> None:
+        """The status of this published run is another's: puts it right, in its turn.
+
+        Not where the API itself changed it, such as one whose CRDs are older than this controller.
+        """
+        if self._not_kept.get(record.id) != record.revision:
+            self._again.add(record.id)
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Publishes until cancelled."""
+        while True:
+            await self._active.wait()
+            await asyncio.sleep(PAUSE_SECONDS)
+            self._changed.clear()
+            wait = _POLL_SECONDS
+            try:
+                wait = await self._round()
+            except (ApiError, StoreError) as error:
+                _log.warning("status could not be published: %s", error)
+            try:
+                async with asyncio.timeout(wait):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+    async def _round(self) -> float:
+        """Publishes all that is due; returns the seconds after which more is due without a wake-up."""
+        now, soonest = time.monotonic(), _POLL_SECONDS
+        self._written = {k: v for k, v in self._written.items() if now - v < COUNTERS_SECONDS}
+        self._held = {k: v for k, v in self._held.items() if v > now}
+        self._looked = {k: v for k, v in self._looked.items() if now - v < _POLL_SECONDS}
+        if self._looked:
+            soonest = min(soonest, min(self._looked.values()) + _POLL_SECONDS - now)
+        due = {record.id: record for record in await self._reads.unpublished(_LIMIT, self._looked)}
+        for identity in self._again - due.keys():
+            found = await self._reads.record(identity)
+            if found is None:
+                self._again.discard(identity)
+            else:
+                due[identity] = found
+        for record in due.values():
+            if record.id in self._held or not self._active.is_set():
+                continue
+            wrong = record.id in self._again
+            left = self._written.get(record.id, 0.0) + _POLL_SECONDS - now
+            if left > 0 and (wrong or not record.state.finished):
+                soonest = min(soonest, left)
+                continue
+            self._again.discard(record.id)
+            try:
+                await self._publish_despite_conflicts(record)
+                self._looked[record.id] = time.monotonic()
+            except StoreError:
+                raise
+            except ApiError as error:
+                if wrong:
+                    self._again.add(record.id)
+                if error.transient:
+                    raise
+                if error.reason != "Conflict":
+                    self._hold(record)
+                _log.info("status of %s/%s: %s", record.namespace, record.name, error)
+            except Exception:
+                self._hold(record)
+                _log.exception("status of %s/%s could not be made", record.namespace, record.name)
+        return soonest
+
+    async def _publish_despite_conflicts(self, record: InvestigationRecord) -> None:
+        for left in reversed(range(TRIES)):
+            try:
+                return await self._publish(record)
+            except ApiError as error:
+                if error.reason != "Conflict" or not left:
+                    raise  # the object has changed once more, or this is no conflict
+
+    def _hold(self, record: InvestigationRecord) -> None:
+        self._held[record.id] = time.monotonic() + _AFTER_ERROR_SECONDS
+
+    async def _publish(self, record: InvestigationRecord) -> None:
+        kind: type[Investigation] | type[ChatMessage] = Investigation if record.parent is None else ChatMessage
+        obj: Investigation | ChatMessage | None = self._cache.get(kind, record.namespace, record.name)
+        if obj is None or obj.metadata.uid != str(record.id):
+            raw = await self._client.find(kind.KIND, record.namespace, record.name)
+            if raw is None or raw["metadata"]["uid"] != str(record.id):
+                self._told.pop(record.id, None)
+                await self._reads.mark_published(record.id, record.revision)
+                return
+            found = self._cache.find(self._cache.put(raw))
+            if not isinstance(found, Investigation | ChatMessage):
+                self._hold(record)
+                return
+            obj = found
+        if (obj.status.record_revision or 0) > record.revision:  # another controller was faster
+            latest = await self._reads.record(record.id)
+            if latest is None:
+                return
+            record = latest
+        status = _status(record, obj, self._cache)
+        if _counters_only(obj.status, status) and record.id in self._written:
+            return
+        # What was told last stays noted until its successor is: the answer to a write may be lost on its way.
+        told = self._told.setdefault(record.id, obj.status)
+        if answer := await write_status(self._client, self._cache, obj, status):
+            self._written[record.id] = time.monotonic()
+            if merge_patch(answer.get("status") or {}, status.to_dict()):
+                self._not_kept[record.id] = record.revision
+        if record.revision > record.published_revision:
+            for weight, reason, message in _news(record, told):
+                await self._events.tell(obj, reason, message, kind=weight)
+            if self._note is not None and isinstance(obj, Investigation):
+                await self._note(record, obj)
+        if record.state.finished:
+            del self._told[record.id]
+        else:
+            self._told[record.id] = status
+        await self._reads.mark_published(record.id, record.revision)
+
+
+_Told = InvestigationStatus | ChatMessageStatus
+
+
+def _status(record: InvestigationRecord, obj: Investigation | ChatMessage, cache: Cache) -> _Told:
+    now = datetime.now(UTC)
+    if isinstance(obj, ChatMessage):
+        return project_answer(record, obj, now)
+    return project(record, obj, now, _severity(obj, cache))
+
+
+def _severity(investigation: Investigation, cache: Cache) -> Severity | None:
+    """The severity of the alert that is investigated; None where it has none, or is gone."""
+    spec = investigation.spec
+    if spec.alert is not None:
+        return spec.alert.severity
+    if spec.alert_ref is None:
+        return None
+    alert = cache.get(Alert, investigation.metadata.namespace, spec.alert_ref.name)
+    known = alert is not None and spec.alert_ref.uid in (None, alert.metadata.uid)
+    return alert.spec.severity if alert is not None and known else None
+
+
+def _news(record: InvestigationRecord, told: _Told) -> Iterable[tuple[Literal["Normal", "Warning"], str, str]]:
+    return news_of_answer(record, told) if isinstance(told, ChatMessageStatus) else news(record, told)
+
+
+def _counters_only(old: _Told, new: _Told) -> bool:
+    """Whether nothing but what grows with every step differs."""
+    same = {"usage": old.usage, "record_revision": old.record_revision}
+    return new.finished_at is None and new.model_copy(update=same) == old

@@ -1,0 +1,1 @@
+"""Runs MCPServers with spec.run as workloads of the cluster."""

@@ -1,0 +1,32 @@
+"""Events have two forms, core and events.k8s.io, of the same objects: they are stored in the first and shown in both.
+
+The fields that only the old form has are the `deprecated…` ones of the new form (k8s.io/kubernetes, pkg/apis/events).
+"""
+
+from __future__ import annotations
+
+from embedded_kubeapi.objects import Obj
+from embedded_kubeapi.resource import Conversion
+
+_NEW_NAMES = {
+    "involvedObject": "regarding", "message": "note", "reportingComponent": "reportingController",
+    "source": "deprecatedSource", "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp", "count": "deprecatedCount",
+}  # fmt: skip
+_CORE_NAMES = {new: core for core, new in _NEW_NAMES.items()}
+
+
+def selectable(fields: tuple[str, ...]) -> tuple[str, ...]:
+    """The field selectors of the new form for those of the core form."""
+    return tuple(".".join((_NEW_NAMES.get(first, first), *rest)) for first, *rest in (f.split(".") for f in fields))
+
+
+def _shown(core: Obj) -> Obj:
+    return {_NEW_NAMES.get(name, name): value for name, value in core.items()} | {"apiVersion": "events.k8s.io/v1"}
+
+
+def _stored(event: Obj) -> Obj:
+    return {_CORE_NAMES.get(name, name): value for name, value in event.items()} | {"apiVersion": "v1"}
+
+
+EVENTS_V1 = Conversion("", _shown, _stored)

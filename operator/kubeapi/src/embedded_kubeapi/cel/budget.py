@@ -1,0 +1,124 @@
+"""What an evaluation may cost: one for each item a macro visits, more for functions and operators on large values.
+
+Kubernetes stops a rule at a million of its units, and all rules of an object at ten million, about a tenth of a second
+and a second there (kubernetes.io/docs/reference/using-api/cel, "Resource constraints"). Ours are larger units, chosen
+to stop at about the same times here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from embedded_kubeapi.cel.errors import CelCostError, CelError
+
+PER_EXPRESSION = 200_000
+PER_OBJECT = 500_000
+IN_SCOPE = "\0budget"  # among an evaluation's variables, where no expression can name it
+_TEXT_PER_UNIT = 16
+
+
+class Budget:
+    """What is left; a budget within another spends that one's too.
+
+    Args:
+        limit: units.
+    """
+
+    __slots__ = ("_whole", "left")
+
+    def __init__(self, limit: int, whole: Budget | None = None) -> None:
+        self.left = limit
+        self._whole = whole
+
+    def part(self) -> Budget:
+        """What one expression may spend of it."""
+        return Budget(PER_EXPRESSION, self)
+
+    def spend(self, units: int) -> None:
+        """Take units away.
+
+        Raises:
+            CelCostError: there are not so many left.
+        """
+        self.left -= units
+        if self._whole is not None:
+            self._whole.left -= units
+        if self.left < 0 or (self._whole is not None and self._whole.left < 0):
+            raise CelCostError("operation cancelled: actual cost limit exceeded")
+
+    def spend_on(self, *values: Any) -> None:
+        """Pay for reading values, however deep.
+
+        Raises:
+            CelCostError: they are too large.
+        """
+        for value in values:
+            if isinstance(value, (str, bytes)):
+                self.spend(len(value) // _TEXT_PER_UNIT)
+            elif isinstance(value, (list, dict)):
+                self._count(value)
+
+    def _count(self, value: Any) -> None:
+        waiting = [value]
+        while waiting:  # a value may hold another many times over: the count itself must end
+            inside = waiting.pop()
+            items = inside.values() if isinstance(inside, dict) else inside
+            self.spend(1 + len(inside))
+            for item in items:
+                if isinstance(item, (list, dict)):
+                    waiting.append(item)
+                elif isinstance(item, (str, bytes)) and len(item) >= _TEXT_PER_UNIT:
+                    self.spend(len(item) // _TEXT_PER_UNIT)
+
+
+def _replace(budget: Budget, values: list[Any]) -> None:
+    text, old, new = (value if isinstance(value, str) else "" for value in values[:3])
+    budget.spend_on(text)
+    budget.spend(text.count(old) * len(new) // _TEXT_PER_UNIT)
+
+
+def _range(budget: Budget, values: list[Any]) -> None:
+    budget.spend(max(0, values[0]) if isinstance(values[0], int) else 0)
+
+
+def _join(budget: Budget, values: list[Any]) -> None:
+    budget.spend_on(*values)
+    if len(values) > 1 and isinstance(values[1], str):
+        budget.spend(len(values[0]) * len(values[1]) // _TEXT_PER_UNIT)
+
+
+def _pairs(budget: Budget, values: list[Any]) -> None:
+    budget.spend_on(*values)
+    sizes = [len(value) for value in values if isinstance(value, (list, str, bytes))]
+    units = sizes[0] * sizes[-1] if sizes else 0
+    budget.spend(units if isinstance(values[0], list) else units // 1000)
+
+
+def _one(budget: Budget, values: list[Any]) -> None:
+    budget.spend(1)
+
+
+# Functions whose cost is not that of reading their arguments.
+_COSTS: dict[str, Callable[[Budget, list[Any]], None]] = {
+    "size": _one, "dyn": _one, "type": _one, "replace": _replace, "lists.range": _range, "join": _join,
+    **dict.fromkeys(("distinct", "sets.contains", "sets.intersects", "sets.equivalent", "lastIndexOf"), _pairs),
+}  # fmt: skip
+
+
+def charged(name: str, function: Callable[..., Any]) -> Callable[[Budget, list[Any]], Any]:
+    """A function of the library that is paid for before it runs, and fails as an expression does."""
+    cost = _COSTS.get(name)
+
+    def call(budget: Budget, values: list[Any]) -> Any:
+        if cost is None:
+            budget.spend(1)
+            budget.spend_on(*values)
+        else:
+            cost(budget, values)
+        try:
+            return function(*values)
+        except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError) as error:
+            raise CelError(f"no such overload: {name}: {error}") from error
+
+    return call

@@ -1,0 +1,14 @@
+"""Pytest fixtures: a Kubernetes API for the tests of an operator, with nothing to download."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from embedded_kubeapi.server import EmbeddedApi
+
+
+@pytest.fixture(scope="session")
+def kubernetes_api() -> Iterator[EmbeddedApi]:
+    """Starts one API for all tests of a session; `kubernetes_api.kubeconfig` is the administrator's kubeconfig."""
+    with EmbeddedApi() as api:
+        yield api

@@ -1,0 +1,106 @@
+"""One served kind in one version. Where it is stored is its `key`: all versions of a kind share one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from embedded_kubeapi.objects import Key, Obj
+from embedded_kubeapi.schema.builtin import BuiltinSchema
+from embedded_kubeapi.schema.model import Schema
+from embedded_kubeapi.shape import SchemaShape, Shape, builtin_shape
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of kubectl's tables: a JSONPath, or a function where a path cannot say it; `type` as in a CRD."""
+
+    name: str
+    path: str | Callable[[Obj], Any]
+    type: str = "string"
+    description: str = ""
+    priority: int = 0
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """For a kind that is stored in the form of another group: that group, and how one form becomes the other."""
+
+    group: str
+    shown: Callable[[Obj], Obj]
+    stored: Callable[[Obj], Obj]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A kind of a group and version.
+
+    Args:
+        schema: what an object may be; None for the few built-in kinds of which only metadata is known.
+        selectable: field selectors beside metadata.name and metadata.namespace, such as `spec.nodeName`.
+        stored: False for kinds that are only asked, never kept, such as SubjectAccessReview.
+        deprecated: the warning that its use earns.
+        generations: whether metadata.generation counts changes of the spec.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    singular: str = ""
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: frozenset[str] = frozenset()
+    verbs: tuple[str, ...] = ALL_VERBS
+    columns: tuple[Column, ...] = ()
+    schema: Schema | BuiltinSchema | None = None
+    selectable: tuple[str, ...] = ()
+    stored: bool = True
+    custom: bool = False
+    deprecated: str = ""
+    generations: bool = False
+    conversion: Conversion | None = None
+
+    @cached_property
+    def api_version(self) -> str:
+        """Such as `apps/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @cached_property
+    def key(self) -> Key:
+        """Where its objects are."""
+        return self.conversion.group if self.conversion else self.group, self.plural
+
+    @cached_property
+    def qualified(self) -> str:
+        """Such as `deployments.apps`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @cached_property
+    def shape(self) -> Shape:
+        """How its fields merge."""
+        if isinstance(self.schema, Schema):
+            return SchemaShape(self.schema.document, root=True)
+        return builtin_shape(self.schema.model if self.schema else None)
+
+    def shown(self, obj: Obj) -> Obj:
+        """A stored object as this version of the kind shows it."""
+        if obj["apiVersion"] == self.api_version:
+            return obj
+        return self.conversion.shown(obj) if self.conversion else {**obj, "apiVersion": self.api_version}
+
+    def stored_form(self, obj: Obj) -> Obj:
+        """An object of this version as it is stored; it shares its metadata with the stored one."""
+        return self.conversion.stored(obj) if self.conversion else obj
+
+    @property
+    def has_status(self) -> bool:
+        """Whether status is written through its subresource only."""
+        return "status" in self.subresources

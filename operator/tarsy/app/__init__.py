@@ -1,0 +1,1 @@
+"""Composes the long-running processes: operator, worker, HTTP server, tool server gateway."""

@@ -1,0 +1,94 @@
+"""`tarsy mcp-gateway`: one stdio tool server served over HTTP until a signal comes.
+
+It is the main process of a tool's own container, so it imports nothing of the operator but the MCP room, and it ends at
+the first SIGTERM: sessions end at once with all that their children started, and clients open others elsewhere.
+"""
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from tarsy.app.errors import StartError
+from tarsy.listening.asgi import Gate
+from tarsy.mcp.gateway import Gateway, GatewayLimits
+from tarsy.mcp.gateway_session import Tool
+
+_log = logging.getLogger(__name__)
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals alone."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(
+    command: Sequence[str], pass_on: Sequence[str], token_file: Path, limits: GatewayLimits, host: str, port: int
+) -> None:
+    """Serves until SIGTERM or SIGINT.
+
+    Args:
+        command: what is started for each session.
+        pass_on: the variables of this process that it gets, beside PATH.
+        token_file: holds the bearer token.
+        limits: what is taken.
+        host: the address to listen on.
+        port: its port; 0 takes a free one.
+
+    Raises:
+        StartError: The address is taken, there is no such program, or a variable is not set.
+    """
+    gateway = Gateway(_tool(command, pass_on, limits.message_bytes), token_file, limits)
+    gate = Gate()
+    config = uvicorn.Config(
+        gate.wrap(gateway),
+        http=gate.protocol,
+        ws="none",
+        log_level="warning",
+        lifespan="off",
+        timeout_graceful_shutdown=3,
+    )
+    server = _Server(config)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        listening = socket.create_server((host, port))
+    except OSError as error:
+        raise StartError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    print(f"http://{host}:{listening.getsockname()[1]}/mcp", flush=True)
+    async with gateway.running():
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await gateway.end_sessions()
+        finally:
+            stopping.cancel()
+            server.should_exit = True
+            await asyncio.wait({serving, stopping})
+    _log.info("the gateway has ended")
+
+
+def _tool(command: Sequence[str], pass_on: Sequence[str], largest: int) -> Tool:
+    environment = {"PATH": os.environ.get("PATH", os.defpath)}
+    for name in pass_on:
+        if name not in os.environ:
+            raise StartError(f"variable {name} (--env) is not set in this process; set it, or leave it out")
+        environment[name] = os.environ[name]
+    program, *arguments = command
+    found = shutil.which(program, path=environment["PATH"])
+    if found is None:
+        raise StartError(f"the program {program!r} was not found on PATH; is it in this image?")
+    return Tool(str(Path(found).absolute()), arguments, environment, largest)

@@ -1,0 +1,255 @@
+"""The operator process: the active controller, and a worker unless workers are elsewhere, wired together.
+
+When it shall stop, the controller goes first: another replica takes its Lease while the worker here drains.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import asyncpg
+
+from tarsy.app.http import http_server
+from tarsy.app.process import ProcessReadiness, ProcessSettings, Shutdown, connected, pass_on, until_stopped
+from tarsy.app.worker import WORKER_CHANNELS, new_worker
+from tarsy.controllers.machinery.active import ActiveController
+from tarsy.controllers.notifications.delivery import Outbox
+from tarsy.controllers.notifications.wire import NotificationSender
+from tarsy.controllers.readiness.provider_checks import ProviderChecks
+from tarsy.controllers.readiness.server_checks import ServerChecks
+from tarsy.controllers.runs.runbooks import token_reader
+from tarsy.engine.ports import Toolboxes
+from tarsy.http.admission.webhook import Admission
+from tarsy.http.server import HttpSettings
+from tarsy.kube.client import KubeClient
+from tarsy.kube.credentials import Secrets
+from tarsy.kube.events import Events
+from tarsy.kube.lease import LeaderElection
+from tarsy.kube.values import Values
+from tarsy.llm.probe import probe
+from tarsy.masking import default_masker
+from tarsy.mcp.connection import Policy
+from tarsy.observe.metrics import Metrics
+from tarsy.observe.tracing import Tracing
+from tarsy.runbook.fetch import Fetcher
+from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
+from tarsy.runtime.service_account_tokens import cluster_of
+from tarsy.runtime.settings import WorkerSettings
+from tarsy.store.calls import Calls
+from tarsy.store.gauges import Gauges
+from tarsy.store.intake import NAMESPACE_QUEUE_LIMIT, QUEUE_LIMIT, Intake
+from tarsy.store.notices import Notices
+from tarsy.store.questions import Questions
+from tarsy.store.rate_limit_slots import ProviderSlots
+from tarsy.store.reads import Reads
+from tarsy.store.retention import Retention
+from tarsy.store.runs import Runs
+from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL
+from tarsy.store.workloads import Workloads
+from tarsy.stream.deltas import Deltas
+from tarsy.stream.listener import Listener
+from tarsy.stream.notifier import Notifier
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSettings(ProcessSettings):
+    """How the operator runs.
+
+    `namespaces` limits the operator to some (none: all). `runbook_hosts` are those that runbooks may be fetched from in
+    every namespace, whatever their address. MCPServers are looked at every `server_check_seconds` (None: never).
+    Records are kept `retention_seconds` after their run ended (None: for ever). Without `worker` it runs no
+    investigation itself: workers of their own do. Without `http` it serves no API, without `admission_port` no
+    admission webhook (0: a free port). `require_author` refuses what nobody stamped an author on. Where more than
+    `queue_limit` investigations wait, or `namespace_queue_limit` of one namespace, alerts that come in are sent back
+    for later. What people are told of runs links to the page at `page_url` (None: to none).
+    """
+
+    lease_namespace: str = "tarsy-system"
+    namespaces: tuple[str, ...] = ()
+    runbook_hosts: tuple[str, ...] = ()
+    server_check_seconds: float | None = 60.0
+    retention_seconds: float | None = None
+    worker: WorkerSettings | None = field(default_factory=WorkerSettings)
+    http: HttpSettings | None = None
+    admission_host: str = "0.0.0.0"
+    admission_port: int | None = None
+    require_author: bool = False
+    queue_limit: int = QUEUE_LIMIT
+    namespace_queue_limit: int = NAMESPACE_QUEUE_LIMIT
+    page_url: str | None = None
+
+
+async def operate(settings: OperatorSettings) -> None:
+    """Runs the operator until SIGTERM or SIGINT.
+
+    Raises:
+        StoreError: the database cannot be used (wrong credentials, a newer schema).
+        ApiError: there is no usable configuration of a cluster.
+    """
+
+    async def main(shutdown: Shutdown) -> None:
+        async with (
+            connected(settings, shutdown, "tarsy run") as world,
+            contextlib.AsyncExitStack() as stack,
+            asyncio.TaskGroup() as group,
+        ):
+            product = run_product(
+                settings,
+                world.pool,
+                world.client,
+                world.secrets,
+                world.models,
+                world.toolboxes,
+                shutdown,
+                world.metrics,
+                world.tracing,
+                world.readiness,
+            )
+            group.create_task(product)
+            if not settings.require_author:
+                _log.warning("without --require-author, what has no author runs, and nobody is asked who may use what")
+            if settings.admission_port is not None:
+                admission = Admission(
+                    world.client, settings.lease_namespace, host=settings.admission_host, port=settings.admission_port
+                )
+                group.create_task(admission.run())
+                await admission.settled.wait()
+            if settings.http is not None:
+                server = await stack.enter_async_context(
+                    http_server(
+                        settings.http,
+                        settings.library_namespace,
+                        settings,
+                        world,
+                        shutdown.asked,
+                        namespaces=settings.namespaces,
+                        queue_limit=settings.queue_limit,
+                        namespace_queue_limit=settings.namespace_queue_limit,
+                    )
+                )
+                group.create_task(server.run())
+                await server.serving()
+            world.readiness.start()
+
+    await until_stopped(main)
+
+
+async def run_product(
+    settings: OperatorSettings,
+    pool: asyncpg.Pool,
+    client: KubeClient,
+    secrets: Secrets,
+    models: SharedModels,
+    toolboxes: Toolboxes,
+    shutdown: Shutdown | None = None,
+    metrics: Metrics | None = None,
+    tracing: Tracing | None = None,
+    readiness: ProcessReadiness | None = None,
+) -> None:
+    """Runs the active controller and a worker, with the wake-ups between them, until it is cancelled.
+
+    Args:
+        settings: of `models` and `toolboxes` nothing is read.
+        pool: a migrated database.
+        client: the Kubernetes API.
+        secrets: reads the Secrets of namespaces.
+        models: where the engine finds its models.
+        toolboxes: where it finds its tools.
+        shutdown: is told how to drain.
+        metrics: what is counted for people to see.
+        tracing: makes traces of the runs.
+        readiness: is told when the controller does not see the whole cluster.
+    """
+    notifier, metrics = Notifier(pool), metrics or Metrics()
+    metrics.read_record(Gauges(pool).read)
+    runs, reads = Runs(pool, notifier.notify, metrics), Reads(pool)
+    wake, changed = asyncio.Event(), asyncio.Event()
+    channels = (*WORKER_CHANNELS, RUN_CHANNEL)
+    listener = Listener(settings.listen_url or settings.database_url, channels)
+    deltas = Deltas(pool, listener.hear)
+    slots = ProviderSlots(pool, notifier.notify)
+    turnstiles = RateLimiters(slots, listener.subscribe, metrics)
+    instance = f"{socket.gethostname()}-{os.getpid()}"
+    worker = None
+    if settings.worker is not None:
+        worker = new_worker(
+            settings.worker, pool, models, toolboxes, notifier.notify, wake, turnstiles, deltas, metrics, tracing
+        )
+    intake = Intake(pool, queue_limit=settings.queue_limit)
+    purge = None
+    if settings.retention_seconds is not None:
+        purge = partial(_purge, Retention(pool), intake, settings.retention_seconds, settings.namespaces)
+    checks = None
+    if settings.server_check_seconds is not None:
+        policy = Policy(
+            Values(client, secrets),
+            ssl.create_default_context(),
+            settings.stdio_tools,
+            settings.destinations,
+            cluster=cluster_of(client),
+        )
+        checks = ServerChecks(policy, default_masker().mask, interval=settings.server_check_seconds)
+    controller = ActiveController(
+        client,
+        runs,
+        reads,
+        Questions(pool, notifier.notify, metrics),
+        secrets,
+        LeaderElection(client, settings.lease_namespace, "tarsy-controller", instance),
+        Events(client, instance=instance),
+        library_namespace=settings.library_namespace,
+        mask=metrics.watched(default_masker().mask, "alert_data"),
+        namespaces=settings.namespaces,
+        changed=changed,
+        runbook_hosts=settings.runbook_hosts,
+        runbooks=Fetcher(token_reader(secrets), destinations=settings.destinations),
+        probes=ProviderChecks(
+            partial(probe, lent_to=settings.workload_identity_for, destinations=settings.destinations)
+        ),
+        checks=checks,
+        purge=purge,
+        publish_limits=slots.publish,
+        metrics=metrics,
+        require_author=settings.require_author,
+        intake=intake,
+        operator_namespace=settings.lease_namespace,
+        running=Workloads(pool).running,
+        calls=Calls(pool),
+        outbox=Outbox(Notices(pool), NotificationSender(secrets, settings.destinations), settings.page_url),
+    )
+    if readiness is not None:
+        readiness.depend_on(controller.why_not_ready)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(notifier.run())
+        group.create_task(listener.run())
+        group.create_task(pass_on(listener, QUEUE_CHANNEL, wake))
+        group.create_task(pass_on(listener, RUN_CHANNEL, changed))
+        controlling = group.create_task(controller.run())
+        if worker is not None:
+            group.create_task(turnstiles.run())
+            group.create_task(deltas.run())
+            group.create_task(worker.run())
+
+        async def drain() -> None:
+            controlling.cancel()
+            if worker is not None:
+                await worker.drain()
+
+        if shutdown is not None:
+            shutdown.drain = drain
+
+
+async def _purge(
+    retention: Retention, intake: Intake, seconds: float, namespaces: tuple[str, ...]
+) -> Mapping[str, int]:
+    """Deletes what was kept long enough: what came in, and the records."""
+    await intake.purge(seconds)
+    return await retention.purge(seconds, namespaces)

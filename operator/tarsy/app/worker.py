@@ -1,0 +1,104 @@
+"""The worker process: claims and runs investigations, and nothing else; any number of them, beside any operator.
+
+It writes nothing to the Kubernetes API and watches nothing there: what it reads are the Secrets that plans name. What
+was accepted, by whichever operator, it finds in Postgres.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import asyncpg
+
+from tarsy.app.process import ProcessSettings, Shutdown, connected, pass_on, until_stopped
+from tarsy.engine.ports import Toolboxes
+from tarsy.observe.metrics import Metrics
+from tarsy.observe.tracing import Tracing
+from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
+from tarsy.runtime.run import Runner
+from tarsy.runtime.settings import WorkerSettings
+from tarsy.runtime.worker import Worker
+from tarsy.store.claims import Claims
+from tarsy.store.rate_limit_slots import ProviderSlots
+from tarsy.store.runs import Runs
+from tarsy.store.wakeups import FOLLOW_CHANNEL, QUEUE_CHANNEL, TURN_CHANNEL, NotifyFunction
+from tarsy.stream.deltas import Deltas
+from tarsy.stream.listener import Listener
+from tarsy.stream.notifier import Notifier
+
+WORKER_CHANNELS = (QUEUE_CHANNEL, TURN_CHANNEL, FOLLOW_CHANNEL)
+"""What a process with a worker listens to."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerProcessSettings(ProcessSettings):
+    """How a worker process runs."""
+
+    worker: WorkerSettings = field(default_factory=WorkerSettings)
+
+
+async def work(settings: WorkerProcessSettings) -> None:
+    """Runs a worker until SIGTERM or SIGINT; then it hands its runs back.
+
+    Raises:
+        StoreError: the database cannot be used (wrong credentials, a newer schema).
+        ApiError: there is no usable configuration of a cluster.
+    """
+
+    async def main(shutdown: Shutdown) -> None:
+        async with connected(settings, shutdown, "tarsy worker") as world:
+            pool = world.pool
+            notifier, wake = Notifier(pool), asyncio.Event()
+            listener = Listener(settings.listen_url or settings.database_url, WORKER_CHANNELS)
+            turnstiles = RateLimiters(ProviderSlots(pool, notifier.notify), listener.subscribe, world.metrics)
+            deltas = Deltas(pool, listener.hear)
+            worker = new_worker(
+                settings.worker,
+                pool,
+                world.models,
+                world.toolboxes,
+                notifier.notify,
+                wake,
+                turnstiles,
+                deltas,
+                world.metrics,
+                world.tracing,
+            )
+            async with asyncio.TaskGroup() as group:
+                group.create_task(notifier.run())
+                group.create_task(listener.run())
+                group.create_task(pass_on(listener, QUEUE_CHANNEL, wake))
+                group.create_task(turnstiles.run())
+                group.create_task(deltas.run())
+                group.create_task(worker.run())
+                shutdown.drain = worker.drain
+                world.readiness.start()
+
+    await until_stopped(main)
+
+
+def new_worker(
+    settings: WorkerSettings,
+    pool: asyncpg.Pool,
+    models: SharedModels,
+    toolboxes: Toolboxes,
+    notify: NotifyFunction,
+    wake: asyncio.Event,
+    turnstiles: RateLimiters,
+    deltas: Deltas,
+    metrics: Metrics | None = None,
+    tracing: Tracing | None = None,
+) -> Worker:
+    """A worker on a migrated database; `wake` is set by whoever hears that something may be claimable."""
+    runner = Runner(
+        pool,
+        Runs(pool, notify),
+        models,
+        toolboxes,
+        notify,
+        grace_seconds=settings.finish_grace_seconds,
+        turnstiles=turnstiles,
+        deltas=deltas,
+        metrics=metrics,
+        tracing=tracing,
+    )
+    return Worker(Claims(pool, notify, metrics=metrics), runner, settings, wake, metrics)

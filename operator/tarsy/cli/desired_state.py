@@ -1,0 +1,27 @@
+"""`cancel NAME` and `conclude NAME`: says what shall become of an investigation; the operator does it."""
+
+from tarsy.cli.output import Output, for_programs, printer, write_output
+from tarsy.client.api import TarsyClient
+
+_SENTENCES = {
+    "Cancelled": "is being cancelled: it stops now and finds nothing",
+    "Concluded": "is being concluded: it stops now and sums up what it has",
+}
+
+
+async def want(door: TarsyClient, namespace: str, name: str, desired: str, output: Output) -> int:
+    """Sets the desired state of an investigation; returns the exit status.
+
+    Raises:
+        ApiUseError: there is no such investigation, it may not be changed, or wanted more already.
+    """
+    questions = await door.want(namespace, name, desired)
+    if for_programs(output):
+        told = {"namespace": namespace, "name": name, "desiredState": desired}
+        write_output({**told, **({"questions": questions} if questions else {})}, output)
+    elif questions:
+        for question in questions:
+            printer().print(f"chatmessage.tarsy.dev/{question} is being cancelled: it stops now, without an answer")
+    else:
+        printer().print(f"investigation.tarsy.dev/{name} {_SENTENCES[desired]}")
+    return 0

@@ -1,0 +1,219 @@
+"""`why`: what an investigation found, and for each claim what it rests on, out of the record.
+
+Who may read the timeline reads the finding with its quotes; who may also read the trace sees each quote in the result
+it was taken from. Whether a citation holds was decided when the run ended, against the results as they are stored.
+"""
+
+import asyncio
+from datetime import UTC, datetime
+from uuid import UUID
+
+from pydantic import Field
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from tarsy.cli.console import Indented
+from tarsy.cli.output import Output, for_programs, printer, write_output
+from tarsy.cli.passages import passage
+from tarsy.client.api import TarsyClient, read_as, run_path
+from tarsy.client.errors import ApiUseError
+from tarsy.client.plain_text import one_line, plain
+from tarsy.client.refusals import READ_TIMELINE, READ_TRACE
+from tarsy.http.models import View
+from tarsy.http.views.timeline import CitationView, FindingView, RunHead, TimelineView
+from tarsy.http.views.trace import ToolCallDetails
+from tarsy.record.finding import Confidence
+from tarsy.record.run import State
+from tarsy.record.words import phase_of
+
+_AT_ONCE = 4
+_ARGUMENTS = 160
+_CONFIDENCE = {Confidence.HIGH: "green", Confidence.MEDIUM: "green", Confidence.LOW: "yellow"}
+
+
+class Grounds(View):
+    """One citation, resolved."""
+
+    call_id: str
+    quote: str
+    supported: bool
+    reason: str | None = Field(description="Why it does not hold.")
+    tool: str | None = Field(description="`server.tool`; null: there is no such call.")
+    stage: str | None
+    agent: str | None
+    interaction: UUID | None
+    called_at: datetime | None = Field(description="Null: the trace may not be read, or there is no such call.")
+    arguments: str | None
+    before: str | None = Field(description="What stands before the quote in the result.")
+    quoted: str | None = Field(description="The quote as it stands there.")
+    after: str | None
+
+
+class Reason(View):
+    """One claim and what it rests on."""
+
+    text: str
+    supported: bool
+    citations: tuple[Grounds, ...]
+
+
+class Why(View):
+    """A finding with its evidence."""
+
+    namespace: str
+    name: str
+    uid: UUID
+    state: State
+    alert_type: str
+    chain: str
+    finished_at: datetime | None
+    summary: str
+    confidence: Confidence
+    structured: bool
+    notes: tuple[str, ...]
+    claims: tuple[Reason, ...]
+    hidden: str | None = Field(description="What is left out because the caller may not read it; null: nothing.")
+
+
+async def explain_finding(door: TarsyClient, namespace: str, name: str, output: Output) -> int:
+    """Prints why an investigation found what it found; returns the exit status.
+
+    Raises:
+        ApiUseError: it is not on record, has no finding, or may not be read.
+    """
+    page = await read_as(door, TimelineView, run_path(namespace, name, "timeline"), READ_TIMELINE, {"limit": "1"})
+    run = page.investigation
+    if run.finding is None:
+        raise ApiUseError(_without_finding(run))
+    explain_run = await resolve_citations(door, run, run.finding)
+    if for_programs(output):
+        write_output(explain_run, output)
+    else:
+        printer().print(render_finding(explain_run))
+    return 0
+
+
+async def resolve_citations(door: TarsyClient, run: RunHead, finding: FindingView) -> Why:
+    """A finding with the results that it cites, as far as the caller may read them."""
+    cited = {c.interaction for claim in finding.claims for c in claim.citations if c.interaction is not None}
+    calls, hidden = await _calls(door, run, sorted(cited))
+    return Why(
+        namespace=run.namespace,
+        name=run.name,
+        uid=run.uid,
+        state=run.state,
+        alert_type=run.alert_type,
+        chain=run.chain,
+        finished_at=run.finished_at,
+        summary=finding.summary,
+        confidence=finding.confidence,
+        structured=finding.structured,
+        notes=finding.notes,
+        claims=tuple(
+            Reason(
+                text=claim.text,
+                supported=claim.supported,
+                citations=tuple(_grounds(c, calls.get(c.interaction)) for c in claim.citations),
+            )
+            for claim in finding.claims
+        ),
+        hidden=hidden,
+    )
+
+
+def render_finding(explain_run: Why) -> RenderableType:
+    """The same for people."""
+    good = explain_run.state is State.COMPLETED
+    head = Text(f"{explain_run.namespace}/{explain_run.name}", style="bold")
+    head.append(f"  {plain(explain_run.alert_type)}, chain {plain(explain_run.chain)}  ", style="dim")
+    head.append(phase_of(explain_run.state), style="green" if good else "red")
+    confidence = Text("Confidence: ")
+    confidence.append(explain_run.confidence.value, style=_CONFIDENCE.get(explain_run.confidence, "red"))
+    blocks: list[RenderableType] = [head, Text(plain(explain_run.summary)), confidence]
+    if not explain_run.structured:
+        blocks.append(Text("The model did not give its finding in the form asked for: there is nothing to check."))
+    for number, claim in enumerate(explain_run.claims, 1):
+        mark, style = ("supported", "green") if claim.supported else ("not supported", "bold yellow")
+        blocks += [Text(), Text.assemble(f"{number}. ", (mark, style), f": {plain(claim.text)}")]
+        if not claim.citations:
+            blocks.append(Indented(Text("it cites nothing", style="yellow"), 3))
+        blocks += [Indented(_citation(grounds), 3) for grounds in claim.citations]
+    blocks += [Text(plain(note), style="yellow") for note in explain_run.notes]
+    if explain_run.hidden:
+        blocks += [Text(), Text(explain_run.hidden, style="dim")]
+    return Group(*blocks)
+
+
+def _citation(grounds: Grounds) -> RenderableType:
+    where = Text(plain(grounds.tool or "an unknown call"), style="cyan" if grounds.tool else "bold yellow")
+    if grounds.called_at:
+        where.append(f"  {grounds.called_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z", style="dim")
+    place = "/".join(plain(part) for part in (grounds.stage, grounds.agent) if part)
+    where.append(f"  {place}  {one_line(grounds.call_id, 100)}".rstrip(), style="dim")
+    lines: list[RenderableType] = [where]
+    if grounds.arguments and grounds.arguments.strip() not in ("", "{}"):
+        lines.append(Text(one_line(grounds.arguments, _ARGUMENTS), style="dim"))
+    if grounds.quoted is None:
+        lines.append(Text.assemble("  “", (plain(grounds.quote), "bold"), "”"))
+    else:
+        text = Text.assemble(
+            (grounds.before or "", "dim"), (f"»{grounds.quoted}«", "bold"), (grounds.after or "", "dim")
+        )
+        text.rstrip()
+        lines.append(Indented(text, 2))
+    if not grounds.supported:
+        lines.append(Text(f"does not hold: {plain(grounds.reason or 'nobody says why')}", style="bold yellow"))
+    return Group(*lines)
+
+
+async def _calls(
+    door: TarsyClient, run: RunHead, ids: list[UUID]
+) -> tuple[dict[UUID | None, ToolCallDetails], str | None]:
+    """The cited calls, and what to say of them where they may not be read."""
+    found: dict[UUID | None, ToolCallDetails] = {}
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def read(one: UUID) -> None:
+        async with places:
+            path = run_path(run.namespace, run.name, f"trace/mcp/{one}")
+            found[one] = await read_as(door, ToolCallDetails, path, READ_TRACE, {"uid": str(run.uid)})
+
+    if not ids:
+        return found, None
+    try:
+        await read(ids[0])  # alone: who may not read one may read none
+    except ApiUseError as error:
+        if error.status != 403:
+            raise
+        return {}, f"The results around the quotes are hidden: {error}"
+    async with asyncio.TaskGroup() as group:
+        for one in ids[1:]:
+            group.create_task(read(one))
+    return found, None
+
+
+def _grounds(citation: CitationView, call: ToolCallDetails | None) -> Grounds:
+    place = passage(call.result, citation.quote) if call is not None and call.result is not None else None
+    return Grounds(
+        call_id=citation.call_id,
+        quote=citation.quote,
+        supported=citation.supported,
+        reason=citation.reason,
+        tool=citation.tool,
+        stage=citation.stage,
+        agent=citation.agent,
+        interaction=citation.interaction,
+        called_at=call.started_at if call else None,
+        arguments=call.arguments if call else None,
+        before=place.before if place else None,
+        quoted=place.quoted if place else None,
+        after=place.after if place else None,
+    )
+
+
+def _without_finding(run: RunHead) -> str:
+    which, phase = f"investigation {run.namespace}/{run.name}", phase_of(run.state, run.desired_state)
+    if not run.state.finished:
+        return f"{which} is {phase} and has found nothing yet; `timeline {run.name} -f` follows it to its end"
+    why = f" ({run.failure.reason}: {one_line(run.failure.message, 300)})" if run.failure else ""
+    return f"{which} ended as {phase} and left no finding{why}; `timeline {run.name}` shows how far it came"

@@ -1,0 +1,191 @@
+"""The door through the Kubernetes API, with a kubeconfig: records by `record.tarsy.dev`, all else as objects."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from tarsy.client.api import CreatedObject, status_condition
+from tarsy.client.errors import ApiUseError, BrokenOff
+from tarsy.client.kubeconfig import ChosenContext
+from tarsy.client.refusals import READ_OBJECTS, WRITE, Right, refusal_error
+from tarsy.http.models import AGGREGATED_PREFIX
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.kinds import path
+from tarsy.resources.meta import API_VERSION
+
+_T = TypeVar("_T")
+_SILENCE_SECONDS = 90.0
+WATCH_SECONDS = 50
+RETRY_SECONDS = 1.0
+_AWAY_SECONDS = 120.0
+"""An API that is away for so long is not waited for any more."""
+_GENERATED = 40
+
+
+class AggregatedClient:
+    """See `Door`.
+
+    Args:
+        client: as the person.
+        chosen: by which kubeconfig.
+    """
+
+    def __init__(self, client: KubeClient, chosen: ChosenContext) -> None:
+        self._client = client
+        self._whom = f"context {chosen.context}" if chosen.context else "the pod's ServiceAccount"
+        self.namespace = chosen.namespace
+
+    async def read(self, path: str, right: Right, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        with self._refusals(right, _namespace_of(path)):
+            return await self._client.read(AGGREGATED_PREFIX + path, query)
+
+    @contextlib.asynccontextmanager
+    async def streaming(
+        self, path: str, right: Right, query: Mapping[str, str] | None = None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        with self._refusals(right, _namespace_of(path)):
+            async with self._client.streaming(
+                AGGREGATED_PREFIX + path, query, accept="text/event-stream", silence_seconds=_SILENCE_SECONDS
+            ) as pieces:
+                yield pieces
+
+    async def submit(self, namespace: str, alert: Mapping[str, Any]) -> CreatedObject:
+        metadata = {**alert.get("metadata", {}), "namespace": namespace}
+        return await self._create({**alert, "metadata": metadata})
+
+    async def ask(self, namespace: str, investigation: str, question: str) -> CreatedObject:
+        return await self._create(
+            {
+                "apiVersion": API_VERSION,
+                "kind": "ChatMessage",
+                "metadata": {"generateName": f"{investigation[:_GENERATED].rstrip('-.')}-", "namespace": namespace},
+                "spec": {"investigationRef": {"name": investigation}, "question": question},
+            }
+        )
+
+    async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
+        which = f"investigation {namespace}/{investigation}"
+        with self._refusals(WRITE, namespace):
+            found = await self._client.get("Investigation", namespace, investigation)
+            if status_condition(found, "Finished") == "True":
+                if desired == "Cancelled" and (waiting := await self._unanswered(namespace, investigation)):
+                    for question in waiting:
+                        meta, spec = question["metadata"], {"desiredState": desired}
+                        await self._client.patch(
+                            "ChatMessage", namespace, meta["name"], {"metadata": {"uid": meta["uid"]}, "spec": spec}
+                        )
+                    return [str(question["metadata"]["name"]) for question in waiting]
+                raise ApiUseError(f"{which} has ended: {found['status'].get('phase', 'Finished')}", 409)
+            if desired == "Concluded" and found["spec"].get("desiredState") == "Cancelled":
+                raise ApiUseError(f"{which} is being cancelled", 409)  # not every API server knows that it stays so
+            body = {"metadata": {"uid": found["metadata"]["uid"]}, "spec": {"desiredState": desired}}
+            await self._client.patch("Investigation", namespace, investigation, body)
+        return []
+
+    async def until(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        settled: Callable[[Mapping[str, Any]], _T | None],
+        about: str | None = None,
+    ) -> _T:
+        clock = asyncio.get_running_loop().time
+        seen = clock()
+        while True:
+            began = clock()
+            try:
+                with self._refusals(READ_OBJECTS, namespace):
+                    async with contextlib.aclosing(self._states(kind, namespace, name)) as states:
+                        async for state in states:
+                            seen = clock()
+                            if (said := settled(state)) is not None:
+                                return said
+            except BrokenOff:
+                if clock() > seen + _AWAY_SECONDS:
+                    raise
+            if clock() < began + RETRY_SECONDS:  # a watch that ends at once is not begun at once
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def names(self, kind: str, namespace: str) -> list[str]:
+        return [str(obj["metadata"]["name"]) for obj in await self.objects(kind, namespace)]
+
+    async def questions(self, namespace: str, investigation: str) -> list[str]:
+        return [str(obj["metadata"]["name"]) for obj in await self._about(namespace, investigation)]
+
+    async def _unanswered(self, namespace: str, investigation: str) -> list[dict[str, Any]]:
+        """The questions about an investigation that wait for an answer or for their turn."""
+        return [
+            obj
+            for obj in await self._about(namespace, investigation)
+            if status_condition(obj, "Finished") != "True" and obj["spec"].get("desiredState") != "Cancelled"
+        ]
+
+    async def _about(self, namespace: str, investigation: str) -> list[dict[str, Any]]:
+        found = [
+            obj
+            for obj in await self.objects("ChatMessage", namespace)
+            if obj.get("spec", {}).get("investigationRef", {}).get("name") == investigation
+        ]
+        return sorted(found, key=_turn)
+
+    async def objects(self, kind: str, namespace: str | None) -> list[dict[str, Any]]:
+        """The objects of a kind, of all namespaces where None. Raises ApiUseError."""
+        with self._refusals(READ_OBJECTS, namespace):
+            return await self._client.list(kind, namespace)
+
+    async def _create(self, obj: Mapping[str, Any]) -> CreatedObject:
+        with self._refusals(WRITE, obj["metadata"]["namespace"]):
+            metadata = (await self._client.create(obj))["metadata"]
+        return CreatedObject(str(metadata["name"]), str(metadata["uid"]))
+
+    async def _states(self, kind: str, namespace: str, name: str) -> AsyncGenerator[dict[str, Any]]:
+        """An object as it is and as it becomes, until the server ends the watch."""
+        now = await self._client.get(kind, namespace, name)
+        yield now
+        query = {
+            "watch": "true",
+            "fieldSelector": f"metadata.name={name}",
+            "resourceVersion": now["metadata"]["resourceVersion"],
+            "timeoutSeconds": str(WATCH_SECONDS),
+        }
+        async with self._client.streaming(
+            path(kind, namespace), query, accept="application/json", silence_seconds=_SILENCE_SECONDS
+        ) as pieces:
+            async for event in _lines(pieces):
+                if event.get("type") == "ERROR":  # the version is too old to watch from: begin anew
+                    return
+                obj = event.get("object") or {}
+                if event.get("type") == "DELETED" or obj.get("metadata", {}).get("uid") != now["metadata"]["uid"]:
+                    raise ApiUseError(f"{kind} {namespace}/{name} was deleted")
+                yield obj
+
+    @contextlib.contextmanager
+    def _refusals(self, right: Right, namespace: str | None) -> Iterator[None]:
+        try:
+            yield
+        except ApiError as error:
+            raise refusal_error(error, right, namespace, self._whom) from None
+
+
+def _turn(obj: Mapping[str, Any]) -> tuple[str, int, str]:
+    """The order in which questions that came together are answered (`controllers/chat_message.py`)."""
+    meta = obj["metadata"]
+    version = str(meta.get("resourceVersion", ""))
+    return str(meta.get("creationTimestamp")), int(version) if version.isdigit() else 0, str(meta["name"])
+
+
+def _namespace_of(path: str) -> str:
+    return path.removeprefix("/namespaces/").partition("/")[0]
+
+
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
+    """The events of a watch: one JSON object a line."""
+    rest = b""
+    async for piece in pieces:
+        *ended, rest = (rest + piece).split(b"\n")
+        for line in ended:
+            if line.strip():
+                yield json.loads(line)

@@ -1,0 +1,263 @@
+"""The door straight to the HTTP API (`--server`), with a bearer token.
+
+Decision: a token never goes over a network in the clear: without TLS only this machine is spoken to. This API tells of
+alerts and questions that are not on record yet only when asked, so here that is asked every second.
+"""
+
+import asyncio
+import contextlib
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from ipaddress import ip_address
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from tarsy.client.api import CreatedObject, run_path
+from tarsy.client.errors import ApiUseError, BrokenOff
+from tarsy.client.refusals import READ_OBJECTS, READ_TIMELINE, WRITE, Right, refusal_error
+from tarsy.http.models import DIRECT_PREFIX
+from tarsy.kube.client import ApiError
+
+_T = TypeVar("_T")
+_REQUEST_SECONDS = 30.0
+_SILENCE_SECONDS = 90.0
+POLL_SECONDS = 1.0
+_AWAY_SECONDS = 120.0
+_VERBS = {"Cancelled": "cancel", "Concluded": "conclude"}
+
+
+class DirectClient:
+    """See `Door`. Use as an async context manager.
+
+    Args:
+        server: the URL, without `/api/v1`.
+        token: of the person.
+        namespace: that is meant when none is named.
+        authorities: a file with the certificates that the server's is checked against; None: those of the system.
+    """
+
+    def __init__(self, server: str, token: str, namespace: str, authorities: str | None = None) -> None:
+        url = urlsplit(server)
+        if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
+            raise ApiUseError("--server takes a URL such as https://tarsy.example.org")
+        if url.scheme == "http" and not _is_here(url.hostname):
+            raise ApiUseError(f"--server {server}: a token is sent over https only, but for servers on this machine")
+        if not token.isascii() or not token.isprintable():
+            raise ApiUseError("the token holds characters that no token has")
+        self._base = server.rstrip("/") + DIRECT_PREFIX
+        self._host = url.hostname
+        self._headers = {"Authorization": f"Bearer {token}", "User-Agent": "tarsy"}
+        self._tls = _tls(authorities) if url.scheme == "https" else None
+        self._session: aiohttp.ClientSession | None = None
+        self.namespace = namespace
+
+    async def __aenter__(self) -> Self:
+        connector = aiohttp.TCPConnector(ssl=self._tls) if self._tls else aiohttp.TCPConnector()
+        self._session = aiohttp.ClientSession(
+            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers=self._headers
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def read(self, path: str, right: Right, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        return await self._call("GET", path, right, query=query)
+
+    @contextlib.asynccontextmanager
+    async def streaming(
+        self, path: str, right: Right, query: Mapping[str, str] | None = None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        patience = aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_SECONDS, sock_read=_SILENCE_SECONDS)
+        with self._refusals(right, _namespace_of(path)):
+            async with self._open("GET", path, timeout=patience, query=query, accept="text/event-stream") as answer:
+                yield answer.content.iter_any()
+
+    async def submit(self, namespace: str, alert: Mapping[str, Any]) -> CreatedObject:
+        name = alert.get("metadata", {}).get("name")
+        body = {**alert.get("spec", {}), **({"name": name} if name else {})}
+        made = await self._call("POST", f"/namespaces/{namespace}/alerts", WRITE, body=body)
+        return CreatedObject(str(made["name"]), str(made["uid"]))
+
+    async def ask(self, namespace: str, investigation: str, question: str) -> CreatedObject:
+        path = run_path(namespace, investigation, "chatmessages")
+        made = await self._call("POST", path, WRITE, body={"question": question})
+        return CreatedObject(str(made["name"]), str(made["uid"]))
+
+    async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
+        told = await self._call("POST", run_path(namespace, investigation, _VERBS[desired]), WRITE)
+        return [str(name) for name in told.get("questions") or ()]
+
+    async def until(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        settled: Callable[[Mapping[str, Any]], _T | None],
+        about: str | None = None,
+    ) -> _T:
+        clock = asyncio.get_running_loop().time
+        seen = clock()
+        while True:
+            try:
+                obj = await self._object(kind, namespace, name, about)
+                seen = clock()
+                if (said := settled(obj)) is not None:
+                    return said
+            except BrokenOff:
+                if clock() > seen + _AWAY_SECONDS:
+                    raise
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def names(self, kind: str, namespace: str) -> list[str]:
+        if kind != "Investigation":
+            return []
+        query = {"limit": "200", "namespace": namespace}
+        return [
+            str(one["name"]) for one in (await self._call("GET", "/investigations", READ_OBJECTS, query=query))["items"]
+        ]
+
+    async def questions(self, namespace: str, investigation: str) -> list[str]:
+        return [str(one["name"]) async for one in self._questions(namespace, investigation)]
+
+    async def _questions(self, namespace: str, investigation: str) -> AsyncIterator[dict[str, Any]]:
+        path, query = run_path(namespace, investigation, "chatmessages"), dict[str, str]()
+        while True:
+            page = await self._call("GET", path, READ_OBJECTS, query=query)
+            for one in page["items"]:
+                yield one
+            if not page.get("continue"):
+                return
+            query = {"continue": str(page["continue"])}
+
+    async def _object(self, kind: str, namespace: str, name: str, about: str | None) -> dict[str, Any]:
+        """As much of an object as this API tells, in the object's own words."""
+        if kind == "Alert":
+            alert = await self._call("GET", f"/namespaces/{namespace}/alerts/{name}", READ_OBJECTS)
+            status: dict[str, Any] = {"conditions": alert["conditions"]}
+            if alert["investigation"] and await self._is_recorded(namespace, alert["investigation"]):
+                status["investigationRef"] = {"name": alert["investigation"], "uid": alert["investigationUid"]}
+            return {"status": status} if alert["phase"] else {}
+        if kind == "ChatMessage":
+            async for one in self._questions(namespace, about or ""):
+                if one["name"] == name:
+                    return _question(one)
+            raise ApiUseError(f"question {namespace}/{name} was deleted", 404)
+        await self._call("GET", run_path(namespace, name, "timeline"), READ_TIMELINE, query={"limit": "1"})
+        return {"status": {"record": {}, "conditions": [{"type": "Accepted", "status": "True"}]}}
+
+    async def _is_recorded(self, namespace: str, investigation: str) -> bool:
+        try:
+            await self._call("GET", run_path(namespace, investigation, "timeline"), READ_TIMELINE, query={"limit": "1"})
+        except ApiUseError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        right: Right,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        patience = aiohttp.ClientTimeout(total=_REQUEST_SECONDS)
+        with self._refusals(right, _namespace_of(path)):
+            async with self._open(method, path, timeout=patience, query=query, body=body) as answer:
+                content = await answer.read()
+        try:
+            found = json.loads(content)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise ApiUseError(f"{self._host} answers something that is no answer of TARSy; is --server right?")
+        return found
+
+    @contextlib.asynccontextmanager
+    async def _open(
+        self,
+        method: str,
+        path: str,
+        *,
+        timeout: aiohttp.ClientTimeout,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        accept: str = "application/json",
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        if self._session is None:
+            raise RuntimeError("DirectDoor is an async context manager: enter it before a request")
+        try:
+            async with self._session.request(
+                method,
+                self._base + path,
+                params=query,
+                json=body,
+                headers={"Accept": accept},
+                timeout=timeout,
+                allow_redirects=False,
+            ) as answer:
+                if answer.status >= 300:
+                    raise await _refusal(answer)
+                yield answer
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise ApiError(
+                0, "Unreachable", f"{self._host} could not be reached: {error or type(error).__name__}"
+            ) from None
+        except ValueError:
+            raise ApiError(0, "NoAnswer", f"{self._host} answers no JSON; is --server right?") from None
+
+    @contextlib.contextmanager
+    def _refusals(self, right: Right, namespace: str | None) -> Iterator[None]:
+        try:
+            yield
+        except ApiError as error:
+            raise refusal_error(error, right, namespace, f"the token for {self._host}", "") from None
+
+
+async def _refusal(answer: aiohttp.ClientResponse) -> ApiError:
+    """An error of the server, or of what stands before it."""
+    try:
+        said = (await answer.json(content_type=None))["error"]
+        return ApiError(answer.status, str(said["reason"]), str(said["message"]))
+    except (ValueError, KeyError, TypeError):
+        message = f"HTTP status {answer.status}, and no answer of TARSy; is --server right?"
+        return ApiError(400 if answer.status == 404 else answer.status, "NoAnswer", message)
+
+
+def _question(found: Mapping[str, Any]) -> dict[str, Any]:
+    """A question of the API as the status of its object would tell of it."""
+    if found["place"] is not None:
+        return {"status": {"conditions": [{"type": "Accepted", "status": "True"}]}}
+    if not found["failure"]:
+        return {}
+    told = {"type": "Accepted", "status": "False", **found["failure"]}
+    ended = {"type": "Finished", "status": "True" if found["state"] in ("failed", "cancelled") else "False"}
+    return {"status": {"conditions": [told, ended]}}
+
+
+def _namespace_of(path: str) -> str | None:
+    return path.removeprefix("/namespaces/").partition("/")[0] if path.startswith("/namespaces/") else None
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _tls(authorities: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=authorities)
+    except OSError as error:
+        raise ApiUseError(f"--certificate-authority {authorities} cannot be used: {error}") from None

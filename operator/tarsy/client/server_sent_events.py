@@ -1,0 +1,71 @@
+"""Server-sent events out of the pieces of an answer, as the HTML standard says how they are read.
+
+Decision: lines are put together here and not by the HTTP library, whose longest line is shorter than the largest
+timeline event.
+"""
+
+import codecs
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+LARGEST_EVENT = 64 * 1024 * 1024
+_TOO_LARGE = f"an event of the server is larger than {LARGEST_EVENT // 2**20} MiB"
+
+
+class EventTooLarge(Exception):
+    """A server sends an event that nobody can want."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSent:
+    """One event; `id` is the last one that was given so far, empty before the first."""
+
+    type: str
+    data: str
+    id: str
+
+
+async def parse_events(pieces: AsyncIterator[bytes]) -> AsyncIterator[ServerSent]:
+    """The events of a stream, in order; an unfinished one at its end is dropped, as the standard says.
+
+    Raises:
+        TooLarge: an event is over 64 MiB.
+    """
+    last, kind, data, size = "", "", list[str](), 0
+    async for line in _lines(pieces):
+        if not line:
+            if data:
+                yield ServerSent(kind or "message", "\n".join(data), last)
+            kind, data, size = "", [], 0
+            continue
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            data.append(value)
+            if (size := size + len(value)) > LARGEST_EVENT:
+                raise EventTooLarge(_TOO_LARGE)
+        elif name == "event":
+            kind = value
+        elif name == "id" and "\0" not in value:
+            last = value
+
+
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """Lines that end with LF, CR or both."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
+    parts: list[str] = []
+    size, after_cr = 0, False
+    async for piece in pieces:
+        text = decoder.decode(piece)
+        if after_cr and text:
+            text, after_cr = text.removeprefix("\n"), False
+        # Only what is new is looked through, so that one long line in many pieces is read once.
+        *ended, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        after_cr = after_cr or text.endswith("\r")
+        for line in ended:
+            yield "".join([*parts, line])
+            parts, size = [], 0
+        parts.append(rest)
+        size += len(rest)
+        if size > LARGEST_EVENT:
+            raise EventTooLarge(_TOO_LARGE)

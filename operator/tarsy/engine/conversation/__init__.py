@@ -1,0 +1,1 @@
+"""Holds the conversation of an agent, and keeps it within the context window of its model."""

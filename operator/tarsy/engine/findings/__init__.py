@@ -1,0 +1,1 @@
+"""Turns the final text of an agent into a finding, and checks its citations."""

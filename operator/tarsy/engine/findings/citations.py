@@ -1,0 +1,131 @@
+"""Whether the citations of a finding hold: the record decides, never the model.
+
+A citation holds when its call exists in this run and the quote is in that call's stored result: blanks count as one,
+everything else letter by letter. Comment openers are compared as broken as a model has seen them. What is masked in the
+stored result is masked for the model too, so a quote of it holds masked, and only so. What is masked in what models say
+and is not in that result (its server's masking is off, or another) is masked on both sides for the comparison.
+
+Confidence follows the support. Without one supported claim nothing above Low is left; and where a model did cite, but
+none of its citations holds, what it says about its evidence is made up, so the finding is Inconclusive.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+
+from tarsy.engine.conversation.masking import Mask, mask_response_text
+from tarsy.engine.findings.conclusion import QUOTE_LIMIT
+from tarsy.engine.prompts.fence import defuse, inline
+from tarsy.record.finding import Citation, Claim, Confidence, Evidence, Finding
+from tarsy.record.text import clean
+
+SHORTEST_QUOTE = 8
+"""Characters of a quote, blanks counted once; a result that is shorter can only be quoted whole."""
+
+_TOLD_PROBLEMS = 5
+_QUOTED_TAG = re.compile(r"""["'\\]+(\[MASKED_[A-Z0-9_]+\])["'\\]+""")
+
+
+def cited(finding: Finding) -> frozenset[str]:
+    """The ids of the calls that a finding cites."""
+    return frozenset(citation.call_id for claim in finding.claims for citation in claim.citations)
+
+
+def check_citations(finding: Finding, evidence: Mapping[str, Evidence], mask: Mask = str) -> Finding:
+    """The finding with what the record says of it.
+
+    Args:
+        finding: as the model wrote it, without secrets.
+        evidence: the calls of this run among those it cites, by the id it cites them with.
+        mask: what took the secrets out of the finding.
+    """
+    results = {ref: _Result(found.result, mask) for ref, found in evidence.items()}
+    claims = tuple(_claim(claim, evidence, results) for claim in finding.claims)
+    confidence, why = _weigh(finding.confidence, claims)
+    notes = finding.notes if why is None else (*finding.notes, why)
+    return finding.model_copy(update={"claims": claims, "confidence": confidence, "notes": notes})
+
+
+def problem(finding: Finding) -> str | None:
+    """What to send a checked finding back with: it has no structure, or it cites and no citation holds; else None."""
+    if not finding.structured:
+        return " ".join(finding.notes)
+    citations = [citation for claim in finding.claims for citation in claim.citations]
+    if not citations or finding.supported_claims:
+        return None
+    told = [f"- {inline(c.call_id) or '(empty)'}: {c.reason}" for c in citations[:_TOLD_PROBLEMS]]
+    return "\n".join(["none of its citations holds.", *dict.fromkeys(told)])
+
+
+class _Result:
+    """The result of a call, flat, as quotes are looked for in it."""
+
+    def __init__(self, text: str, mask: Mask) -> None:
+        self._text, self._mask = text, mask
+        self.flat = _flat(text)
+
+    def holds(self, flat: str) -> bool:
+        """Whether a flat quote is in it."""
+        return flat in self.flat or _bare(flat) in self._masked
+
+    @cached_property
+    def _masked(self) -> str:
+        return _bare(_flat(mask_response_text(self._mask, self._text)))
+
+
+def _claim(claim: Claim, evidence: Mapping[str, Evidence], results: Mapping[str, _Result]) -> Claim:
+    citations = tuple(_citation(c, evidence.get(c.call_id), results.get(c.call_id)) for c in claim.citations)
+    return Claim(text=claim.text, citations=citations, supported=any(c.supported for c in citations))
+
+
+def _citation(citation: Citation, found: Evidence | None, result: _Result | None) -> Citation:
+    quote = citation.quote[:QUOTE_LIMIT]
+    if found is None or result is None:
+        return Citation(call_id=citation.call_id, quote=quote, reason="no tool call of this run has this id")
+    reason = _fault(citation.quote, result)
+    return Citation(
+        call_id=citation.call_id,
+        quote=quote,
+        supported=reason is None,
+        reason=reason,
+        interaction=found.interaction,
+        stage=found.stage,
+        agent=found.agent,
+        tool=found.tool,
+    )
+
+
+def _fault(quote: str, result: _Result) -> str | None:
+    """Why a quote does not hold in a result; None when it does."""
+    if len(quote) > QUOTE_LIMIT:
+        return f"the quote is longer than {QUOTE_LIMIT:,} characters"
+    flat = _flat(quote)
+    if not flat:
+        return "the quote is empty"
+    if len(flat) < SHORTEST_QUOTE and flat != result.flat:
+        return f"the quote is shorter than {SHORTEST_QUOTE} characters"
+    return None if result.holds(flat) else "the quote is not in the result of this call"
+
+
+def _bare(flat: str) -> str:
+    """Without the quotation marks that a tag gets where YAML or JSON needs them, and not in other words of the same."""
+    return _QUOTED_TAG.sub(r"\1", flat)
+
+
+def _flat(text: str) -> str:
+    return " ".join(defuse(clean(text)).split())
+
+
+def _weigh(confidence: Confidence, claims: tuple[Claim, ...]) -> tuple[Confidence, str | None]:
+    """The confidence that the support carries, and a sentence when it is another than the model's."""
+    if any(claim.supported for claim in claims):
+        return confidence, None
+    if any(claim.citations for claim in claims):
+        carried, why = Confidence.INCONCLUSIVE, "none of its citations holds"
+    elif confidence in (Confidence.HIGH, Confidence.MEDIUM):
+        carried, why = Confidence.LOW, "it cites nothing"
+    else:
+        return confidence, None
+    if carried is confidence:
+        return confidence, None
+    return carried, f"Confidence lowered from {confidence.value} to {carried.value}: {why}."

@@ -1,0 +1,1 @@
+"""Limits a run: tokens, cost, tool calls, time."""

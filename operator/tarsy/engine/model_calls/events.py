@@ -1,0 +1,189 @@
+"""The timeline events of a model call.
+
+Each has a name of its own within its call (thinking, response, native/0, error), so what a stream began is what its
+end replaces, and a step that is written twice shows once. The final answer is shown without the structured block that
+programs read; the event's metadata keep it.
+"""
+
+from typing import Any, assert_never
+from uuid import UUID
+
+from tarsy.engine.conversation.state import Conversation
+from tarsy.engine.findings.conclusion import without_block
+from tarsy.llm.protocol import (
+    CodeExecutionChunk,
+    GroundingChunk,
+    GroundingKind,
+    ModelError,
+    ModelErrorCode,
+    NoticeChunk,
+    RetryChunk,
+    WaitChunk,
+)
+from tarsy.record.ids import event_id
+from tarsy.record.timeline import CUT_BY_LENGTH, RETRYING, WAITING, Event, EventStatus, EventType
+from tarsy.record.usage import Usage
+
+
+def thinking_event(conversation: Conversation, call: UUID, text: str, status: EventStatus) -> Event:
+    """The reasoning of a call, as far as it has come; `source` says whose it is (seed 000, "Timeline Event Types")."""
+    return _event(conversation, call, "thinking", EventType.LLM_THINKING, status, text, {"source": "native"})
+
+
+def response_event(
+    conversation: Conversation,
+    call: UUID,
+    text: str,
+    status: EventStatus,
+    kind: EventType = EventType.LLM_RESPONSE,
+    *,
+    cut: str | None = None,
+) -> Event:
+    """The text of a call; `kind` says what it turned out to be, `cut` why it is not the whole (`Answer.cut`)."""
+    forced = kind is EventType.FINAL_ANALYSIS and conversation.loop.concluding
+    metadata: dict[str, Any] = {"forced_conclusion": True} if forced else {}
+    if cut:
+        metadata["cut"] = cut
+    if kind is EventType.FINAL_ANALYSIS:
+        text, block = without_block(text)
+        if block:
+            metadata["finding"] = block
+    return _event(conversation, call, "response", kind, status, text, metadata)
+
+
+def thought_event(conversation: Conversation, call: UUID, text: str) -> Event:
+    """A thought that a model wrote into its text."""
+    metadata = {"source": "react"}
+    return _event(conversation, call, "thought", EventType.LLM_THINKING, EventStatus.COMPLETED, text, metadata)
+
+
+def native_event(
+    conversation: Conversation,
+    call: UUID,
+    number: int,
+    chunk: CodeExecutionChunk | GroundingChunk,
+    status: EventStatus,
+) -> Event:
+    """What a tool of the provider did, as the `number`-th of its call (seed 004, "TimelineEvent")."""
+    match chunk:
+        case CodeExecutionChunk(code, output, language):
+            kind, content = EventType.CODE_EXECUTION, output
+            metadata: dict[str, Any] = {"code": code, "language": language}
+        case GroundingChunk(how, queries, sources):
+            searched = how is GroundingKind.SEARCH
+            kind = EventType.GOOGLE_SEARCH_RESULT if searched else EventType.URL_CONTEXT_RESULT
+            content = "\n".join(f"{source.title} {source.url}".strip() for source in sources)
+            metadata = {"queries": list(queries), "sources": [{"title": s.title, "url": s.url} for s in sources]}
+        case _:
+            assert_never(chunk)
+    return _event(conversation, call, f"native/{number}", kind, status, content, metadata)
+
+
+def error_event(conversation: Conversation, call: UUID, error: ModelError) -> Event:
+    """That an answer was lost and is asked for again."""
+    return unusable_event(conversation, call, error.message, error.code.value)
+
+
+def fallback_event(conversation: Conversation, call: UUID, text: str, metadata: dict[str, Any]) -> Event:
+    """That the agent goes on with another provider, because this call failed."""
+    status = EventStatus.COMPLETED
+    return _event(conversation, call, "fallback", EventType.PROVIDER_FALLBACK, status, text, metadata)
+
+
+def retry_event(conversation: Conversation, call: UUID, number: int, again: RetryChunk) -> Event:
+    """That the provider refused, or could not be reached, and is asked again: the `number`-th time in this call."""
+    text = f"{again.error.message.rstrip('.')}. It is asked again in {again.seconds:.1f} s."
+    metadata = {"reason": RETRYING, "error": again.error.code.value, "seconds": round(again.seconds, 2)}
+    return _event(conversation, call, f"retry/{number}", EventType.NOTICE, EventStatus.COMPLETED, text, metadata)
+
+
+def empty_event(conversation: Conversation, call: UUID) -> Event:
+    """That the model said nothing and is asked again."""
+    text = f"Model {conversation.agent.provider.model} gave an empty answer. It is asked again."
+    metadata = {"reason": RETRYING, "error": ModelErrorCode.EMPTY.value}
+    return _event(conversation, call, "retry/empty", EventType.NOTICE, EventStatus.COMPLETED, text, metadata)
+
+
+def wait_event(
+    conversation: Conversation, call: UUID, number: int, wait: WaitChunk, seconds: float | None = None
+) -> Event:
+    """That a call waits for its turn under a limit of its provider; with `seconds`, that it has waited so long."""
+    name = conversation.agent.provider.ref.name
+    why = f"provider {name} has spec.limits.{wait.limit} {wait.allowed:,}"
+    metadata: dict[str, Any] = {"reason": WAITING, "provider": name, "limit": wait.limit, "allowed": wait.allowed}
+    if seconds is None:
+        text, status = f"Waits for its turn: {why}.", EventStatus.STREAMING
+    else:
+        text, status = f"Waited {seconds:.1f} s for its turn: {why}.", EventStatus.COMPLETED
+        metadata["seconds"] = round(seconds, 2)
+    return _event(conversation, call, f"wait/{number}", EventType.NOTICE, status, text, metadata)
+
+
+def notice_event(conversation: Conversation, call: UUID, notice: NoticeChunk) -> Event:
+    """What a provider's client wants people to know; told once an execution, by the last call that tells it."""
+    return Event(
+        id=event_id(conversation.execution, f"notice/{notice.reason}"),
+        type=EventType.NOTICE,
+        status=EventStatus.COMPLETED,
+        content=notice.text,
+        metadata={"reason": notice.reason},
+        stage=conversation.stage,
+        execution=conversation.execution,
+        model_call=call,
+    )
+
+
+def sent_back_event(conversation: Conversation, reason: str, text: str) -> Event:
+    """That a final answer is sent back to its model: once for each reason."""
+    return Event(
+        id=event_id(conversation.execution, f"sent-back/{reason}"),
+        type=EventType.NOTICE,
+        status=EventStatus.COMPLETED,
+        content=text,
+        metadata={"reason": reason},
+        stage=conversation.stage,
+        execution=conversation.execution,
+    )
+
+
+def compaction_event(conversation: Conversation, call: UUID, text: str) -> Event:
+    """That older parts of the conversation are sent shortened from this call on."""
+    metadata = {"reason": "Compaction"}
+    return _event(conversation, call, "compaction", EventType.NOTICE, EventStatus.COMPLETED, text, metadata)
+
+
+def cut_event(conversation: Conversation, call: UUID, usage: Usage | None) -> Event:
+    """That an answer ends where its model reached its output limit."""
+    provider = conversation.agent.provider
+    after = f" after {usage.output_tokens:,} tokens" if usage is not None and usage.complete else ""
+    text = (
+        f"The answer of model {provider.model} was cut off{after}, because it reached its output limit; raise "
+        f"spec.maxOutputTokens of LLMProvider {provider.ref.name}, or the limit of its server."
+    )
+    return _event(conversation, call, "cut", EventType.NOTICE, EventStatus.COMPLETED, text, {"reason": CUT_BY_LENGTH})
+
+
+def unusable_event(conversation: Conversation, call: UUID, text: str, reason: str) -> Event:
+    """That an answer could not be used and is asked for again."""
+    return _event(conversation, call, "error", EventType.ERROR, EventStatus.COMPLETED, text, {"reason": reason})
+
+
+def _event(
+    conversation: Conversation,
+    call: UUID,
+    part: str,
+    kind: EventType,
+    status: EventStatus,
+    content: str,
+    metadata: dict[str, Any] | None = None,
+) -> Event:
+    return Event(
+        id=event_id(call, part),
+        type=kind,
+        status=status,
+        content=content,
+        metadata=metadata or {},
+        stage=conversation.stage,
+        execution=conversation.execution,
+        model_call=call,
+    )

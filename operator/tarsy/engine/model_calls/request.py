@@ -1,0 +1,134 @@
+"""What is sent of a conversation: within the model's window, and what that is expected to use.
+
+Everything follows from the record: messages, what was sent instead of some of them, and what the provider counted last.
+An attempt that resumes sends what the one that died would have sent.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tarsy.engine.conversation.compaction import (
+    TOKENS_PER_BYTE,
+    Window,
+    apply_compaction,
+    compact_conversation,
+    reserve,
+    size,
+    size_of,
+    size_of_tools,
+)
+from tarsy.engine.conversation.state import Conversation
+from tarsy.engine.limits.budget import UsageEstimate
+from tarsy.engine.prompts.fence import ALERT_FENCE, fenced
+from tarsy.llm.protocol import ModelError
+from tarsy.record.messages import Message, Role, ToolDefinition
+from tarsy.record.run import LoopState
+from tarsy.record.usage import Usage
+
+MAX_REFUSALS = 3
+"""So often in a row a conversation that a provider found too long is shortened to half and sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRequest:
+    """A request about to be sent.
+
+    `superseded` is what is sent from now on instead of messages, by their place; `size` are bytes, tools included.
+    """
+
+    messages: tuple[Message, ...]
+    superseded: Mapping[int, str]
+    size: int
+    window: int
+    need: UsageEstimate
+
+
+def prepare_request(
+    conversation: Conversation,
+    new: Sequence[Message],
+    tools: Sequence[ToolDefinition],
+    believed: float | None = None,
+) -> PreparedRequest:
+    """The conversation with `new` messages as it can be sent: compacted, when it fills its window.
+
+    Args:
+        conversation: as on record.
+        new: messages to send with it.
+        tools: definitions sent beside it.
+        believed: tokens a byte to expect, when this conversation's provider has not counted yet.
+    """
+    provider, loop = conversation.agent.provider, conversation.loop
+    messages = [*conversation.messages, *new]
+    tokens = provider.context_window or conversation.limits.context_tokens
+    if loop.window is not None:
+        tokens = min(tokens, loop.window)
+    overhead = size_of_tools(tools)
+    window = Window(tokens, reserve(tokens, provider.max_output_tokens), loop.tokens_per_byte, overhead)
+    before = size_of(apply_compaction(messages, conversation.superseded))
+    superseded = compact_conversation(messages, conversation.superseded, window.room) if before > window.full else {}
+    sent = apply_compaction(messages, conversation.superseded | superseded)
+    total = size_of(sent) + overhead
+    density = next(d for d in (loop.tokens_per_byte, believed, TOKENS_PER_BYTE) if d is not None)
+    return PreparedRequest(
+        sent, superseded, total, tokens, UsageEstimate(round(total * density), loop.last_output, provider.rates)
+    )
+
+
+def notice(conversation: Conversation, made: PreparedRequest) -> str:
+    """A sentence that tells people what was shortened."""
+    answers = sum(made.messages[i].role is Role.ASSISTANT for i in made.superseded)
+    opening = sum(made.messages[i].role is Role.USER and i < 2 for i in made.superseded)
+    parts = [
+        f"{count} {word}"
+        for count, word in (
+            (len(made.superseded) - answers - opening, "tool results"),
+            (answers, "answers of the model"),
+            (opening, "parts of the task"),
+        )
+        if count
+    ]
+    return (
+        f"{' and '.join(parts)} are shown shortened from here on, to keep the conversation within the "
+        f"{made.window:,} tokens of {conversation.agent.provider.model}; the record keeps them whole."
+    )
+
+
+def alert_cut(conversation: Conversation, new: Sequence[Message], made: PreparedRequest) -> str | None:
+    """A clause that says how much of the alert the model is shown from now on; None where that does not change."""
+    messages = [*conversation.messages, *new]
+    for i, text in made.superseded.items():
+        whole = fenced(ALERT_FENCE, messages[i].content) if messages[i].role is Role.USER and i < 2 else None
+        kept = fenced(ALERT_FENCE, text) if whole is not None else None
+        if whole is not None and kept is not None and size(kept) < size(whole):
+            return (
+                f"{conversation.agent.provider.model} is shown {size(kept):,} of its {size(whole):,} bytes, for a "
+                f"window of {made.window:,} tokens; the record keeps it whole"
+            )
+    return None
+
+
+def update_token_ratio(loop: LoopState, sent: int, text: str, usage: Usage | None) -> LoopState:
+    """The loop's state with what the provider counted of a request of `sent` bytes and its answer `text`."""
+    if usage is None or not usage.complete:
+        return loop.model_copy(update={"last_output": round(size(text) * TOKENS_PER_BYTE)})
+    density = usage.input_tokens / sent if usage.input_tokens and sent else loop.tokens_per_byte
+    return loop.model_copy(update={"tokens_per_byte": density, "last_output": usage.output_tokens})
+
+
+def shrink_window(conversation: Conversation, sent: int, error: ModelError) -> LoopState | None:
+    """The loop's state after the provider found a request of `sent` bytes too long; None when no more can be done.
+
+    A window that the provider states is the window from now on; without one, or where it did not help, half of what was
+    believed to be sent is.
+    """
+    loop = conversation.loop
+    if loop.refusals >= MAX_REFUSALS:
+        return None
+    density = error.asked / sent if error.asked and sent else loop.tokens_per_byte
+    believed = round(sent * max(density or 0.0, TOKENS_PER_BYTE))
+    window = min(loop.window or believed, believed) // 2
+    if error.window is not None and (loop.window is None or error.window < loop.window):
+        window = error.window
+    after = loop.model_copy(update={"refusals": loop.refusals + 1, "window": window, "tokens_per_byte": density})
+    room = Window(window, reserve(window, conversation.agent.provider.max_output_tokens), density).room
+    return after if compact_conversation(conversation.messages, conversation.superseded, room) else None

@@ -1,0 +1,122 @@
+"""What a model call leaves behind: the loop's state after it, its timeline events, its second boundary."""
+
+import asyncio
+from dataclasses import replace
+from decimal import Decimal
+from uuid import UUID
+
+from tarsy.engine.conversation.state import Conversation
+from tarsy.engine.limits.budget import UsageEstimate, cost
+from tarsy.engine.model_calls.billing import milliseconds
+from tarsy.engine.model_calls.billing import used as used_by
+from tarsy.engine.model_calls.events import native_event, response_event, thinking_event, wait_event
+from tarsy.engine.model_calls.request import PreparedRequest, update_token_ratio
+from tarsy.engine.model_calls.response import ModelResponse
+from tarsy.engine.ports import RunContext
+from tarsy.engine.prompts import builder
+from tarsy.record.boundaries import ModelCallResult
+from tarsy.record.messages import Message
+from tarsy.record.run import Failure, LoopState
+from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.record.usage import UNKNOWN_USAGE, Usage
+
+
+def loop_after(conversation: Conversation, made: PreparedRequest, answer: ModelResponse) -> LoopState:
+    """The loop's state with one more call in it."""
+    loop = update_token_ratio(conversation.loop, made.size, answer.text, answer.usage)
+    return loop.model_copy(
+        update={
+            "iteration": loop.iteration + 1,
+            "usage": loop.usage + (answer.usage or UNKNOWN_USAGE),
+        }
+    )
+
+
+def aside_events(conversation: Conversation, call: UUID, answer: ModelResponse, status: EventStatus) -> list[Event]:
+    """The events of what came beside an answer's text: its thinking, and what tools of the provider did."""
+    events = []
+    if answer.thinking:
+        events.append(thinking_event(conversation, call, answer.thinking, status))
+    return events + [native_event(conversation, call, i, chunk, status) for i, chunk in enumerate(answer.native)]
+
+
+def result_of(
+    conversation: Conversation,
+    call: UUID,
+    answer: ModelResponse,
+    loop: LoopState,
+    used: UsageEstimate,
+    started: float,
+    message: Message | None,
+    failure: Failure | None = None,
+    *,
+    interrupted: bool = False,
+) -> ModelCallResult:
+    """Boundary (b) of a call that began at `started` (`time.monotonic`)."""
+    return ModelCallResult(
+        id=call,
+        execution=conversation.execution,
+        loop=loop,
+        message_seq=len(conversation.messages) if message is not None else None,
+        message=message,
+        thinking=answer.thinking,
+        usage=answer.usage,
+        failure=failure,
+        duration_ms=milliseconds(started, answer),
+        response_metadata=answer.metadata(),
+        cost_usd=cost(answer.usage, used.rates),
+        estimated_tokens=used.tokens,
+        estimated_cost_usd=used.cost_usd or Decimal(0),
+        interrupted=interrupted,
+    )
+
+
+def wait_over(conversation: Conversation, call: UUID, answer: ModelResponse) -> tuple[ModelResponse, list[Event]]:
+    """An answer as it ended, with the wait for its turn that ended with it; and the last event of that wait."""
+    events = []
+    if (waiting := answer.waiting) is not None:
+        seconds = asyncio.get_running_loop().time() - waiting.since
+        events.append(wait_event(conversation, call, len(answer.waits), waiting.chunk, seconds))
+        answer = replace(answer, waiting=None, waits=[*answer.waits, (waiting.chunk.limit, seconds)])
+    if answer.unsent and answer.usage is None:
+        answer = replace(answer, usage=Usage())
+    return answer, events
+
+
+async def record_cut(
+    conversation: Conversation,
+    call: UUID,
+    made: PreparedRequest,
+    answer: ModelResponse,
+    started: float,
+    world: RunContext,
+) -> None:
+    """Records a call that was cut because the run is to conclude: as interrupted, with what had come of its answer.
+
+    The model is told that, since an attempt that resumes has to send the same. A call that still waited for its turn
+    has used nothing.
+    """
+    status = EventStatus.INTERRUPTED
+    events = aside_events(conversation, call, answer, status)
+    if answer.text:
+        events.append(response_event(conversation, call, answer.text, status))
+    answer, waited = wait_over(conversation, call, answer)
+    loop = loop_after(conversation, made, answer).model_copy(update={"partial": answer.text})
+    used = used_by(made.need, answer) if answer.usage is None else UsageEstimate(rates=made.need.rates)
+    message = builder.cut_short_message(answer.text) if answer.text.strip() else None
+    failure = Failure("ConcludeRequested", "The call was cut, because the run was asked to conclude.")
+    result = result_of(conversation, call, answer, loop, used, started, message, failure, interrupted=True)
+    await world.recorder.model_call_finished(result, [*events, *waited])
+    world.meter.model_finished(call, answer.usage, used, made.size)
+    conversation.loop = loop
+    if message is not None and result.message_seq is not None:
+        conversation.put(result.message_seq, message)
+
+
+def text_events(
+    conversation: Conversation, call: UUID, answer: ModelResponse, status: EventStatus, kind: EventType
+) -> list[Event]:
+    """The event of an answer's text, where it has one of its own."""
+    if not answer.said or (answer.hidden and not answer.repeats):
+        return []
+    return [response_event(conversation, call, answer.said, status, kind, cut=answer.cut)]

@@ -1,0 +1,165 @@
+"""What an agent does when its provider fails: it goes on with the next one of its list (reference section 1.7).
+
+The place in the list is part of the loop state and written with the boundary that records the failure, so the change
+is sticky for the execution and an attempt that resumes is on the same provider. The conversation is carried over;
+what a provider wants back of its own answers is ignored by all others. An answer that repeats itself is no failure of
+a provider and changes nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tarsy.engine.conversation.state import CallModel, Conversation, serving_provider
+from tarsy.engine.prompts.react import react_section
+from tarsy.engine.prompts.template import template
+from tarsy.llm.protocol import ModelError, ModelErrorCode
+from tarsy.plan.builtin import STRATEGIES_WITHOUT_TOOLS
+from tarsy.plan.model import AgentPlan, Strategy
+from tarsy.record.messages import Message, Role, ToolDefinition
+from tarsy.record.run import LoopState
+from tarsy.record.text import clean
+
+_AT_ONCE = frozenset(
+    {
+        ModelErrorCode.CREDENTIALS,
+        ModelErrorCode.CREDENTIALS_MISSING,
+        ModelErrorCode.NOT_FOUND,
+        ModelErrorCode.CONTEXT_TOO_LONG,
+        ModelErrorCode.RATE_LIMIT,
+        ModelErrorCode.SERVER,
+        ModelErrorCode.CONNECTION,
+        ModelErrorCode.EMPTY,
+    }
+)
+"""What asking again does not mend, or was asked again already: these come out of the retries."""
+
+_OTHERWISE = 2
+"""Failures in a row of everything else."""
+
+_TOLD = 300
+"""Characters kept of what a provider said last."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSwitch:
+    """A change of provider: the agent as it goes on, and what is told of it."""
+
+    agent: AgentPlan
+    loop: LoopState
+    text: str
+    metadata: dict[str, object]
+
+
+def fallback_patience(conversation: Conversation, error: ModelError) -> int | None:
+    """Failures in a row after which the provider is changed; None when there is no other."""
+    if _next(conversation) is None:
+        return None
+    single = conversation.agent.strategy in STRATEGIES_WITHOUT_TOOLS
+    if single or (error.code in _AT_ONCE and not error.started):
+        return 1
+    return min(_OTHERWISE, conversation.limits.consecutive_timeouts)
+
+
+def is_last(conversation: Conversation) -> bool:
+    """Whether there is no other provider after the one in use."""
+    return _next(conversation) is None
+
+
+def change_provider(
+    conversation: Conversation, error: ModelError, loop: LoopState, *, at_once: bool = False
+) -> ProviderSwitch | None:
+    """The change that a failure leads to; None when the agent stays, or has nowhere to go.
+
+    Args:
+        conversation: as on record.
+        error: the failure.
+        loop: the loop's state with the failure counted.
+        at_once: no second failure is waited for.
+    """
+    needed, place = fallback_patience(conversation, error), _next(conversation)
+    if needed is None or place is None or (loop.consecutive_timeouts < needed and not at_once):
+        return None
+    given_up, said = conversation.agent, clean(error.message)
+    after = loop.model_copy(
+        update={
+            "fallback": place,
+            "tried": (*loop.tried, f"{given_up.provider.ref.name} ({error.code.value}): {said[:_TOLD]}"),
+            "consecutive_timeouts": 0,
+            "slow_iterations": 0,
+            "empty_answers": 0,
+            "repeated_answers": 0,
+            "refusals": 0,
+            # What the one provider counted says nothing of the other.
+            "tokens_per_byte": None,
+            "window": None,
+        }
+    )
+    agent = serving_provider(conversation.plan, after)
+    dropped = [tool for tool in given_up.native_tools if tool not in agent.native_tools]
+    skipped = conversation.plan.fallback_skipped
+    name = agent.provider.ref.name
+    parts = [
+        f"Provider {given_up.provider.ref.name} is given up: {said.rstrip('.')}. "
+        f"The agent goes on with provider {name}, model {agent.provider.model}, strategy {agent.strategy}."
+    ]
+    if dropped:
+        parts.append(f"It has not these native tools: {', '.join(dropped)}.")
+    if skipped:
+        parts.append(f"Left out, as they cannot do this agent's work: {', '.join(skipped)}.")
+    metadata: dict[str, object] = {
+        "reason": error.code.value,
+        "failures": loop.consecutive_timeouts,
+        "from": given_up.provider.ref.name,
+        "from_model": given_up.provider.model,
+        "from_strategy": given_up.strategy.value,
+        "to": name,
+        "to_model": agent.provider.model,
+        "to_strategy": agent.strategy.value,
+        "skipped": list(skipped),
+        "native_tools_dropped": dropped,
+    }
+    return ProviderSwitch(agent, after, " ".join(parts), metadata)
+
+
+def exhausted(conversation: Conversation, error: ModelError) -> str:
+    """Why an agent has no answer: what its provider said, and each one that was tried before it."""
+    named = f"provider {conversation.agent.provider.ref.name}"
+    told = error.message if error.message.startswith(named) else f"{named}: {error.message}"
+    tried = conversation.loop.tried
+    return f"{told} Tried before it: {'; '.join(tried)}" if tried else told
+
+
+def adapted(conversation: Conversation, turn: CallModel, tools: Sequence[ToolDefinition]) -> CallModel:
+    """The turn, with a word on how tools are called now where the provider in use does it another way than the last.
+
+    Read from the messages, so it is said once, whichever attempt says it.
+    """
+    react = conversation.agent.strategy is Strategy.REACT
+    if not conversation.messages or react is _reacting(conversation):
+        return turn
+    section = {"react": react_section(tools)} if react else {}
+    note = Message(Role.USER, template(_NOTES[react]).substitute(section))
+    return replace(turn, new_messages=(note, *turn.new_messages))
+
+
+_NOTES = {True: "change_to_react", False: "change_to_calls"}
+
+
+def _reacting(conversation: Conversation) -> bool:
+    """Whether the model was told last to call tools in text."""
+    first_lines = {template(name).template.partition("\n")[0]: react for react, name in _NOTES.items()}
+    for message in reversed(conversation.messages):
+        found = first_lines.get(message.content.partition("\n")[0]) if message.role is Role.USER else None
+        if found is not None:
+            return found
+    return conversation.plan.strategy is Strategy.REACT
+
+
+def _next(conversation: Conversation) -> int | None:
+    """The place of the next entry, from 1, whose provider is another than the one in use."""
+    entries, used = conversation.plan.fallback, conversation.agent.provider.ref
+    for place in range(conversation.loop.fallback + 1, len(entries) + 1):
+        ref = entries[place - 1].provider.ref
+        if (ref.namespace, ref.name) != (used.namespace, used.name):
+            return place
+    return None

@@ -1,0 +1,278 @@
+"""The tool loop of all strategies that call tools (seed 004, "FunctionCallingController").
+
+Ask the model; answer its tool calls; an answer without tool calls is the final one, unless it is sent back
+(`tarsy.engine.findings.final_answer`); at the iteration limit, or when asked to conclude, one more call that may make
+none. Each turn comes from `next_turn` and ends on a boundary. How a model asks for a tool and hears of its result is
+the strategy's `Manner`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, assert_never
+
+from tarsy.engine.conversation.state import (
+    CallModel,
+    CallTool,
+    CallTools,
+    Conversation,
+    ConversationTurn,
+    Finish,
+    Stop,
+    next_turn,
+)
+from tarsy.engine.findings.final_answer import Expected, Objection, objection
+from tarsy.engine.limits.budget_stop import note_exceeded
+from tarsy.engine.limits.timing import Stopwatch, timeouts
+from tarsy.engine.model_calls.call import ModelCallFailed, ResponseReader, call_model
+from tarsy.engine.model_calls.events import response_event, sent_back_event
+from tarsy.engine.model_calls.request import prepare_request
+from tarsy.engine.ports import RunContext, Toolbox
+from tarsy.engine.strategies.fallback import adapted
+from tarsy.engine.tool_calls.execution import answer_tool_calls, tool_message
+from tarsy.llm.protocol import ModelErrorCode
+from tarsy.plan.model import Strategy
+from tarsy.record.ids import model_call_id
+from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
+from tarsy.record.run import Failure, LoopState, ModelCallKind, State
+from tarsy.record.timeline import EventStatus, EventType
+
+
+class ToolCallFormat(Protocol):
+    """What the strategies of this loop do differently."""
+
+    @property
+    def read(self) -> ResponseReader | None:
+        """Makes the timeline events of an answer's text; None when the text is the event."""
+        ...
+
+    @property
+    def functions(self) -> bool:
+        """Whether tools are called by functions, not in text."""
+        ...
+
+    @property
+    def how(self) -> str:
+        """How to call a tool, in a sentence for the model."""
+        ...
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Texts that end an answer."""
+        ...
+
+    def next_turn(
+        self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
+    ) -> ConversationTurn:
+        """What to do next, from the record alone."""
+        ...
+
+    def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+        """The tools to bind to a call."""
+        ...
+
+    def tell(self, turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
+        """The message that tells the model what became of its call, and to cite it as `ref`."""
+        ...
+
+
+class FunctionCalls:
+    """Tools are bound to the call, calls and results have messages of their own."""
+
+    read: ResponseReader | None = None
+    functions = True
+    how = "Make function calls; do not write them as text."
+    stop: tuple[str, ...] = ()
+
+    def next_turn(
+        self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
+    ) -> ConversationTurn:
+        """See `tarsy.engine.conversation.state.next_turn`."""
+        return next_turn(conversation, opening, stop=stop, max_iterations=max_iterations)
+
+    def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+        """All of them."""
+        return tuple(tools)
+
+    def tell(self, turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
+        """A tool message."""
+        return tool_message(turn, ref, outcome)
+
+
+ToolCallFormatFactory = Callable[[Strategy, Toolbox], ToolCallFormat]
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What an agent's answer must rest on.
+
+    Args:
+        evidence: whether it must call a tool before it concludes, where it has some.
+        earlier: whether earlier stages left calls that it may cite instead.
+    """
+
+    evidence: bool = False
+    earlier: bool = False
+
+
+async def run_loop(
+    conversation: Conversation,
+    opening: Sequence[Message],
+    toolbox: Toolbox,
+    world: RunContext,
+    manner_of: ToolCallFormatFactory,
+    purpose: Purpose = Purpose(),
+) -> str:
+    """Runs the loop to its final answer (blank when the model gave none).
+
+    Args:
+        conversation: as on record.
+        opening: the messages a new conversation starts with.
+        toolbox: the tools.
+        world: the ports.
+        manner_of: what a strategy does differently; a change of provider may change the strategy.
+        purpose: what the answer must rest on.
+
+    Raises:
+        ModelCallFailed: the model failed for good, or so many iterations in a row took longer than their limit as
+            answers may be lost in a row (reference section 1.4, "Abort after 2 consecutive timeouts").
+        BudgetSpent: the run's budget was used up before there was an answer.
+    """
+    text = None
+    while text is None:
+        text = await _iterate(conversation, opening, toolbox, world, manner_of, purpose)
+    return text
+
+
+async def _iterate(
+    conversation: Conversation,
+    opening: Sequence[Message],
+    toolbox: Toolbox,
+    world: RunContext,
+    manner_of: ToolCallFormatFactory,
+    purpose: Purpose,
+) -> str | None:
+    """One model call and the answers to its tool calls; the final text, or None to go on.
+
+    The iteration's limit shortens its calls rather than cutting into it, so that it too ends on a boundary: nothing is
+    left open in the record, no write of the record is cut, and the model hears which of its calls were not made.
+    """
+    watch, begun = Stopwatch(_iteration_seconds(conversation)), False
+    provider = conversation.loop.fallback
+    while True:
+        stop = _stop(conversation, world)
+        manner = manner_of(conversation.agent.strategy, toolbox)
+        most = conversation.agent.max_iterations
+        turn = manner.next_turn(conversation, opening, stop=stop, max_iterations=most)
+        expected = _expected(conversation, toolbox, manner, purpose)
+        if isinstance(turn, Finish) and (found := objection(conversation.loop, turn.text, expected)) is not None:
+            turn = await _send_back(conversation, turn.text, found, stop, world)
+        match turn:
+            case Finish(text):
+                return text
+            case CallTools(calls):
+                begun = True  # also without a model call: an attempt that died may have left its calls to this one
+                await answer_tool_calls(conversation, calls, toolbox, world, watch=watch, tell=manner.tell)
+            case CallModel(kind):
+                if begun:
+                    if conversation.loop.fallback == provider:
+                        _judge_time(conversation, watch)
+                    return None
+                turn = adapted(conversation, turn, toolbox.tools)
+                forced = kind is ModelCallKind.FORCED_CONCLUSION
+                tools = manner.offer(toolbox.tools) if not forced or _binds(conversation) else ()
+                if not forced and world.meter.bounded:
+                    need = prepare_request(conversation, turn.new_messages, tools, world.meter.tokens_per_byte).need
+                    if exceeded := world.meter.short(conversation.execution, need):
+                        await note_exceeded(world, exceeded)
+                        continue
+                begun = True
+                native = () if forced else conversation.native_tools
+                try:
+                    await call_model(
+                        conversation,
+                        turn,
+                        tools,
+                        world,
+                        watch=watch,
+                        native_tools=native,
+                        read=manner.read,
+                        shown=toolbox.shown,
+                        may_call=not forced,
+                        stop=manner.stop,
+                        accepts=partial(_accepts, expected),
+                    )
+                except ModelCallFailed as failed:
+                    if not (forced and tools and failed.failure.reason == ModelErrorCode.INVALID_REQUEST):
+                        raise
+                    conversation.unbound = True  # a server may refuse tools beside the choice `none`: without them
+            case _:
+                assert_never(turn)
+
+
+def _accepts(expected: Expected, loop: LoopState, text: str) -> bool:
+    return objection(loop, text, expected) is None
+
+
+def _expected(conversation: Conversation, toolbox: Toolbox, manner: ToolCallFormat, purpose: Purpose) -> Expected:
+    agent = conversation.agent
+    return Expected(
+        tools=toolbox.tools,
+        how=manner.how,
+        max_iterations=agent.max_iterations,
+        limits=conversation.limits,
+        # What tools of the provider looked up is evidence too, and not counted.
+        evidence=purpose.evidence and not conversation.native_tools,
+        earlier=purpose.earlier,
+        functions=manner.functions,
+    )
+
+
+async def _send_back(
+    conversation: Conversation, text: str, found: Objection, stop: Stop | None, world: RunContext
+) -> CallModel | Finish:
+    """Asks again with the reason on record, where there is time for it; else the answer stands as it is."""
+    if stop is not None:
+        call = model_call_id(conversation.execution, conversation.model_calls - 1)
+        event = response_event(conversation, call, text, EventStatus.COMPLETED, EventType.FINAL_ANALYSIS)
+        await world.recorder.write_events([event])
+        return Finish(text)
+    await world.recorder.write_events([sent_back_event(conversation, found.reason, found.notice)])
+    loop = conversation.loop
+    after = loop.model_copy(update={"sent_back": (*loop.sent_back, found.reason)})
+    return CallModel(ModelCallKind.ITERATION, (found.message,), after)
+
+
+def _binds(conversation: Conversation) -> bool:
+    """Whether a forced conclusion is asked for with the tools still bound, so that the request begins as before.
+
+    A server that ignores that they may not be called, or refuses them, is asked again without them.
+    """
+    loop = conversation.loop
+    return not (conversation.unbound or loop.empty_answers or loop.consecutive_timeouts)
+
+
+def _iteration_seconds(conversation: Conversation) -> float:
+    return timeouts(conversation.agent.provider, conversation.limits).iteration
+
+
+def _judge_time(conversation: Conversation, watch: Stopwatch) -> None:
+    """Counts iterations in a row that ran out of time; the next boundary (a) puts the count on record."""
+    slow = conversation.loop.slow_iterations + 1 if watch.left <= 0 else 0
+    conversation.loop = conversation.loop.model_copy(update={"slow_iterations": slow})
+    limits = conversation.limits
+    if slow >= limits.consecutive_timeouts:
+        times = "an iteration" if slow == 1 else f"{slow} iterations in a row"
+        message = f"{times} took longer than the limit of {_iteration_seconds(conversation):g} s"
+        raise ModelCallFailed(State.TIMED_OUT, Failure("IterationTimeout", message))
+
+
+def _stop(conversation: Conversation, world: RunContext) -> Stop | None:
+    """Why the agent must conclude now: asked to, the run's budget reached, or the same asked for again and again."""
+    if world.control.concluding:
+        return Stop(requested=True)
+    if world.meter.exceeded is not None:
+        return Stop(budget=world.meter.exceeded.message.removesuffix("."))
+    if world.guard.in_a_row(conversation.execution) >= conversation.limits.repeats_in_a_row:
+        return Stop()
+    return None

@@ -1,0 +1,93 @@
+"""Whether a tool call is made, or answered without its server: the agent may not make it, the run's record has its
+answer, or the budget is reached.
+
+All of them leave the same rows as a call that is made, marked, so that the trace shows what the model asked for.
+Decided right before the call's first boundary, and counted there: agents side by side cannot pass a limit together.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from tarsy.engine.conversation.compaction import cut_text
+from tarsy.engine.conversation.state import CallTool, Conversation
+from tarsy.engine.limits.budget_stop import note_exceeded
+from tarsy.engine.ports import RunContext, Toolbox
+from tarsy.engine.tool_calls.loop_guard import GuardedCall, RepeatedCall
+from tarsy.engine.tool_calls.summarization import too_long
+from tarsy.record.messages import Access, ToolOutcome
+
+_RESULT = 3_000, 800
+"""Characters of a result's beginning and end that are given again; the whole still stands in the conversation."""
+
+
+_FORGOTTEN = ToolOutcome(
+    "This call has no result: its arguments hold a secret, which is kept nowhere but in the process that worked on the "
+    "investigation, and that process was lost. If you still need the result, make the call again with the whole "
+    "arguments.",
+    is_error=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDecision:
+    """A `ticket` to make the call with, or what it is answered with instead (`refused`: why it may not be made)."""
+
+    ticket: GuardedCall | None = None
+    instead: ToolOutcome | None = None
+    repeated_of: UUID | None = None
+    refused: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+async def decide_tool_call(
+    conversation: Conversation, turn: CallTool, call: UUID, toolbox: Toolbox, world: RunContext
+) -> ToolCallDecision:
+    """Decides about the call with the id `call`; one that is to be made is counted."""
+    name, arguments = turn.call.name, turn.call.arguments
+    if (refusal := toolbox.refusal(name)) is not None:
+        told = ToolOutcome(refusal.sentence, is_error=True)
+        return ToolCallDecision(
+            instead=told, refused=refusal.reason, metadata={"made": False, "refused": refusal.reason}
+        )
+    secret = turn.index in conversation.loop.masked_calls
+    if secret and turn.arguments is None:
+        return ToolCallDecision(instead=_FORGOTTEN, metadata={"made": False})
+    if world.control.concluding:
+        told = ToolOutcome(f"{name} was not called, because the run was asked to conclude.", is_error=True)
+        return ToolCallDecision(instead=told, metadata={"made": False})
+    place = (conversation.execution, *toolbox.split(name), arguments)
+    reads = toolbox.access(name) is Access.READ_ONLY
+    # Masked arguments do not tell one secret from another, so a call with one is never a repetition.
+    guard, seq = world.guard, turn.message_seq
+    again = await guard.repeated(*place, message_seq=seq) if reads and not secret else None
+    if again is not None and again.original.seq not in conversation.superseded:
+        first = again.original
+        found = await world.recorder.evidence([first.ref])
+        if first.ref in found:
+            result = found[first.ref].result
+            whole = too_long(conversation.agent, place[1], result) is None
+            told = ToolOutcome(_again(name, again, guard.seconds, result if whole else None))
+            guard.told(*place, message_seq=seq)
+            return ToolCallDecision(instead=told, repeated_of=first.id, metadata={"repeated_of": first.ref})
+    if (exceeded := world.meter.spent_for_tools()) is not None:
+        await note_exceeded(world, exceeded)
+        told = ToolOutcome(f"{exceeded.message} This call was not made.", is_error=True)
+        return ToolCallDecision(instead=told, metadata={"made": False})
+    world.meter.tool_started(call)
+    return ToolCallDecision(ticket=guard.started(*place, reads=reads, message_seq=seq))
+
+
+def _again(name: str, again: RepeatedCall, seconds: float, result: str | None) -> str:
+    """What is told instead of the call; `result` is None when it was too long to be told whole the first time."""
+    first = again.original
+    shown = "It is too long to be told again: what you were told of it stands above, under that callId."
+    if result is not None:
+        shown = f"Its result:\n\n{cut_text(result, *_RESULT, f'the whole stands above, under callId {first.ref}')}"
+    look = "If you need the state of now, make the same call once more: it is then made afresh."
+    if not again.fresh_next:
+        look = f"That was a fresh look already; the same call is made again when its result is {seconds:g} s old."
+    return (
+        f"This call was not made: you made it {again.age_seconds:.0f} s ago with the same arguments, as callId "
+        f"{first.ref}, and this is the result from then. Quote it by that callId. {look} {shown}"
+    )

@@ -1,0 +1,68 @@
+"""The tools of a run are those it saw first: a server that changes them in the middle of it is noticed and told.
+
+The first agent that opens a server pins the list of its tools in the record; every later one of the run, and every
+later attempt, compares. What was added or changed since is kept back until a new run, and an event says so: a server
+that was harmless when the run began cannot become another one under it (DESIGN section 7).
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from tarsy.engine.conversation.state import Conversation
+from tarsy.engine.ports import RunContext, Toolbox
+from tarsy.record.ids import event_id
+from tarsy.record.timeline import Event, EventStatus, EventType
+
+_LISTED = 20
+REASON = "ToolsChanged"
+
+
+async def hold_to_pins(conversation: Conversation, toolbox: Toolbox, world: RunContext) -> None:
+    """Compares the tools with those the run first saw, and keeps back what is not the same.
+
+    Where this agent has lost a tool so, the evidence of the run is degraded.
+    """
+    found = toolbox.digests
+    if not found:
+        return
+    pinned = await world.recorder.pin_tools(found)
+    lost = toolbox.hold(pinned)
+    events = [
+        _event(conversation, server, pinned[server], tools)
+        for server, tools in sorted(found.items())
+        if pinned[server] != tools
+    ]
+    if events:
+        await world.recorder.write_events(events)
+    if lost:
+        why = "it changed while the investigation ran, and is used no more for: "
+        await world.recorder.degrade_evidence({server: why + _some(tools) for server, tools in lost.items()})
+
+
+def _event(conversation: Conversation, server: str, pinned: Mapping[str, str], found: Mapping[str, str]) -> Event:
+    changes = {
+        "added": sorted(found.keys() - pinned.keys()),
+        "removed": sorted(pinned.keys() - found.keys()),
+        "changed": sorted(tool for tool in found.keys() & pinned.keys() if found[tool] != pinned[tool]),
+    }
+    told = "; ".join(f"{what} {_some(tools)}" for what, tools in changes.items() if tools)
+    seen = hashlib.sha256("".join(f"{tool} {found[tool]}\n" for tool in sorted(found)).encode()).hexdigest()
+    return Event(
+        id=event_id(conversation.execution, f"tools/{server}/{seen}"),
+        type=EventType.NOTICE,
+        status=EventStatus.COMPLETED,
+        content=f"The tools of server {server} are not those that this investigation began with: {told}. What was "
+        "added or changed is not used before the next investigation.",
+        metadata={
+            "server": server,
+            "reason": REASON,
+            **{what: tools[:_LISTED] for what, tools in changes.items()},
+        },
+        stage=conversation.stage,
+        execution=conversation.execution,
+    )
+
+
+def _some(tools: Sequence[str]) -> str:
+    more = f" and {len(tools) - _LISTED} more" if len(tools) > _LISTED else ""
+    return ", ".join(tools[:_LISTED]) + more

@@ -1,0 +1,149 @@
+"""The admission webhook: every replica serves it, and tells the API server to believe its certificate.
+
+Decision: a server of our own instead of kopf's, which writes the whole configuration: here that stays the manifests'
+(GitOps sees no change), and only its `caBundle` is written. As at the aggregated door, each replica makes a certificate
+of its own, whose key never leaves its memory, and adds its authority to those of the others. Where there is no such
+configuration, admission is not installed, and nothing is served.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import orjson
+from aiohttp import web
+from pydantic import ValidationError
+
+from tarsy.http.admission.ca_bundle import keep_ca_bundle, with_authority
+from tarsy.http.admission.stamp import Review, stamped
+from tarsy.http.admission.tls import ServingCertificate, make_certificate, needs_renewal, server_context
+from tarsy.http.bodies import BodyRoom, demand_depth, read_whole
+from tarsy.http.errors import HttpError
+from tarsy.kube.access import ResourceAttributes, Subject, may
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.listening.connection_guard import ConnectionLimits
+from tarsy.listening.server import listen
+from tarsy.listening.uncompressed_bodies import plain_bodies_only
+
+_log = logging.getLogger(__name__)
+
+CONFIGURATION = _SERVICE = "tarsy-admission"
+_PATH = "/stamp"
+_LOOK_SECONDS = 30.0
+_RETRY_SECONDS = 2.0
+_MAX_BYTES = 4 * 1_048_576
+"""More than an API server takes of an object."""
+_BODIES = 32
+_LIMITS = ConnectionLimits(idle_seconds=120.0)
+"""An API server calls without signing in, and keeps its connections."""
+
+
+class Admission:
+    """Serves the webhook at `port`, where it is installed; `settled` says since when it does, or that it is not.
+
+    Args:
+        client: as the operator.
+        namespace: of the Service that the configuration leads to.
+        host: the address to listen at.
+        port: 0: a free one.
+        look_seconds: how often the certificate and the configuration are looked at.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        namespace: str,
+        *,
+        host: str = "0.0.0.0",
+        port: int = 9443,
+        look_seconds: float = _LOOK_SECONDS,
+    ) -> None:
+        self._client = client
+        self._names = (f"{_SERVICE}.{namespace}.svc", f"{_SERVICE}.{namespace}.svc.cluster.local")
+        self._host = host
+        self._look_seconds = look_seconds
+        self._room = BodyRoom(_BODIES)
+        self.port = port
+        self.settled = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serves until it is cancelled.
+
+        Raises:
+            OSError: the port is taken.
+        """
+        async with contextlib.AsyncExitStack() as opened:
+            shown: ServingCertificate | None = None
+            while True:
+                wait = self._look_seconds
+                try:
+                    shown = await self._look(shown, opened)
+                    self.settled.set()
+                except ApiError as error:
+                    _log.warning("admission: %s", error.message)
+                    wait = min(wait, _RETRY_SECONDS)
+                await asyncio.sleep(wait)
+
+    async def _look(
+        self, shown: ServingCertificate | None, opened: contextlib.AsyncExitStack
+    ) -> ServingCertificate | None:
+        """Opens, or opens anew where the certificate is over soon; returns what is shown."""
+        now, own = datetime.now(UTC), shown
+        if own is None or needs_renewal(own, now):
+            own = make_certificate(self._names, now)
+        if not await self._publish(own.authority):
+            await opened.aclose()
+            return None
+        if own != shown:
+            await opened.aclose()
+            await opened.enter_async_context(self._site(own))
+        return own
+
+    @contextlib.asynccontextmanager
+    async def _site(self, own: ServingCertificate) -> AsyncIterator[None]:
+        context = await asyncio.to_thread(server_context, own)
+        app = web.Application(middlewares=[plain_bodies_only])
+        app.router.add_post(_PATH, self._answer)
+        async with listen(app, self._host, self.port, tls=context, limits=_LIMITS) as self.port:
+            _log.info("admission is served at port %d", self.port)
+            yield
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        try:
+            content = await read_whole(self._room, request, "", _MAX_BYTES)
+            demand_depth(content)
+            review = Review.model_validate_json(content)
+        except HttpError as error:
+            return web.Response(status=error.status, text=error.message)
+        except ValidationError:
+            return web.Response(status=400, text="this is no AdmissionReview of admission.k8s.io/v1")
+        try:
+            answer = await stamped(review.request, self._may)
+        except ApiError as error:
+            _log.warning("admission of %s could not be decided: %s", review.request.resource.resource, error.message)
+            return web.Response(status=503, text="the Kubernetes API could not say who may do this; try again")
+        body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}
+        return web.Response(body=orjson.dumps(body), content_type="application/json")
+
+    async def _may(self, subject: Subject, attributes: ResourceAttributes) -> bool:
+        return await may(self._client, subject, attributes)
+
+    async def _publish(self, authority: str) -> bool:
+        """Makes the API server believe this authority, beside those of other replicas; False: nobody will call."""
+        return await keep_ca_bundle(
+            self._client, "MutatingWebhookConfiguration", CONFIGURATION, partial(_believing, authority)
+        )
+
+
+def _believing(authority: str, found: dict[str, Any]) -> dict[str, Any]:
+    hooks = [_calling(authority, hook) for hook in found.get("webhooks") or []]
+    return {**found, "webhooks": hooks} if hooks else found
+
+
+def _calling(authority: str, hook: Mapping[str, Any]) -> dict[str, Any]:
+    config = hook["clientConfig"]
+    return {**hook, "clientConfig": {**config, "caBundle": with_authority(authority, config.get("caBundle"))}}

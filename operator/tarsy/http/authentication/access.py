@@ -1,0 +1,72 @@
+"""Whether a caller may: SubjectAccessReview, its answers remembered for seconds.
+
+Decision: a yes and a no are remembered equally long, so that a right that was just given is not refused for longer than
+one that was taken away is still granted. When the Kubernetes API cannot say, the answer is 503, never yes.
+"""
+
+from tarsy.http.authentication.identity import Caller, Permission
+from tarsy.http.errors import Forbidden, Unavailable
+from tarsy.http.review_cache import ReviewCache
+from tarsy.kube.access import ResourceAttributes, Subject, may
+from tarsy.kube.client import ApiError, KubeClient
+
+ACCESS_SECONDS = 10.0
+ACCESS_ANSWERS = 10_000
+_Key = tuple[str, str, tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...], ResourceAttributes]
+
+
+class AccessReviews:
+    """Asks what callers may; safe to share.
+
+    Args:
+        client: as the operator, which may create SubjectAccessReviews.
+        seconds: how long an answer holds; a right that was taken away is granted at most so long.
+    """
+
+    def __init__(self, client: KubeClient, *, seconds: float = ACCESS_SECONDS) -> None:
+        self._client = client
+        self._answers: ReviewCache[_Key, bool] = ReviewCache(lambda _: seconds, size=ACCESS_ANSWERS)
+
+    async def allowed(self, caller: Caller, permission: Permission, namespace: str = "", name: str = "") -> bool:
+        """Whether `caller` has the permission.
+
+        Args:
+            caller: who asks.
+            permission: what for.
+            namespace: where; empty for cluster-wide.
+            name: of the object; empty for all.
+
+        Raises:
+            Unavailable: the Kubernetes API could not say.
+        """
+        attributes = ResourceAttributes(
+            permission.verb, permission.group, permission.resource, permission.subresource, namespace, name
+        )
+        try:
+            return await self._answers.get(_key(caller, attributes), lambda: self._ask(caller.subject, attributes))
+        except ApiError:
+            raise Unavailable("the Kubernetes API could not say who may do this; try again") from None
+
+    async def demand(self, caller: Caller, permission: Permission, namespace: str = "", name: str = "") -> None:
+        """Refuses a caller who has not the permission.
+
+        Raises:
+            Forbidden: by a sentence that is the same whether or not the object exists.
+            Unavailable: the Kubernetes API could not say.
+        """
+        if not await self.allowed(caller, permission, namespace, name):
+            raise Forbidden(_refusal(caller, permission, namespace))
+
+    async def _ask(self, subject: Subject, attributes: ResourceAttributes) -> bool:
+        return await may(self._client, subject, attributes)
+
+
+def _key(caller: Caller, attributes: ResourceAttributes) -> _Key:
+    extra = tuple(sorted((key, tuple(values)) for key, values in caller.extra.items()))
+    return caller.username, caller.uid, tuple(sorted(caller.groups)), extra, attributes
+
+
+def _refusal(caller: Caller, permission: Permission, namespace: str) -> str:
+    resource = "/".join(part for part in (permission.resource, permission.subresource) if part)
+    where = f"in the namespace {namespace}" if namespace else "in all namespaces"
+    return f"{caller.username} may not {permission.verb} {resource} of {permission.group} {where}"

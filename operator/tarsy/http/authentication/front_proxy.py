@@ -1,0 +1,121 @@
+"""Whose word is taken for who a caller is: the front proxy of the Kubernetes API, as the cluster itself publishes it.
+
+Decision: read from the ConfigMap that every kube-apiserver writes (kube-system/extension-apiserver-authentication), not
+from options: it is right by construction, and follows the cluster when its certificates change.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from multidict import MultiMapping
+
+from tarsy.http.authentication.identity import Caller
+from tarsy.http.errors import Unauthorized
+from tarsy.kube.client import KubeClient
+
+NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"
+
+
+class NoFrontProxy(Exception):
+    """The cluster does not say who its front proxy is; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontProxy:
+    """The front proxy of a cluster.
+
+    Args:
+        authority: PEM of the certificates that sign its own.
+        names: the common names that it may have; none: any that `authority` signed.
+        user_headers, uid_headers, group_headers: where it says who asks; the first one that is there counts.
+        extra_prefixes: what headers with extra values begin with, in lower case.
+    """
+
+    authority: str
+    names: tuple[str, ...]
+    user_headers: tuple[str, ...]
+    uid_headers: tuple[str, ...]
+    group_headers: tuple[str, ...]
+    extra_prefixes: tuple[str, ...]
+
+    def is_named(self, peer: Mapping[str, Any] | None) -> bool:
+        """Whether a verified certificate (as `ssl` describes it) is that of the front proxy."""
+        return is_named(peer, self.names)
+
+    def caller(self, headers: MultiMapping[str]) -> Caller:
+        """Who the front proxy says asks.
+
+        Raises:
+            Unauthorized: it names nobody.
+        """
+        username = _first(headers, self.user_headers)
+        if not username:
+            raise Unauthorized("the Kubernetes API named no user", challenge="X-Remote-User")
+        groups = tuple(group for name in self.group_headers for group in headers.getall(name, ()))
+        extra: dict[str, tuple[str, ...]] = {}
+        for name in dict.fromkeys(key.lower() for key in headers):
+            for prefix in self.extra_prefixes:
+                if name.startswith(prefix) and len(name) > len(prefix):
+                    extra[unquote(name.removeprefix(prefix))] = tuple(headers.getall(name))
+        return Caller(username, _first(headers, self.uid_headers), groups, extra)
+
+
+def is_named(peer: Mapping[str, Any] | None, names: Sequence[str]) -> bool:
+    """Whether a verified certificate (as `ssl` describes it) has one of the common names; none: any certificate has."""
+    if not peer:
+        return False
+    its = [value for part in peer.get("subject", ()) for key, value in part if key == "commonName"]
+    return not names or any(name in names for name in its)
+
+
+async def read_front_proxy(client: KubeClient) -> FrontProxy:
+    """The front proxy of the cluster as it is now.
+
+    Raises:
+        NoFrontProxy: the cluster has none, or says it in no way that is known.
+        ApiError: the Kubernetes API refused or is away.
+    """
+    where = f"the ConfigMap {NAMESPACE}/{NAME}"
+    found = await client.find("ConfigMap", NAMESPACE, NAME)
+    if found is None:
+        raise NoFrontProxy(f"{where} is not there: the cluster's API server has no aggregation layer")
+    return parse_front_proxy(found.get("data") or {}, where)
+
+
+def parse_front_proxy(data: Mapping[str, str], where: str) -> FrontProxy:
+    """The front proxy that the data of a ConfigMap says.
+
+    Raises:
+        NoFrontProxy: something needed is missing or malformed; an authority or a user header is never assumed.
+    """
+    authority = data.get("requestheader-client-ca-file", "")
+    if "BEGIN CERTIFICATE" not in authority:
+        raise NoFrontProxy(f"{where} has no requestheader-client-ca-file: the aggregation layer is off")
+    users = _names(data, "requestheader-username-headers", where)
+    if not users:
+        raise NoFrontProxy(f"{where} has no requestheader-username-headers")
+    return FrontProxy(
+        authority,
+        _names(data, "requestheader-allowed-names", where),
+        users,
+        _names(data, "requestheader-uid-headers", where),
+        _names(data, "requestheader-group-headers", where),
+        tuple(prefix.lower() for prefix in _names(data, "requestheader-extra-headers-prefix", where)),
+    )
+
+
+def _names(data: Mapping[str, str], key: str, where: str) -> tuple[str, ...]:
+    try:
+        found = json.loads(data.get(key) or "[]")
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(name, str) and name for name in found):
+        raise NoFrontProxy(f"{where}: {key} is no JSON list of names")
+    return tuple(found)
+
+
+def _first(headers: MultiMapping[str], names: Sequence[str]) -> str:
+    return next((headers[name] for name in names if name in headers), "")

@@ -1,0 +1,101 @@
+"""A connection that follows an investigation: from its first word to the reason why it ends, whatever carries it.
+
+Decision: what WebSocket and server-sent events share is here, so that rights are asked again in one place and Postgres
+may be away for both alike.
+"""
+
+import asyncio
+
+from tarsy.http.errors import BadRequest, HttpError, NotFound
+from tarsy.http.live.authorization import StreamAuthorization
+from tarsy.http.live.cursor import Cursor
+from tarsy.http.live.hub import Hub
+from tarsy.http.live.investigation_stream import InvestigationStream, StreamFollower
+from tarsy.http.live.send_queue import SendQueue
+from tarsy.record.run import InvestigationRecord
+from tarsy.store.errors import StoreError
+
+_AGAIN_SECONDS = 1.0
+
+
+class FollowSession:
+    """One who follows one investigation.
+
+    Args:
+        hub: who follows for all.
+        standing: whether it may; demanded already.
+        record: the investigation.
+        outbox: where to tell it.
+        limit: changes that it is told of the past; None: all.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        standing: StreamAuthorization,
+        record: InvestigationRecord,
+        outbox: SendQueue,
+        limit: int | None,
+    ) -> None:
+        self._hub = hub
+        self._standing = standing
+        self._record = record
+        self._follower = StreamFollower(outbox)
+        self._limit = limit
+        self._wanted: Cursor | None = None
+
+    def catch_up(self, after: Cursor) -> None:
+        """Everything after a cursor is to be told (again).
+
+        Raises:
+            BadRequest: the record is not so far.
+        """
+        if after.of(0) > self._record.revision and self._record.state.finished:
+            raise BadRequest(f"after: the investigation is at revision {self._record.revision}")
+        self._wanted = after
+        self._follower.behind.set()
+
+    async def run(self) -> None:
+        """Follows until it is cancelled.
+
+        Raises:
+            HttpError: the caller may not any more, or there is nothing to follow any more.
+        """
+        async with self._hub.follow(self._record) as feed, asyncio.TaskGroup() as group:
+            feed.add(self._follower)
+            try:
+                checking = group.create_task(self._check())
+                telling = group.create_task(self._tell(feed))
+                gone = group.create_task(feed.gone.wait())
+                await asyncio.wait({checking, telling, gone}, return_when=asyncio.FIRST_COMPLETED)
+                for task in (checking, telling, gone):
+                    task.cancel()
+            finally:
+                feed.remove(self._follower)
+        raise NotFound("the record of this investigation cannot be followed any more")
+
+    async def _check(self) -> None:
+        while True:
+            await asyncio.sleep(self._hub.check_seconds)
+            await self._standing.check()
+
+    async def _tell(self, feed: InvestigationStream) -> None:
+        while True:
+            await self._follower.behind.wait()
+            self._follower.behind.clear()
+            if self._wanted is not None:
+                self._follower.cursor, self._wanted = self._wanted, None
+            try:
+                await feed.catch_up(self._follower, self._limit)
+            except StoreError:
+                self._follower.behind.set()
+                await asyncio.sleep(_AGAIN_SECONDS)
+
+
+def closing_error(ended: BaseException) -> HttpError | None:
+    """The refusal that ended something, out of whatever group it is in."""
+    if isinstance(ended, HttpError):
+        return ended
+    if isinstance(ended, BaseExceptionGroup):
+        return next((found for one in ended.exceptions if (found := closing_error(one)) is not None), None)
+    return None

@@ -1,0 +1,140 @@
+"""Server-sent events: one investigation followed by a plain request, for those without a WebSocket.
+
+The id of an event is the cursor behind it, so a client that was cut off (the aggregated API cuts each request off after
+a minute) comes again with `Last-Event-ID` and misses nothing. Decision: what is sent is what the WebSocket sends, the
+whole past included; a slow client slows down its own past, and is let go when it cannot keep up with the present.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from aiohttp import web
+
+from tarsy.http.authentication.identity import Permission
+from tarsy.http.errors import BadRequest
+from tarsy.http.live.authorization import READ_EVENTS, StreamAuthorization, Topic
+from tarsy.http.live.cursor import Cursor, read_cursor
+from tarsy.http.live.follow_session import FollowSession, closing_error
+from tarsy.http.live.messages import ErrorMessage, written
+from tarsy.http.live.send_queue import QueuedMessage, SendQueue
+from tarsy.http.route import CheckedRequest
+from tarsy.http.routes.lookup import find_run
+from tarsy.http.routes.parameters import RunQuery
+
+HEARTBEAT_SECONDS = 15.0
+_WRITE_SECONDS = 10.0
+LAST_EVENT_ID = "Last-Event-ID"
+_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
+_BEGINNING = b"retry: 1000\n\n"
+_HEARTBEAT = b": still here\n\n"
+_TIMELINE = ("timelineEvent.", "investigation.", "caughtUp")
+Wanted = Callable[[QueuedMessage], bool]
+
+
+async def follow_by_sse(
+    ask: CheckedRequest,
+    query: RunQuery,
+    after: Cursor,
+    permission: Permission = READ_EVENTS,
+    *,
+    timeline_only: bool = False,
+) -> web.StreamResponse:
+    """Tells an investigation, or one question about it, until the client leaves.
+
+    Args:
+        ask: the request; its permission was asked.
+        query: which investigation, or which question.
+        after: what the client has seen, where its `Last-Event-ID` does not say.
+        permission: what is looked at again while it goes on.
+        timeline_only: leaves out stages and words of events that are not closed.
+
+    Raises:
+        HttpError: it cannot begin.
+    """
+    standing = StreamAuthorization(ask, Topic(ask.namespace, ask.name), permission)
+    await standing.demand()
+    record, place, last = await find_run(ask, query), None, _last_event_id(ask)
+    cursor = last or after
+    if record.parent is not None:
+        answer, record = record, await find_run(ask, RunQuery(uid=record.parent))
+        answers = await ask.services.reads.answers(record.id)
+        place = next((number for number, one in enumerate(answers, 1) if one.id == answer.id), None)
+        cursor = last or Cursor({0: record.revision, **after.revisions})
+    outbox = SendQueue()
+    attendance = FollowSession(ask.services.hub, standing, record, outbox, None)
+    attendance.catch_up(cursor)
+    with ask.services.hub.admit(ask.caller.username):
+        ask.untimed()
+        response = web.StreamResponse(headers=_HEADERS)
+        await response.prepare(ask.request)
+        await _stream(ask, response, outbox, attendance, _wanted(place, timeline_only))
+    return response
+
+
+async def _stream(
+    ask: CheckedRequest, response: web.StreamResponse, outbox: SendQueue, attendance: FollowSession, wanted: Wanted
+) -> None:
+    writing = asyncio.create_task(_write(response, outbox, wanted))
+    attending = asyncio.create_task(attendance.run())
+    stopping = asyncio.create_task(ask.services.stopping.wait())
+    tasks = {writing, attending, stopping}
+    try:
+        await asyncio.wait(tasks, timeout=ask.stream_seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    if not writing.cancelled() and writing.exception() is not None:
+        if (transport := ask.request.transport) is not None:
+            transport.abort()
+        return
+    with contextlib.suppress(ConnectionError, TimeoutError):
+        async with asyncio.timeout(_WRITE_SECONDS):
+            if not attending.cancelled() and (ended := attending.exception()) is not None:
+                if (error := closing_error(ended)) is None:
+                    raise ended
+                told = ErrorMessage(reason=error.reason, message=error.message)
+                await response.write(_frame(QueuedMessage(told.type, written(told))))
+            await response.write_eof()
+
+
+async def _write(response: web.StreamResponse, outbox: SendQueue, wanted: Wanted) -> None:
+    """Writes until the client is overrun; raises when it does not take what is written."""
+    await response.write(_BEGINNING)
+    while True:
+        try:
+            async with asyncio.timeout(HEARTBEAT_SECONDS):
+                notes = await outbox.take()
+        except TimeoutError:
+            frames = _HEARTBEAT
+        else:
+            if not notes:
+                return
+            frames = b"".join(_frame(note) for note in notes if wanted(note))
+        async with asyncio.timeout(_WRITE_SECONDS):
+            await response.write(frames)
+
+
+def _frame(note: QueuedMessage) -> bytes:
+    identity = f"id: {note.id}\n" if note.id is not None else ""
+    return f"{identity}event: {note.type}\ndata: {note.data}\n\n".encode()
+
+
+def _wanted(place: int | None, timeline_only: bool) -> Wanted:
+    def wanted(note: QueuedMessage) -> bool:
+        if place is not None and note.place not in (None, place):
+            return False
+        return not timeline_only or note.type.startswith(_TIMELINE)
+
+    return wanted
+
+
+def _last_event_id(ask: CheckedRequest) -> Cursor | None:
+    given = ask.request.headers.get(LAST_EVENT_ID)
+    if not given:
+        return None
+    try:
+        return read_cursor(given)
+    except ValueError as error:
+        raise BadRequest(f"header {LAST_EVENT_ID}: {error}") from None

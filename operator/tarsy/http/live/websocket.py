@@ -1,0 +1,277 @@
+"""The WebSocket: one connection, many subscriptions, everything bounded.
+
+Who connects is known by a bearer token; each subscription is a right of its own, asked in its own namespace and again
+while it goes on. Decision: a connection that cannot keep up, that asks too much or whose token is no good any more is
+closed with a reason, and nothing is kept for it: whoever comes again says where it was.
+
+| closed with | because |
+|---|---|
+| 1003 | it sent something else than text |
+| 1008 | its token is no good any more, or it asks too often |
+| 1012 | this process ends; come again |
+| 1013 | it does not read in time; come again, with the last id |
+"""
+
+import asyncio
+import logging
+
+from aiohttp import WSCloseCode, WSMsgType, web
+from pydantic import ValidationError
+
+from tarsy.http.authentication.frontends import require_own_page
+from tarsy.http.errors import BadRequest, Conflict, HttpError, NotFound, TooManyRequests, Unauthorized
+from tarsy.http.failures import as_http_error
+from tarsy.http.live.authorization import StreamAuthorization, Topic, read_topic
+from tarsy.http.live.cursor import Cursor, read_cursor
+from tarsy.http.live.follow_session import FollowSession, closing_error
+from tarsy.http.live.investigation_stream import CATCH_UP
+from tarsy.http.live.lists import Watcher
+from tarsy.http.live.messages import (
+    CatchUp,
+    ClientAction,
+    ErrorMessage,
+    Ping,
+    PongMessage,
+    Subscribe,
+    SubscribedMessage,
+    Unsubscribe,
+    UnsubscribedMessage,
+    written,
+)
+from tarsy.http.live.send_queue import QueuedMessage, SendQueue
+from tarsy.http.models import View
+from tarsy.http.route import CheckedRequest, Route
+from tarsy.store.errors import StoreError
+
+PROTOCOL = "v1.tarsy.dev"
+"""The subprotocol that is spoken; browsers offer it beside the one that carries their token."""
+SUBSCRIPTIONS = 50
+ACTION_BYTES = 8_192
+ACTIONS_AT_ONCE = 60
+ACTIONS_A_SECOND = 5.0
+"""So many actions may come at once, and so many more each second."""
+_WRITE_SECONDS = 10.0
+PING_SECONDS = 25.0
+_log = logging.getLogger(__name__)
+_ASK_SECONDS = 15.0
+_CLOSE_SECONDS = 2.0
+
+
+class _Close(Exception):
+    """The connection is to be closed."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
+async def follow_by_websocket(ask: CheckedRequest) -> web.StreamResponse:
+    """Serves one connection until either side ends it."""
+    require_own_page(ask.request, ask.services.origins)
+    ws = web.WebSocketResponse(
+        heartbeat=PING_SECONDS,
+        max_msg_size=ACTION_BYTES,
+        compress=False,
+        protocols=(PROTOCOL,),
+        timeout=_CLOSE_SECONDS,
+    )
+    if not ws.can_prepare(ask.request).ok:
+        raise BadRequest("this is a WebSocket: ask for an upgrade")
+    with ask.services.hub.admit(ask.caller.username):
+        ask.untimed()
+        await ws.prepare(ask.request)
+        await _Connection(ask, ws).run()
+    return ws
+
+
+class _Connection:
+    """One open connection."""
+
+    def __init__(self, ask: CheckedRequest, ws: web.WebSocketResponse) -> None:
+        self._ask = ask
+        self._ws = ws
+        self._outbox = SendQueue()
+        self._subscriptions: dict[str, asyncio.Task[None]] = {}
+        self._attendances: dict[str, FollowSession] = {}
+        self._clock = asyncio.get_running_loop().time
+        self._allowance, self._counted = float(ACTIONS_AT_ONCE), self._clock()
+
+    async def run(self) -> None:
+        """Serves until it ends, for whatever reason."""
+        close = _Close(WSCloseCode.OK, "")
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._write()), group.create_task(self._watch())]
+                await self._listen(group)
+                for task in (*tasks, *self._subscriptions.values()):
+                    task.cancel()
+        except* _Close as closed:
+            close = next(one for one in _leaves(closed) if isinstance(one, _Close))
+        except* ConnectionError:
+            pass  # it left while it was written to
+        except* Exception:
+            _log.exception("a WebSocket failed")
+            close = _Close(WSCloseCode.INTERNAL_ERROR, "this is a fault of the server; its log tells more")
+        await self._close(close)
+
+    async def _close(self, close: _Close) -> None:
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._ws.close(code=close.code, message=close.reason.encode(), drain=False)
+        except TimeoutError:
+            if (transport := self._ask.request.transport) is not None:
+                transport.abort()
+
+    async def _write(self) -> None:
+        while notes := await self._outbox.take():
+            for note in notes:
+                try:
+                    async with asyncio.timeout(_WRITE_SECONDS):
+                        await self._ws.send_str(note.data)
+                except TimeoutError:
+                    raise _slow() from None
+
+    async def _watch(self) -> None:
+        """Ends the connection when the process ends, or when the client does not keep up."""
+        overrun = asyncio.create_task(self._outbox.overrun.wait())
+        stopping = asyncio.create_task(self._ask.services.stopping.wait())
+        try:
+            await asyncio.wait({overrun, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if self._outbox.overrun.is_set():
+                raise _slow()
+            raise _Close(WSCloseCode.SERVICE_RESTART, "this process ends; come again")
+        finally:
+            overrun.cancel()
+            stopping.cancel()
+
+    async def _listen(self, group: asyncio.TaskGroup) -> None:
+        async for message in self._ws:
+            if message.type is not WSMsgType.TEXT:
+                raise _Close(WSCloseCode.UNSUPPORTED_DATA, "send JSON as text")
+            self._count()
+            await self._act(message.data, group)
+
+    def _count(self) -> None:
+        now = self._clock()
+        self._allowance = min(ACTIONS_AT_ONCE, self._allowance + (now - self._counted) * ACTIONS_A_SECOND) - 1
+        self._counted = now
+        if self._allowance < 0:
+            raise _Close(WSCloseCode.POLICY_VIOLATION, f"more than {ACTIONS_A_SECOND:g} actions a second")
+
+    async def _act(self, text: str, group: asyncio.TaskGroup) -> None:
+        channel = None
+        try:
+            action = ClientAction.model_validate_json(text).root
+            match action:
+                case Ping():
+                    self._tell(PongMessage())
+                    return
+                case Subscribe() | CatchUp() | Unsubscribe():
+                    channel = action.channel
+            async with asyncio.timeout(_ASK_SECONDS):
+                await self._act_on(action, group)
+        except ValidationError:
+            self._refuse(None, BadRequest("an action is JSON: subscribe, unsubscribe, catchup or ping, as documented"))
+        except TimeoutError:
+            self._refuse(channel, HttpError("nobody could say in time whether that is allowed; try again"))
+        except (HttpError, StoreError) as error:
+            self._refuse(channel, as_http_error(error))
+
+    async def _act_on(self, action: Subscribe | CatchUp | Unsubscribe, group: asyncio.TaskGroup) -> None:
+        channel = read_topic(action.channel).channel
+        match action:
+            case Subscribe(after=after):
+                if channel in self._subscriptions:
+                    raise Conflict("this channel is subscribed to already; ask to catch up")
+                if len(self._subscriptions) >= SUBSCRIPTIONS:
+                    raise TooManyRequests(f"a connection has {SUBSCRIPTIONS} subscriptions at most")
+                await self._subscribe(read_topic(channel), _cursor(after), group)
+            case CatchUp(after=after):
+                if channel not in self._attendances:
+                    raise NotFound("this channel is not subscribed to, or has no past: read lists by REST")
+                self._attendances[channel].catch_up(_cursor(after))
+            case Unsubscribe():
+                if channel not in self._subscriptions:
+                    raise NotFound("this channel is not subscribed to")
+                self._subscriptions.pop(channel).cancel()
+                self._attendances.pop(channel, None)
+                self._tell(UnsubscribedMessage(channel=channel))
+
+    async def _subscribe(self, topic: Topic, after: Cursor, group: asyncio.TaskGroup) -> None:
+        standing, hub, channel = StreamAuthorization(self._ask, topic), self._ask.services.hub, topic.channel
+        await standing.demand()
+        if topic.name is None:
+            watcher = Watcher(self._outbox, topic.namespace, standing.namespace_uid)
+            await hub.lists.add(watcher)
+            self._tell(SubscribedMessage(channel=channel))
+            self._subscriptions[channel] = group.create_task(self._watching(channel, watcher, standing))
+            return
+        record = await standing.record()
+        attendance = FollowSession(hub, standing, record, self._outbox, CATCH_UP)
+        attendance.catch_up(after)
+        self._tell(SubscribedMessage(channel=channel))
+        self._attendances[channel] = attendance
+        self._subscriptions[channel] = group.create_task(self._attending(channel, attendance))
+
+    async def _watching(self, channel: str, watcher: Watcher, standing: StreamAuthorization) -> None:
+        try:
+            while True:
+                await asyncio.sleep(self._ask.services.hub.check_seconds)
+                await standing.check()
+        except HttpError as error:
+            self._end(channel, error)
+        finally:
+            self._ask.services.hub.lists.remove(watcher)
+
+    async def _attending(self, channel: str, attendance: FollowSession) -> None:
+        try:
+            await attendance.run()
+        except (HttpError, BaseExceptionGroup) as ended:
+            if (error := closing_error(ended)) is None:
+                raise
+            self._end(channel, error)
+
+    def _end(self, channel: str, error: HttpError) -> None:
+        """A subscription ends; with an identity that is no good any more, the connection."""
+        if isinstance(error, Unauthorized):
+            raise _Close(WSCloseCode.POLICY_VIOLATION, "the token is no good any more")
+        if self._subscriptions.get(channel) is asyncio.current_task():
+            del self._subscriptions[channel]
+            self._attendances.pop(channel, None)
+            self._refuse(channel, error)
+
+    def _refuse(self, channel: str | None, error: HttpError) -> None:
+        self._tell(ErrorMessage(channel=channel, reason=error.reason, message=error.message))
+
+    def _tell(self, message: View) -> None:
+        self._outbox.offer(QueuedMessage("answer", written(message)))
+
+
+def _cursor(after: int | str | None) -> Cursor:
+    if isinstance(after, int):
+        return Cursor({0: after})
+    return Cursor() if after is None else read_cursor(after)
+
+
+def _slow() -> _Close:
+    return _Close(WSCloseCode.TRY_AGAIN_LATER, "you do not read in time; come again, with the last id")
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for one in group.exceptions:
+        found += _leaves(one) if isinstance(one, BaseExceptionGroup) else [one]
+    return found
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/ws",
+        operation="followByWebSocket",
+        summary="A WebSocket to follow investigations and lists by: it takes ClientAction and gives ServerMessage",
+        handler=follow_by_websocket,
+        status=101,
+    ),
+)

@@ -1,0 +1,96 @@
+"""The mistakes of an alert that its sender can be told of at once: servers and tools that no run of it can have.
+
+Decision: asked only of an alert that brings servers or native tools, by the code that plans runs, and only its own
+fields are judged: what is wrong with a chain is its author's business, and an alert without a chain waits for one. Who
+may not use the chain, or a server, is told nothing of it here: acceptance refuses them. Nothing rests on this answer
+(the configuration may change before the run is accepted), so a sender is not held up while it cannot be given.
+"""
+
+import asyncio
+import contextlib
+import logging
+
+from tarsy.http.authentication.identity import Permission
+from tarsy.http.models import PRODUCT_GROUP
+from tarsy.http.route import CheckedRequest
+from tarsy.http.routes.objects import objects
+from tarsy.kube.client import ApiError
+from tarsy.plan.catalog import ResourceCatalog
+from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
+from tarsy.plan.lookup import Lookup
+from tarsy.plan.resolve import explain_plan
+from tarsy.plan.select import NoChain, search_path, select
+from tarsy.plan.tools import servers
+from tarsy.resources.meta import AnyResource
+from tarsy.resources.v1alpha1 import Agent, Alert, Chain, InvestigationDefaults, LLMProvider, MCPServer
+from tarsy.resources.v1alpha1.alert import AlertContent
+
+_log = logging.getLogger(__name__)
+
+_SECONDS = 5.0
+_PLANNED_FROM: tuple[type[AnyResource], ...] = (Agent, Chain, InvestigationDefaults, LLMProvider, MCPServer)
+
+
+async def mistakes(ask: CheckedRequest, content: AlertContent) -> list[str]:
+    """What no run of this alert can have, each with its field; empty also where nobody can say now.
+
+    Args:
+        ask: the request, whose caller may create alerts in its namespace.
+        content: the alert.
+    """
+    if content.mcp_servers is None and content.native_tools is None:
+        return []
+    try:
+        async with asyncio.timeout(_SECONDS):
+            return [f"{error.field.removeprefix('spec.')}: {error.message}" for error in await _found(ask, content)]
+    except (ApiError, TimeoutError) as error:
+        _log.warning("an alert's servers and native tools are not checked before it is accepted: %s", error)
+        return []
+
+
+async def _found(ask: CheckedRequest, content: AlertContent) -> list[PlanError]:
+    namespace, library = ask.namespace, ask.services.library_namespace
+    catalog, at = await _catalog(ask), FieldPath(Alert.KIND, namespace, "")
+    try:
+        chain = select(namespace=namespace, alert=content, catalog=catalog, library_namespace=library, source=at)
+    except PlanInvalid:
+        return []
+    look = Lookup(catalog)
+    if isinstance(chain, NoChain):
+        servers(content.mcp_servers or (), at / "mcpServers", search_path(namespace, library), namespace, look)
+    elif await _may_use(ask, chain):
+        with contextlib.suppress(PlanInvalid):  # `look` has all errors
+            explain_plan(
+                namespace=namespace,
+                alert=content,
+                chain=chain,
+                catalog=catalog,
+                library_namespace=library,
+                source=at,
+                look=look,
+            )
+    hidden = [
+        (at / "mcpServers")[index] / "tools"
+        for index, one in enumerate(content.mcp_servers or ())
+        for server in [_first(catalog, search_path(namespace, library), one.name)]
+        if server is not None and not await _may_use(ask, server)
+    ]
+    paths = {field.path for field in hidden}
+    return [error for error in look.errors if error.kind == Alert.KIND and error.field not in paths]
+
+
+def _first(catalog: ResourceCatalog, places: tuple[str, ...], name: str) -> MCPServer | None:
+    return next((found for place in places if (found := catalog.get(MCPServer, place, name)) is not None), None)
+
+
+async def _may_use(ask: CheckedRequest, obj: Chain | MCPServer) -> bool:
+    meta, permission = obj.metadata, Permission("use", obj.PLURAL, group=PRODUCT_GROUP)
+    return await ask.services.access.allowed(ask.caller, permission, meta.namespace, meta.name)
+
+
+async def _catalog(ask: CheckedRequest) -> ResourceCatalog:
+    """All that runs of the namespace are planned from."""
+    places = search_path(ask.namespace, ask.services.library_namespace)
+    found = [one for kind in _PLANNED_FROM for one in await objects(ask, kind, places)]
+    namespace = await ask.services.kube.find("Namespace", None, ask.namespace) or {"metadata": {}}
+    return ResourceCatalog(found, {ask.namespace: namespace["metadata"].get("labels") or {}})

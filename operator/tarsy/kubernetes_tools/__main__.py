@@ -1,0 +1,42 @@
+"""`python -m tarsy.kubernetes_tools`: over stdio, or with `--http` over streamable HTTP."""
+
+import argparse
+import socket
+
+from tarsy.kubernetes_tools.cluster import ClusterReader
+from tarsy.kubernetes_tools.tools import sample_server
+
+
+def main() -> None:
+    """Serves until its input ends (stdio) or a signal comes (HTTP, whose URL is printed on one line)."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tarsy.kubernetes_tools", description="Read-only Kubernetes, as MCP."
+    )
+    parser.add_argument("--http", action="store_true", help="streamable HTTP instead of stdio")
+    parser.add_argument("--host", default="127.0.0.1", help="address with --http (default: this machine only)")
+    parser.add_argument("--port", type=int, default=0, help="port with --http (default: a free one)")
+    parser.add_argument(
+        "--bound",
+        metavar="NAMESPACE",
+        help="refuse requests that do not name their namespaces in _meta; only those for MCPServers of this namespace "
+        "reach others than that of the MCPServer",
+    )
+    options = parser.parse_args()
+    server = sample_server(ClusterReader(), owner=options.bound)
+    if not options.http:
+        server.run("stdio")
+        return
+    import uvicorn
+
+    from tarsy.listening.asgi import Gate
+
+    with socket.create_server((options.host, options.port)) as listening:
+        print(f"http://{options.host}:{listening.getsockname()[1]}/mcp", flush=True)
+        # The SDK refuses foreign Host headers on loopback only; elsewhere the NetworkPolicy says who may come.
+        gate, app = Gate(), server.streamable_http_app(host=options.host)
+        config = uvicorn.Config(gate.wrap(app), http=gate.protocol, ws="none", log_level="warning")
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Reading from the Kubernetes API, with errors that a model understands."""
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import httpx2
+
+from tarsy.kubernetes_tools.access import AccessError, ClusterAccess, find_access
+
+TIMEOUT = 20.0
+
+
+class ClusterError(Exception):
+    """The API refused; `status` is 0 when it was not reached."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ClusterReader:
+    """A Kubernetes API; the connection is made at the first request. It may be entered again after its end."""
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._environ = environ
+        self._opening = asyncio.Lock()
+        self._open: tuple[ClusterAccess, httpx2.AsyncClient] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        opened, self._open = self._open, None
+        if opened is not None:
+            await opened[1].aclose()
+
+    async def read(self, path: str, parameters: Mapping[str, str | None], *, doing: str) -> str:
+        """The text behind a path. `doing` is "verb resource where", for errors.
+
+        Raises ApiError: the API refused, or was not reached; its text is for the model.
+        """
+        try:
+            access, client = await self._connection()
+            answer = await client.get(
+                access.server + path,
+                params={key: value for key, value in parameters.items() if value is not None},
+                headers=access.headers(),
+            )
+        except AccessError as error:
+            raise ClusterError(0, f"cannot {doing}: {error}") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise ClusterError(
+                0, f"cannot {doing}: the Kubernetes API was not reached ({type(error).__name__})"
+            ) from error
+        if answer.status_code == 200:
+            return answer.text
+        said = _message(answer.text)
+        match answer.status_code:
+            case 401:
+                text = f"cannot {doing}: the API server does not accept this tool server's credentials"
+            case 403:
+                text = f"forbidden: this tool server's account may not {doing}. The API server says: {said}"
+            case 404:
+                text = f"not found: cannot {doing}. The API server says: {said}"
+            case status:
+                text = f"cannot {doing}: the API server answered {status}: {said}"
+        raise ClusterError(answer.status_code, text)
+
+    async def get(self, path: str, parameters: Mapping[str, str | None], *, doing: str) -> dict[str, Any]:
+        """The object behind a path. Raises ApiError: as `read`."""
+        try:
+            return dict(json.loads(await self.read(path, parameters, doing=doing)))
+        except ValueError as error:
+            raise ClusterError(0, f"cannot {doing}: the API server's answer is not JSON") from error
+
+    async def _connection(self) -> tuple[ClusterAccess, httpx2.AsyncClient]:
+        async with self._opening:
+            if self._open is None:
+                access = find_access(self._environ)
+                secure = access.server.startswith("https://")
+                client = httpx2.AsyncClient(
+                    verify=access.tls() if secure else False, timeout=TIMEOUT, trust_env=False, follow_redirects=False
+                )
+                self._open = (access, client)
+            return self._open
+
+
+def describe_failure(verb: str, resource: str, namespace: str | None, name: str | None = None) -> str:
+    """What is being done, for an error: `get pods "a" in namespace shop`."""
+    which = f' "{name}"' if name else ""
+    return f"{verb} {resource}{which} {f'in namespace {namespace}' if namespace else 'in the whole cluster'}"
+
+
+def _message(text: str) -> str:
+    """The message of a Status object, or the beginning of what came instead."""
+    try:
+        return str(json.loads(text)["message"])[:500]
+    except (ValueError, KeyError, TypeError):
+        return text[:200].strip()

@@ -1,0 +1,74 @@
+"""The kinds that may be looked at, by any name people and models give them. Secrets are not among them."""
+
+import re
+from dataclasses import dataclass
+
+NAME_PATTERN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind: its API path, its plural, its short name if it has one."""
+
+    name: str
+    api: str
+    plural: str
+    short: str = ""
+    namespaced: bool = True
+
+    def path(self, namespace: str | None, name: str | None = None) -> str:
+        """The URL path of an object, or of all of them."""
+        scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        return f"/{self.api}{scope}/{self.plural}{f'/{name}' if name else ''}"
+
+
+READABLE_KINDS = (
+    _Kind("Pod", "api/v1", "pods", "po"),
+    _Kind("Event", "api/v1", "events", "ev"),
+    _Kind("Service", "api/v1", "services", "svc"),
+    _Kind("Endpoints", "api/v1", "endpoints", "ep"),
+    _Kind("ConfigMap", "api/v1", "configmaps", "cm"),
+    _Kind("ServiceAccount", "api/v1", "serviceaccounts", "sa"),
+    _Kind("PersistentVolumeClaim", "api/v1", "persistentvolumeclaims", "pvc"),
+    _Kind("ResourceQuota", "api/v1", "resourcequotas", "quota"),
+    _Kind("LimitRange", "api/v1", "limitranges", "limits"),
+    _Kind("Namespace", "api/v1", "namespaces", "ns", namespaced=False),
+    _Kind("Node", "api/v1", "nodes", "no", namespaced=False),
+    _Kind("PersistentVolume", "api/v1", "persistentvolumes", "pv", namespaced=False),
+    _Kind("StorageClass", "apis/storage.k8s.io/v1", "storageclasses", "sc", namespaced=False),
+    _Kind("Deployment", "apis/apps/v1", "deployments", "deploy"),
+    _Kind("ReplicaSet", "apis/apps/v1", "replicasets", "rs"),
+    _Kind("StatefulSet", "apis/apps/v1", "statefulsets", "sts"),
+    _Kind("DaemonSet", "apis/apps/v1", "daemonsets", "ds"),
+    _Kind("Job", "apis/batch/v1", "jobs"),
+    _Kind("CronJob", "apis/batch/v1", "cronjobs", "cj"),
+    _Kind("Ingress", "apis/networking.k8s.io/v1", "ingresses", "ing"),
+    _Kind("NetworkPolicy", "apis/networking.k8s.io/v1", "networkpolicies", "netpol"),
+    _Kind("HorizontalPodAutoscaler", "apis/autoscaling/v2", "horizontalpodautoscalers", "hpa"),
+    _Kind("PodDisruptionBudget", "apis/policy/v1", "poddisruptionbudgets", "pdb"),
+)
+
+
+class Refused(Exception):
+    """What is asked for is not to be had here; the text is for the model."""
+
+
+def find_kind(asked: str) -> _Kind:
+    """The kind by its name, plural or short name, in any case, with or without its group.
+
+    Raises Refused: it is a Secret, or not one of ours.
+    """
+    word = asked.strip().lower().split(".")[0]
+    if word in ("secret", "secrets"):
+        raise Refused("Secrets are never shown by this server")
+    for kind in READABLE_KINDS:
+        if word and word in (kind.name.lower(), kind.plural, kind.short):
+            return kind
+    raise Refused(f"unknown kind {asked!r}; known are {', '.join(kind.name for kind in READABLE_KINDS)}")
+
+
+def checked(what: str, value: str) -> str:
+    """A name that may be put into a URL. Raises Refused: it is none."""
+    if len(value) > 253 or not NAME_PATTERN.fullmatch(value):
+        raise Refused(f"{what} {value[:80]!r} is not a Kubernetes name")
+    return value

@@ -1,0 +1,169 @@
+"""The four tools. What goes wrong is said to the model, in words it can act on, never raised at it.
+
+A request keeps to the namespaces that its caller names (`reach`), whatever its arguments say. Of what is in no
+namespace it shows nodes, volumes and storage classes without what they tell of other namespaces, and of namespaces its
+own. A pod's log comes from the API; only where the API has no kubelet to ask does it come from the pod's annotations. A
+refused permission is never answered from them: whoever may not read logs does not read them here either.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Annotated, Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+from pydantic import Field
+
+from tarsy.kubernetes_tools.cluster import ClusterError, ClusterReader, describe_failure
+from tarsy.kubernetes_tools.kinds import Refused, checked, find_kind
+from tarsy.kubernetes_tools.reach import ENFORCED, NamespaceReach, reach_of
+from tarsy.kubernetes_tools.render import limit_text, render_events, render_list, render_object, seen_from_outside
+
+LIST_LIMIT = 200
+LOGS = "sample.tarsy.dev/logs"
+PREVIOUS_LOGS = "sample.tarsy.dev/previous-logs"
+READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+INSTRUCTIONS = (
+    "Read-only access to a Kubernetes cluster. Begin with list_resources and list_events of the namespace the alert "
+    "names; get_logs with previous=true shows why a container that restarts ended."
+)
+
+KindName = Annotated[str, Field(description="A kind or resource: Pod, deployments, cm, ...")]
+_Namespace = Annotated[str, Field(description="The namespace.")]
+Lines = Annotated[int, Field(ge=1, le=5000, description="How many lines of the log's end.")]
+
+
+def sample_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServer:
+    """The server `kubernetes` over a cluster, which is closed with it.
+
+    Args:
+        cluster: what is read.
+        owner: the namespace of the MCPServers that it is for; requests must name their namespaces then.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: MCPServer) -> AsyncIterator[None]:
+        async with cluster:
+            yield
+
+    server = MCPServer("kubernetes", instructions=INSTRUCTIONS, lifespan=lifespan, log_level="WARNING")
+    tool = server.tool(annotations=READ_ONLY, meta=ENFORCED, structured_output=False)
+
+    def reach(context: Context) -> NamespaceReach:
+        return reach_of(context.request_context.meta, owner=owner)
+
+    async def list_resources(
+        context: Context, kind: KindName, namespace: str | None = None, label_selector: str | None = None
+    ) -> str:
+        """Lists objects of a kind, one line each with its state; of all namespaces in reach when none is given."""
+        with _told():
+            found, within = find_kind(kind), reach(context)
+            where = within.checked(checked("namespace", namespace)) if namespace and found.namespaced else None
+            if found.namespaced and where is None and within.namespaces is not None:
+                where = within.only
+                if where is None:
+                    raise Refused(f"give `namespace`: this investigation reaches {within}")
+            if found.name == "Namespace" and within.namespaces is not None:
+                items = [await _namespace(cluster, name) for name in sorted(within.namespaces)]
+                return render_list(found.name, items, with_namespace=False)
+            parameters = {"labelSelector": label_selector or None, "limit": str(LIST_LIMIT)}
+            answer = await cluster.get(
+                found.path(where), parameters, doing=describe_failure("list", found.plural, where)
+            )
+            items = answer.get("items") or []
+            text = render_list(found.name, items, with_namespace=found.namespaced and where is None)
+            if (answer.get("metadata") or {}).get("continue"):
+                text += f"\n[only the first {LIST_LIMIT} objects; narrow it by namespace or label_selector]"
+            return limit_text(text, "narrow it by namespace or label_selector")
+
+    async def get_resource(context: Context, kind: KindName, name: str, namespace: str | None = None) -> str:
+        """Shows one object as JSON, with its status."""
+        with _told():
+            found, within = find_kind(kind), reach(context)
+            namespace = namespace or within.only
+            if found.namespaced and not namespace:
+                raise Refused(f"a {found.name} is in a namespace: give `namespace`")
+            where = within.checked(checked("namespace", namespace)) if namespace and found.namespaced else None
+            if found.name == "Namespace":
+                within.checked(checked("name", name))
+            path = found.path(where, checked("name", name))
+            item = await cluster.get(path, {}, doing=describe_failure("get", found.plural, where, name))
+            if not found.namespaced and not within.includes(_claimed_in(item)):
+                item = dict(seen_from_outside(found.name, item))
+            return limit_text(render_object(item), "the rest of this object is not shown")
+
+    async def list_events(context: Context, namespace: _Namespace, involved_name: str | None = None) -> str:
+        """Lists the events of a namespace, or of one object in it, the latest last."""
+        with _told():
+            where = reach(context).checked(checked("namespace", namespace))
+            about = f"involvedObject.name={checked('involved_name', involved_name)}" if involved_name else None
+            path = find_kind("Event").path(where)
+            parameters = {"fieldSelector": about, "limit": str(LIST_LIMIT)}
+            answer = await cluster.get(path, parameters, doing=describe_failure("list", "events", where))
+            return limit_text(render_events(answer.get("items") or []), "narrow it by involved_name", tail=True)
+
+    async def get_logs(
+        context: Context,
+        namespace: _Namespace,
+        pod: str,
+        container: str | None = None,
+        previous: bool = False,
+        tail_lines: Lines = 200,
+    ) -> str:
+        """Shows the end of a container's log; with previous=true that of the container before the last restart."""
+        with _told():
+            where, name = reach(context).checked(checked("namespace", namespace)), checked("pod", pod)
+            path = find_kind("Pod").path(where, name)
+            parameters = {
+                "container": checked("container", container) if container else None,
+                "previous": "true" if previous else None,
+                "tailLines": str(tail_lines),
+            }
+            try:
+                text = await cluster.read(
+                    f"{path}/log", parameters, doing=describe_failure("get", "pods/log", where, name)
+                )
+            except ClusterError as error:
+                if error.status in (0, 401, 403):
+                    raise
+                text = await _annotated(
+                    cluster, path, previous, error, doing=describe_failure("get", "pods", where, name)
+                )
+            lines = text.splitlines()[-tail_lines:]
+            return limit_text("\n".join(lines) or "the log is empty", "ask for fewer lines with tail_lines", tail=True)
+
+    for function in (list_resources, get_resource, list_events, get_logs):
+        tool(function)
+    return server
+
+
+async def _namespace(cluster: ClusterReader, name: str) -> dict[str, Any]:
+    return await cluster.get(
+        find_kind("Namespace").path(None, name), {}, doing=describe_failure("get", "namespaces", None, name)
+    )
+
+
+def _claimed_in(item: Mapping[str, Any]) -> str | None:
+    """The namespace whose claim a volume is bound to; None for anything else."""
+    return ((item.get("spec") or {}).get("claimRef") or {}).get("namespace")
+
+
+async def _annotated(cluster: ClusterReader, path: str, previous: bool, error: ClusterError, *, doing: str) -> str:
+    """The log in the pod's annotations. Raises the log's own error when there is none."""
+    pod = await cluster.get(path, {}, doing=doing)
+    notes = (pod.get("metadata") or {}).get("annotations") or {}
+    text = notes.get(PREVIOUS_LOGS if previous else LOGS)
+    if text is None:
+        raise error
+    return str(text)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turns what went wrong into a tool's error."""
+    try:
+        yield
+    except (ClusterError, Refused) as error:
+        raise ToolError(str(error)) from error

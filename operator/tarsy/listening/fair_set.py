@@ -1,0 +1,59 @@
+"""A bounded set of members in groups; where one more comes, the oldest of the largest group leaves.
+
+Decision: a newcomer is never refused. Whoever opens a thousand connections and lets them wait pushes out its own, and a
+client that does its work within the time in which the whole set is renewed is never reached. Fairness comes from the
+group (the address of a peer, a namespace): a group loses members only while no other group has more.
+"""
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+G = TypeVar("G", bound=Hashable)
+_M = TypeVar("_M", bound=Hashable)
+
+
+class FairSet(Generic[G, _M]):
+    """Holds at most `limit` members, and at most `each` of one group.
+
+    Args:
+        limit: members in all.
+        each: members of one group; as many as in all when None.
+    """
+
+    def __init__(self, limit: int, each: int | None = None) -> None:
+        if limit < 1 or (each is not None and each < 1):
+            raise ValueError("a crowd needs room for one")
+        self._limit = limit
+        self._each = limit if each is None else each
+        self._groups: dict[G, dict[_M, None]] = {}
+        self._group_of: dict[_M, G] = {}
+
+    def __len__(self) -> int:
+        return len(self._group_of)
+
+    def enter(self, group: G, member: _M) -> list[_M]:
+        """Adds a member; returns those that had to leave for it, which is never the new one."""
+        left = []
+        if len(self._groups.get(group, ())) >= self._each:
+            left.append(self._drop_oldest(group))
+        elif len(self) >= self._limit:
+            # Of groups of one size the one that has been here longest: dicts keep their order.
+            left.append(self._drop_oldest(max(self._groups, key=lambda one: len(self._groups[one]))))
+        self._groups.setdefault(group, {})[member] = None
+        self._group_of[member] = group
+        return left
+
+    def leave(self, member: _M) -> None:
+        """Removes a member; one that has left already is left alone."""
+        group = self._group_of.pop(member, None)
+        if group is None:
+            return
+        members = self._groups[group]
+        del members[member]
+        if not members:
+            del self._groups[group]
+
+    def _drop_oldest(self, group: G) -> _M:
+        member = next(iter(self._groups[group]))
+        self.leave(member)
+        return member

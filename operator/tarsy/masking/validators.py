@@ -1,0 +1,235 @@
+"""Second looks: whether what a pattern found is a secret, and which part of it.
+
+RE2 has no lookaround, and many secrets differ from ordinary words only in how random they look; so a rule may name a
+judge, a function of the found value that gives the part to mask, or None to leave it. Judges never see more than the
+value, keep no state, and leave what an earlier pass wrote: masking twice is masking once.
+"""
+
+import re
+from collections.abc import Callable
+
+from tarsy.masking.engine import Span
+
+Validator = Callable[[bytes], Span | None]
+
+TAG_START = b"[MASKED_"
+_MIN_PASSWORD = 6
+
+_REFERENCE = re.compile(rb"\$\{[^}]*\}|\$[A-Z_]+|\$\([^)]*\)|\{\{.*|<[A-Za-z _-]*>?|%\([a-z_]+\)s|\d+ bytes", re.DOTALL)
+_NEXT_FIELD = re.compile(rb"[;&,][\w.-]+=|;?</[A-Za-z]|\\+[nrt](?:\s|-|[\w.-]*[:=]|$)")
+_COMMENT = re.compile(rb"[ \t]#")
+_LDAP_SCHEME = re.compile(rb"\{[A-Za-z0-9-]+\}.")
+_DIGITS = b"0123456789"
+_TRAILING = b"\\,;)}]>"
+_PROSE = re.compile(
+    rb"(?i)(?:aws4-.*|username=.*|auth\w*|tokens?|headers?|schemes?|credentials?|realm=.*|error.*|challenge|is|not|and|or)"
+)
+_STATE = re.compile(
+    rb"(?i)(?:is|was|not|no|none|null|nil|true|false|yes|on|off|and|or|for|from|with|must|should|cannot|can|has|the|a|an"
+    rb"|enabled?|disabled?|required|optional|missing|incorrect|invalid|valid|wrong|correct|expired|expires|changed|change"
+    rb"|rotated?|rotation|updated?|reset|empty|unset|set|policy|protected|failed|failure|rejected|accepted|denied|hash"
+    rb"|directive|parameter|option|setting|config(?:uration)?|file|field|value|header|auth\w*|string|prompt|based|store"
+    rb"|redacted|hidden|secret|unchanged|unknown|unavailable|undefined|example|placeholder)[.,:;!?]*"
+)
+_MEASURE = re.compile(
+    rb"(?i)v?\d+(?:[.:/_-]\d+)+(?:[a-z]{1,5}\d{0,3})?|v\d+(?:(?:alpha|beta|rc)\d*)?|\d{4}-\d\d-\d\d.*|(?:\d+[hms]){2,}"
+    rb"|\d[\d.]*(?:[kmgtpe]i?b?|[mun]?s|m|h|d|bytes?|seconds?|minutes?|hours?|days?|[snrt][tdh]|x|px|%)?"
+    rb"|(?:sha|aes|rsa|hmac|md|utf|v|rs|hs|es|x)-?\d.*|base\d+.*"
+)
+_OBJECT = re.compile(rb"[a-z0-9]+(?:[-./_][a-z0-9]+)+")
+_PORT = re.compile(rb"\d{1,5}(?:[/?#,]|$)")
+_HOST_END = re.compile(rb"([^/?#\0]*)([/?#\0])(.*)", re.DOTALL)
+_HOST = re.compile(rb"(?i)localhost|[a-z0-9.-]*\.[a-z0-9.-]*[a-z0-9](?::\d+)?|[a-z0-9-]+:\d+")
+_SECRET_WORD = re.compile(rb"(?i)pass|pwd|secret|token|key|cred|auth|pin")
+_PUBLIC = re.compile(rb"(?i).*(?:user(?:name)?|host(?:name)?|port|name|url|version|region|mode|level|zone|database|db)")
+_EXPRESSION = re.compile(rb"\(|^(?:self|this|\.{0,2}/|~/)|^[a-z_]+(?:\.[a-z_]+)+$")  # of a program, or a path
+_NOT_HERE = re.compile(rb"<set |\d{1,4}[,;]")  # what kubectl describes; counts of tests
+_UNIT_FILES = (
+    b".service", b".socket", b".timer", b".target", b".mount", b".slice", b".scope", b".device", b".path", b".swap",
+)  # fmt: skip
+
+
+def whole_match(value: bytes) -> Span | None:
+    """Every value but a tag."""
+    return None if value.startswith(TAG_START) else (0, len(value))
+
+
+def password(value: bytes) -> Span | None:
+    """A password of at least 6 characters, up to the next field; not a reference, a placeholder or a structure."""
+    if value.isalnum():
+        return (0, len(value)) if len(value) >= _MIN_PASSWORD else None
+    start = 0
+    if value[:1] in (b"[", b"("):
+        if value.startswith(TAG_START):
+            return None
+        start = 1
+    if value[:1] == b"{" and not _LDAP_SCHEME.match(value):
+        return None
+    tag = value.find(TAG_START)
+    if tag >= 0:
+        value = value[:tag]
+        if value.endswith((b":", b"=")):
+            return None
+    cut = _NEXT_FIELD.search(value, start + 1)
+    end = len(value[: cut.start()] if cut else value)
+    end = start + len(value[start:end].rstrip(_TRAILING))
+    if end - start < _MIN_PASSWORD or _is_reference(value[start:]):
+        return None
+    return start, end
+
+
+def quoted_password(value: bytes) -> Span | None:
+    """A password in quotes: all of it."""
+    if len(value) < _MIN_PASSWORD or value.startswith(TAG_START) or _REFERENCE.fullmatch(value):
+        return None
+    return 0, len(value)
+
+
+def password_line(value: bytes) -> Span | None:
+    """A password that is the rest of its line (a plain YAML scalar may hold spaces), without a comment."""
+    if value.startswith((b"[", b"{")):
+        return None
+    comment = _COMMENT.search(value)
+    kept = (value[: comment.start()] if comment else value).rstrip(b" \t\r,}]")
+    if len(kept) < _MIN_PASSWORD or _REFERENCE.fullmatch(kept) or _NOT_HERE.match(kept):
+        return None
+    return 0, len(kept)
+
+
+def spoken(value: bytes) -> Span | None:
+    """What follows "the password is": something that no sentence goes on with, so with a digit."""
+    kept = value.rstrip(_TRAILING + b".!?")
+    found = password(kept)
+    letters = kept.lower() != kept.upper()
+    if found is None or not digits(kept) or not letters or _MEASURE.fullmatch(kept):
+        return None
+    return found
+
+
+def spoken_of(value: bytes) -> Span | None:
+    """What follows "password of bob:": the same, and no name of an object."""
+    return None if _OBJECT.fullmatch(value.rstrip(_TRAILING)) else spoken(value)
+
+
+def config_word(value: bytes) -> Span | None:
+    """The value of a directive that has a blank after its key: not the words that follow it in prose."""
+    return None if _STATE.fullmatch(value) else password(value)
+
+
+def next_line(value: bytes) -> Span | None:
+    """A value on the line after its key: one word that is no state."""
+    return None if b" " in value.strip() or _STATE.fullmatch(value.strip()) else password_line(value)
+
+
+def short_secret(value: bytes) -> Span | None:
+    """The value of a secret's key that is too short to look random: letters and digits, and no name of an object."""
+    kept = value.rstrip(b"=")
+    count = digits(kept)
+    if count < 2 or count == len(kept) or _MEASURE.fullmatch(kept) or value.startswith(TAG_START):
+        return None
+    return None if _OBJECT.fullmatch(kept) else (0, len(value))
+
+
+def header(value: bytes) -> Span | None:
+    """The value of a header that holds a secret: not a name, not the words that follow it in prose."""
+    if _STATE.fullmatch(value) or whole_match(value) is None or _EXPRESSION.search(value):
+        return None
+    return not_a_name(value) if digits(value) or value.lower() != value != value.upper() else None
+
+
+def database_password(value: bytes) -> Span | None:
+    """The password of a database's URL, which may hold `/` and `@`; not a port, nothing of the next URL."""
+    return _url_part(value, web=False)
+
+
+def web_password(value: bytes) -> Span | None:
+    """The password of any other URL: a path may hold `@` there, so the first host that looks like one ends it."""
+    return _url_part(value, web=True)
+
+
+def _url_part(value: bytes, *, web: bool) -> Span | None:
+    if value.startswith(TAG_START) or _REFERENCE.fullmatch(value) or _PORT.match(value):
+        return None
+    following = value.find(b"://")
+    if following >= 0:
+        value = value[: value.rfind(b"@", 0, following)] if b"@" in value[:following] else b""
+    at = value.find(b"@")
+    while at >= 0:
+        host, mark, rest = _HOST_END.match(value[at + 1 :] + b"\0").groups()  # type: ignore[union-attr]
+        if (mark == b"?" and b"=" in rest) or (web and mark == b"/" and _HOST.fullmatch(host)):
+            value = value[:at]
+            break
+        if mark == b"/" and b"?" in rest and b"=" in rest.partition(b"?")[2]:
+            value = value[:at]
+            break
+        at = value.find(b"@", at + 1)
+    return (0, len(value)) if value else None
+
+
+def literal(value: bytes) -> Span | None:
+    """`key=value` of `--from-literal`: the value, unless its key is that of something public."""
+    key, _, word = value.partition(b"=")
+    if len(word) < _MIN_PASSWORD or whole_match(word) is None or _REFERENCE.fullmatch(word):
+        return None
+    if not _SECRET_WORD.search(key) and (not digits(word) or _PUBLIC.fullmatch(key) or _MEASURE.fullmatch(word)):
+        return None
+    return len(key) + 1, len(value)
+
+
+def working_directory(value: bytes) -> Span | None:
+    """`password`, but PWD=/some/where is the shell's."""
+    return None if value.startswith((b"/", b"~")) else password(value)
+
+
+def flag(value: bytes) -> Span | None:
+    """The value of a command line flag: any but a reference."""
+    kept = value.rstrip(_TRAILING)
+    if not kept or kept.startswith((TAG_START, b"[")) or _REFERENCE.fullmatch(kept):
+        return None
+    return 0, len(kept)
+
+
+def url_password(value: bytes) -> Span | None:
+    """The password part of a URL: any but a reference."""
+    return None if value.startswith(TAG_START) or _REFERENCE.fullmatch(value) else (0, len(value))
+
+
+def credential(value: bytes) -> Span | None:
+    """What follows an authorization scheme: not the words that follow it in prose."""
+    return None if value.startswith(TAG_START) or _PROSE.fullmatch(value) else (0, len(value))
+
+
+def bearer(value: bytes) -> Span | None:
+    """What follows a lone `Bearer`: something with a digit or of mixed case."""
+    return (0, len(value)) if credential(value) and digits(value) else None
+
+
+def raw_authorization(value: bytes) -> Span | None:
+    """An Authorization without a scheme: long and no name, or with a digit."""
+    if _EXPRESSION.search(value):
+        return None
+    return not_a_name(value) if len(value) >= 20 and whole_match(value) else bearer(value)
+
+
+def email(value: bytes) -> Span | None:
+    """An address: not git's user in a repository's name, not a unit of systemd."""
+    if value.startswith(b"git@") or value.endswith(_UNIT_FILES):
+        return None
+    return 0, len(value)
+
+
+def not_a_name(value: bytes) -> Span | None:
+    """A value that is not made of lower-case words with separators, as names of objects are."""
+    if re.fullmatch(rb"[a-z]{1,15}(?:[-_./][a-z]{1,15})+", value):
+        return None
+    return 0, len(value)
+
+
+def _is_reference(value: bytes) -> bool:
+    found = _REFERENCE.match(value)
+    return found is not None and not value[found.end() :].strip(_TRAILING)
+
+
+def digits(value: bytes) -> int:
+    """How many digits a word has."""
+    return len(value) - len(value.translate(None, _DIGITS))

@@ -1,0 +1,243 @@
+"""The way to one tool server: a child process or an HTTP endpoint, with what is needed to explain its failures.
+
+A child gets exactly what its object declares, plus PATH and an empty HOME, which is also where it runs and is removed
+after it (DESIGN section 7), and where it asked for one a kubeconfig (`tarsy.mcp.service_account_auth`). HTTP goes to
+the declared URL directly, never through a proxy of this process' environment.
+"""
+
+import os
+import re
+import shutil
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+from mcp.client import Transport
+from mcp.client._transport import TransportStreams
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server import MCPServer
+
+from tarsy.mcp.connection_errors import ended, not_runnable, not_started
+from tarsy.mcp.errors import OpenFailed
+from tarsy.mcp.sdk_http import LARGEST_ANSWER, Wire
+from tarsy.mcp.service_account_auth import NO_ACCOUNT, NO_TOKENS, BearerOf, ClusterOf, Given, Tokens, kubeconfig
+from tarsy.mcp.sse_transport import sse
+from tarsy.mcp.stdio_transport import Command, Tail, child
+from tarsy.outbound.address_check import Of
+from tarsy.plan.destinations import Destinations
+from tarsy.plan.model import HttpTransport, ServerPlan, StdioTransport, Value, WorkloadTransport
+from tarsy.plan.place import Place
+
+NO_STDIO = (
+    "stdio commands do not run in operator or worker pods; give it a workload of its own (spec.run), or "
+    "put the server behind streamable HTTP"
+)
+NOT_REACHED = "it is a workload of the cluster, which is reached within a run"
+URL_REFUSED = "its URL is not allowed: "
+_SHORTEST_SECRET = 4
+_SCHEMES = {"basic", "bearer", "token"}
+_TELLING = re.compile(r"auth|cookie|credential|key|pass|secret|token", re.IGNORECASE)
+
+HostResolver = Callable[[Value], Awaitable[str]]
+ReachableHosts = Callable[[ServerPlan], MCPServer]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a tool server may be.
+
+    Args:
+        resolve: Gives a declared value, from its Secret or ConfigMap where it stands in one.
+        tls: How HTTPS servers are verified.
+        allow_stdio: False in a cluster.
+        destinations: Where URLs may lead.
+        reach: Leads to every server instead of what its object says: to servers in this process.
+        cluster: Where the Kubernetes API is, for servers that get a kubeconfig.
+        tokens: Gives tokens of a run's ServiceAccounts; None outside of runs, for looks at servers.
+    """
+
+    resolve: HostResolver
+    tls: ssl.SSLContext
+    allow_stdio: bool = False
+    destinations: Destinations = field(default_factory=Destinations)
+    reach: ReachableHosts | None = None
+    cluster: ClusterOf | None = None
+    tokens: Tokens | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConnection:
+    """A transport, not yet entered (or a server in this process), and what to say of it."""
+
+    transport: Transport | MCPServer
+    secrets: Sequence[str]
+    last_words: Callable[[], str]
+    ending: Callable[[], str] = str
+    """How its command ended by itself, or what was wrong with what it wrote; empty where neither is known."""
+
+    def redact(self, text: str) -> str:
+        """The text without the values from Secrets, and without those whose names tell that they are secret."""
+        for secret in self.secrets:
+            text = text.replace(secret, "[redacted]")
+        return text
+
+
+@asynccontextmanager
+async def connect_server(
+    server: ServerPlan, policy: Policy, on_end: Callable[[], None]
+) -> AsyncIterator[ServerConnection]:
+    """Prepares the way to a server.
+
+    Args:
+        server: The server, as planned.
+        policy: What it may be.
+        on_end: Called when the server's side of it has ended.
+
+    Raises:
+        OpenFailed: It may not be used, its command does not exist, or a value could not be resolved.
+    """
+    if policy.reach is not None:
+        yield ServerConnection(policy.reach(server), (), str)
+        return
+    match server.transport:
+        case StdioTransport():
+            if not policy.allow_stdio:
+                raise OpenFailed(NO_STDIO)
+            async with _child(server, server.transport, policy, on_end) as made:
+                yield made
+        case HttpTransport():
+            if why := policy.destinations.why_not(server.transport.url, server.ref.namespace):
+                raise OpenFailed(f"{URL_REFUSED}{why}")
+            async with _endpoint(server, server.transport, policy, on_end) as made:
+                yield made
+        case WorkloadTransport():
+            raise OpenFailed(server.transport.missing or NOT_REACHED)
+
+
+class _Judge(Of):
+    """Says that it is the URL which is not allowed."""
+
+    def why_not(self, host: str, address: str, *, alias: bool = False) -> str | None:
+        why = super().why_not(host, address, alias=alias)
+        return f"{URL_REFUSED}{why}" if why else None
+
+
+@asynccontextmanager
+async def _endpoint(
+    server: ServerPlan, transport: HttpTransport, policy: Policy, on_end: Callable[[], None]
+) -> AsyncIterator[ServerConnection]:
+    url = Place.of(transport.url).url
+    token = await _token(transport, policy)
+    headers, secrets = await _resolved((*transport.headers, *token), policy)
+    bearer = await _bearer(server, transport, policy, secrets.append)
+    judge = _Judge(policy.destinations, server.ref.namespace)
+    async with httpx2.AsyncClient(
+        headers={"accept-encoding": "identity"} | headers,
+        auth=bearer,
+        transport=Wire(await _trusted(transport, policy), judge),
+        timeout=httpx2.Timeout(None, connect=min(10.0, server.init_seconds)),
+        trust_env=False,
+    ) as client:
+        if transport.type == "sse":
+            yield ServerConnection(sse(url, client, on_end), secrets, str)
+        else:
+            way = streamable_http_client(url, http_client=client, max_sse_event_size=LARGEST_ANSWER)
+            yield ServerConnection(way, secrets, str)
+
+
+async def _token(transport: HttpTransport, policy: Policy) -> tuple[Value, ...]:
+    if transport.bearer_token is None:
+        return ()
+    token = await _text(transport.bearer_token, policy)
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise OpenFailed("its bearer token holds characters that a header cannot carry; check the Secret")
+    return (Value(name="Authorization", value=f"Bearer {token}"),)
+
+
+async def _bearer(server: ServerPlan, transport: HttpTransport, policy: Policy, given: Given) -> BearerOf | None:
+    """What signs requests as the agent's ServiceAccount, with a token in its hand; None where nothing does."""
+    if transport.token_audience is None:
+        return None
+    if policy.tokens is None:
+        raise OpenFailed(NO_TOKENS)
+    if server.account is None:
+        raise OpenFailed(NO_ACCOUNT)
+    bearer = BearerOf(policy.tokens, server.account, transport.token_audience, given)
+    await bearer.ready()
+    return bearer
+
+
+async def _trusted(transport: HttpTransport, policy: Policy) -> ssl.SSLContext:
+    """The declared authorities and no others, else those of this process."""
+    if transport.ca is None:
+        return policy.tls
+    pem = await _text(transport.ca, policy)
+    try:
+        if not pem.strip():
+            raise ValueError("no text")  # for which Python takes the system's authorities
+        return ssl.create_default_context(cadata=pem)
+    except (ssl.SSLError, ValueError):
+        raise OpenFailed("its tls.caFrom holds no usable certificates in PEM form; check what it names") from None
+
+
+@asynccontextmanager
+async def _child(
+    server: ServerPlan, transport: StdioTransport, policy: Policy, on_end: Callable[[], None]
+) -> AsyncIterator[ServerConnection]:
+    declared, secrets = await _resolved(transport.env, policy)
+    async with AsyncExitStack() as stack:
+        home = stack.enter_context(tempfile.TemporaryDirectory(prefix="tarsy-home-", ignore_cleanup_errors=True))
+        environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home} | declared
+        if transport.kubeconfig:
+            if policy.cluster is None:
+                raise OpenFailed(NO_TOKENS)
+            way = kubeconfig(Path(home), await policy.cluster(), policy.tokens, server.account, secrets.append)
+            environment["KUBECONFIG"] = str(await stack.enter_async_context(way))
+        tail = Tail()
+        started = _started(transport.command, child(_command(transport, home, environment), tail, on_end))
+        yield ServerConnection(started, secrets, tail.last_words, lambda: _ending(tail))
+
+
+@asynccontextmanager
+async def _started(command: str, way: Transport) -> AsyncIterator[TransportStreams]:
+    async with AsyncExitStack() as stack:
+        try:
+            streams = await stack.enter_async_context(way)
+        except OSError as error:
+            raise OpenFailed(not_started(command, error)) from error
+        yield streams
+
+
+def _ending(tail: Tail) -> str:
+    if tail.code is not None:
+        return ended(tail.code)
+    return "it writes lines to its output that are not JSON-RPC (logs belong to standard error)" if tail.noise else ""
+
+
+def _command(transport: StdioTransport, home: str, environment: dict[str, str]) -> Command:
+    found = shutil.which(transport.command, path=environment["PATH"])
+    if found is None:
+        raise OpenFailed(not_runnable(transport.command))
+    return Command(str(Path(found).absolute()), transport.args, environment, home, LARGEST_ANSWER)
+
+
+async def _resolved(values: Sequence[Value], policy: Policy) -> tuple[dict[str, str], list[str]]:
+    resolved: dict[str, str] = {}
+    secrets: set[str] = set()
+    for value in values:
+        resolved[value.name] = text = await _text(value, policy)
+        if value.secret is not None or _TELLING.search(value.name):
+            scheme, _, credential = text.partition(" ")
+            secrets |= {text, credential if scheme.lower() in _SCHEMES else text}
+    return resolved, sorted((s for s in secrets if len(s) >= _SHORTEST_SECRET), key=len, reverse=True)
+
+
+async def _text(value: Value, policy: Policy) -> str:
+    try:
+        return await policy.resolve(value)
+    except Exception as error:
+        raise OpenFailed(f"the value of {value.name!r} could not be resolved: {error}") from error

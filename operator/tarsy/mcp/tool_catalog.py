@@ -1,0 +1,212 @@
+"""What a tool server lists, and what of it an agent is offered (DESIGN section 7).
+
+What a tool does is what the lists of its MCPServer say; what the server itself says counts where they are silent and
+only with `trustAnnotations`. Under `toolPolicy: ReadOnly` a tool that is not known to only read is kept back. Tools
+are told apart over time by a digest of all that a model and the policy go by: name, description, parameters and
+annotations, so a server that changes its mind in the middle of a run is noticed.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import mcp_types as types
+
+from tarsy.mcp.namespace_binding import ENFORCED, can_be_held, declares
+from tarsy.plan.model import ReachPlan, ServerPlan
+from tarsy.plan.policy import ToolPolicy, names
+from tarsy.record.messages import Access, Refusal, ToolDefinition
+
+_NAME = re.compile(r"[\w./-]{1,128}", re.ASCII)
+_DIGEST = 32
+_DEEPEST = 50
+"""Levels of a schema whose keys are ordered; deeper ones stay as the server wrote them."""
+TOOL_NOT_ALLOWED = "ToolNotAllowed"
+POLICY = "ToolPolicy"
+CHANGED = "ToolChanged"
+OUT_OF_REACH = "ToolOutOfReach"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The tools of one server for one agent.
+
+    `definitions` are those it may call, by name; `withheld` says of each other tool of the server why not. `access`,
+    `repeatable` and `digests` are of all of them; `bindable` are those whose calls can be held to a namespace.
+    """
+
+    definitions: tuple[ToolDefinition, ...] = ()
+    withheld: Mapping[str, Refusal] = field(default_factory=dict)
+    access: Mapping[str, Access] = field(default_factory=dict)
+    repeatable: frozenset[str] = frozenset()
+    digests: Mapping[str, str] = field(default_factory=dict)
+    bindable: frozenset[str] = frozenset()
+
+
+def offer(plan: ServerPlan, tools: Sequence[types.Tool]) -> Offer:
+    """What an agent is offered of a server.
+
+    A tool whose name is not one by the specification is left out: names go into prompts as they are.
+
+    Args:
+        plan: The server with what of it the agent may use.
+        tools: All that the server lists.
+    """
+    named = {tool.name: tool for tool in tools if _NAME.fullmatch(tool.name)}
+    digests = digests_of(tools)
+    access = {name: _access(plan, tool) for name, tool in named.items()}
+    withheld = {name: why for name in sorted(named) if (why := _refusal(plan, named[name], access[name])) is not None}
+    return Offer(
+        definitions=tuple(
+            ToolDefinition(f"{plan.name}.{name}", named[name].description or "", _schema(named[name].input_schema))
+            for name in sorted(named)
+            if name not in withheld
+        ),
+        withheld=withheld,
+        access=access,
+        repeatable=frozenset(name for name, tool in named.items() if _repeatable(plan, tool, access[name])),
+        digests=digests,
+        bindable=frozenset(name for name, tool in named.items() if can_be_held(plan.reach or ReachPlan(), tool)),
+    )
+
+
+def digests_of(tools: Sequence[types.Tool]) -> dict[str, str]:
+    """A digest of each tool, by name; of several with one name the last counts."""
+    return {tool.name: _digest(tool) for tool in sorted(tools, key=lambda t: t.name) if _NAME.fullmatch(tool.name)}
+
+
+def list_hash(digests: Mapping[str, str]) -> str:
+    """One hash for a whole list of tools: what `status.toolsHash` of an MCPServer shows."""
+    lines = "".join(f"{name} {digests[name]}\n" for name in sorted(digests))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def held_to_pin(found: Offer, kept: Collection[str], server: str) -> Offer:
+    """The offer without the tools that are not `kept`: those that are not as the run first saw them."""
+    sentence = (
+        f"The tool {{name!r}} of server {server!r} was not called: it is not what it was when this investigation "
+        "began, and is not used in it any more. Use another, or conclude without it."
+    )
+    changed = {
+        name: Refusal(CHANGED, sentence.format(name=name))
+        for name in found.digests
+        if name not in kept and name not in found.withheld
+    }
+    return Offer(
+        tuple(tool for tool in found.definitions if tool.name.removeprefix(f"{server}.") not in changed),
+        {**found.withheld, **changed},
+        found.access,
+        found.repeatable,
+        found.digests,
+        found.bindable,
+    )
+
+
+def nothing_offered(plan: ServerPlan, found: Offer) -> str | None:
+    """Says to people, and to the model, why an agent has no tool of a server, and what to set; None when it has."""
+    if found.definitions or not (found.digests or plan.selected):
+        return None
+    where = f"MCPServer {plan.ref.namespace}/{plan.ref.name}"
+    reasons = {refusal.reason for refusal in found.withheld.values()}
+    if OUT_OF_REACH in reasons and plan.reach is not None:
+        return (
+            f"none of its tools ({len(found.digests)}) can be held to namespace {plan.reach.namespace}: name the "
+            f"arguments that name a namespace in spec.reach.namespaceArguments of {where}, or list tools that read "
+            "nothing of a namespace in spec.reach.clusterTools there, or grant runs of this namespace more by "
+            "spec.reach.unboundNamespaces"
+        )
+    if POLICY not in reasons:
+        return f"it has none of the tools that are allowed for this agent ({len(found.digests)} others)"
+    return (
+        f"none of its tools ({len(found.digests)}) is known to only read, and toolPolicy is ReadOnly: list those that "
+        f"do in spec.tools.readOnly of {where}, or set spec.trustAnnotations: true there if what it says of its tools "
+        "shall count, or set toolPolicy: All there and on the Agent"
+    )
+
+
+def may_have(plan: ServerPlan, tool: str) -> bool:
+    """Whether an agent may have a tool, as far as that can be told without what the server says of it."""
+    if not _is_chosen(plan, tool) or plan.policy is ToolPolicy.ALL:
+        return _is_chosen(plan, tool)
+    return not names(plan.destructive, tool) and (plan.trust_annotations or names(plan.read_only, tool))
+
+
+def _is_chosen(plan: ServerPlan, tool: str) -> bool:
+    """Whether the agent's selection and the server's lists leave a tool in."""
+    chosen = not plan.selected or tool in plan.selected
+    return chosen and (not plan.allow or names(plan.allow, tool)) and not names(plan.deny, tool)
+
+
+def _access(plan: ServerPlan, tool: types.Tool) -> Access:
+    """The lists first, the stricter first; then the server's word, if it counts (MCP: annotations are hints)."""
+    if names(plan.destructive, tool.name):
+        return Access.DESTRUCTIVE
+    if names(plan.read_only, tool.name):
+        return Access.READ_ONLY
+    hints = tool.annotations
+    if not plan.trust_annotations or hints is None:
+        return Access.UNKNOWN
+    if hints.read_only_hint and not hints.destructive_hint:
+        return Access.READ_ONLY
+    if hints.read_only_hint is None and hints.destructive_hint is None:
+        return Access.UNKNOWN
+    return Access.CHANGES if hints.destructive_hint is False else Access.DESTRUCTIVE
+
+
+def _repeatable(plan: ServerPlan, tool: types.Tool, access: Access) -> bool:
+    if access is Access.READ_ONLY or names(plan.repeatable, tool.name):
+        return True
+    return bool(plan.trust_annotations and tool.annotations and tool.annotations.idempotent_hint)
+
+
+def _refusal(plan: ServerPlan, tool: types.Tool, access: Access) -> Refusal | None:
+    name = tool.name
+    if not _is_chosen(plan, name):
+        return Refusal(TOOL_NOT_ALLOWED, f"The tool {name!r} of server {plan.name!r} is not allowed for this agent.")
+    if plan.policy is ToolPolicy.READ_ONLY and access is not Access.READ_ONLY:
+        known = "it may change something" if access is Access.UNKNOWN else "it changes something"
+        return Refusal(
+            POLICY,
+            f"The tool {name!r} of server {plan.name!r} was not called: {known}, and this agent may only read "
+            "(toolPolicy: ReadOnly). Say in your answer what you would do with it; do not ask for it again.",
+        )
+    if plan.reach is not None and plan.reach.namespace is not None and not can_be_held(plan.reach, tool):
+        return Refusal(
+            OUT_OF_REACH,
+            f"The tool {name!r} of server {plan.name!r} was not called: this investigation reaches namespace "
+            f"{plan.reach.namespace} only, and calls of this tool cannot be held to it.",
+        )
+    return None
+
+
+def _schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema with its keys in one order: a server that lists them otherwise next time must not void prompt caches."""
+    ordered: dict[str, Any] = _ordered({"type": "object", "properties": {}} | schema, _DEEPEST)
+    return ordered
+
+
+def _ordered(value: Any, depth: int) -> Any:
+    """JSON with its keys in order, but what an object requires before its other properties."""
+    if not depth:
+        return value
+    if isinstance(value, list):
+        return [_ordered(item, depth - 1) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: _ordered(value[key], depth - 1) for key in sorted(value)}
+    properties, required = made.get("properties"), made.get("required")
+    if isinstance(properties, dict) and isinstance(required, list):
+        first = [name for name in required if isinstance(name, str) and name in properties]
+        made["properties"] = {name: properties[name] for name in first} | properties
+    return made
+
+
+def _digest(tool: types.Tool) -> str:
+    hints = tool.annotations.model_dump(mode="json", exclude_none=True) if tool.annotations else {}
+    seen = [tool.name, tool.description or "", tool.input_schema, hints]
+    if declares(tool):
+        seen.append(ENFORCED)
+    return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:_DIGEST]

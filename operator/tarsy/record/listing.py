@@ -1,0 +1,63 @@
+"""Investigations as lists show them, a page at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from tarsy.record.finding import Finding
+from tarsy.record.history import BudgetExceeded
+from tarsy.record.run import DesiredState, Failure, State
+from tarsy.record.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class PagePosition:
+    """Where a page ends: what its last investigation is sorted by, and its id."""
+
+    key: datetime | Decimal | int
+    id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class InvestigationListItem:
+    """An investigation as a list shows it."""
+
+    id: UUID
+    namespace: str
+    namespace_uid: str
+    name: str
+    alert_type: str
+    chain: str
+    chain_namespace: str
+    state: State
+    desired_state: DesiredState
+    attempt: int
+    revision: int
+    accepted_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    stages_planned: int
+    stages_finished: int
+    current_stage: str | None
+    usage: Usage
+    model_calls: int
+    tool_calls: int
+    cost_usd: Decimal | None
+    cost_complete: bool
+    budget_exceeded: BudgetExceeded | None
+    evidence_degraded: bool
+    finding: Finding | None
+    executive_summary: str | None
+    failure: Failure | None
+    author: str | None
+    object_deleted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class InvestigationPage:
+    """Some of a list, and from where on there may be more."""
+
+    items: Sequence[InvestigationListItem] = field(default=())
+    next: PagePosition | None = None

@@ -1,0 +1,179 @@
+"""The trace as it is read back: questions, stages, agents, model calls and tool calls.
+
+These types are for reading alone; writes have their own (`tarsy.record.run`), because a reader wants a call and its
+outcome in one object, with the names of the stage and agent that made it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from tarsy.record.messages import Access, ToolCall, ToolDefinition
+from tarsy.record.run import DesiredState, Failure, InteractionState, ModelCallKind, StageKind, State
+from tarsy.record.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class RunInput:
+    """What a run was given to read, masked, and who asked for it."""
+
+    alert_data: str
+    runbook: str | None
+    author: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionTrace:
+    """A question about an investigation, and what became of it; `place` is its turn, from 1."""
+
+    id: UUID
+    name: str
+    place: int
+    question: str
+    author: str | None
+    state: State
+    desired_state: DesiredState
+    revision: int
+    accepted_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    answer: str | None
+    usage: Usage
+    cost_usd: Decimal | None
+    cost_complete: bool
+    failure: Failure | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDetail:
+    """An agent of a stage, with what it used."""
+
+    id: UUID
+    index: int
+    agent: str
+    display_name: str
+    strategy: str
+    provider: str
+    model: str
+    state: State
+    started_at: datetime
+    finished_at: datetime | None
+    failure: Failure | None
+    model_calls: int
+    tool_calls: int
+    usage: Usage
+    cost_usd: Decimal | None
+    cost_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StageDetail:
+    """A stage with those of its agents that have begun."""
+
+    id: UUID
+    index: int
+    name: str
+    kind: StageKind
+    state: State
+    started_at: datetime
+    finished_at: datetime | None
+    expected_agents: int
+    parallel: str | None
+    success_policy: str | None
+    failure: Failure | None
+    agents: Sequence[AgentDetail]
+
+
+@dataclass(frozen=True, slots=True)
+class CallTrace:
+    """When a call was made, how long it took, and where it is."""
+
+    id: UUID
+    execution: UUID
+    state: InteractionState
+    started_at: datetime
+    finished_at: datetime | None
+    duration_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallTrace(CallTrace):
+    """A model call in brief; `usage` None: not known."""
+
+    number: int
+    kind: ModelCallKind
+    provider: str
+    model: str
+    strategy: str
+    usage: Usage | None
+    cost_usd: Decimal | None
+    failure: Failure | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallTrace(CallTrace):
+    """A tool call in brief; `ref` is what a model knows it by. For the others see `record.boundaries.ToolCallStart`."""
+
+    server: str
+    tool: str
+    message_seq: int
+    index: int
+    attempt: int
+    made: bool
+    repeated_of: UUID | None
+    refused: str | None
+    access: Access
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallOwner:
+    """Whose call it is; `answer` is the question's name when it was made for an answer."""
+
+    stage: str
+    agent: str
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallDetail:
+    """A model call with all that was answered; what it was sent is `tarsy.store.reads.Reads.sent`."""
+
+    of: CallOwner
+    call: ModelCallTrace
+    answer: str | None
+    tool_calls: Sequence[ToolCall]
+    thinking: str | None
+    tools: Sequence[ToolDefinition]
+    metadata: dict[str, Any]
+    estimated_tokens: int
+    estimated_cost_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDetail:
+    """A tool call with arguments and result; `tries` are the ids of all tries of the same call, in order."""
+
+    of: CallOwner
+    call: ToolCallTrace
+    call_id: str
+    arguments: str
+    result: str | None
+    idempotency_key: str
+    repeatable: bool
+    tries: Sequence[UUID] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWorker:
+    """A worker that is alive."""
+
+    id: UUID
+    host: str
+    started_at: datetime
+    expires_at: datetime
+    schema_version: int
+    runs: int

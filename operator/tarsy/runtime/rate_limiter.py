@@ -1,0 +1,215 @@
+"""Turns of model calls, for the runs of this process.
+
+Places are given back by one task, not by the calls that had them: a call that is cut off must not wait for Postgres,
+and what it held must be given back whatever else goes wrong. Should this process die, its leases lapse, and its places
+with them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from typing import Protocol
+from uuid import UUID, uuid4
+from weakref import WeakValueDictionary
+
+from tarsy.llm.limits import Permit, RateLimiter
+from tarsy.llm.protocol import LLMClient, WaitChunk
+from tarsy.observe.metric_table import LIMIT_WAIT
+from tarsy.observe.metrics import Metrics
+from tarsy.plan.model import ProviderPlan
+from tarsy.store.errors import StoreError
+from tarsy.store.rate_limit_slots import Held, ProviderSlots, provider_key
+from tarsy.store.wakeups import TURN_CHANNEL
+
+_log = logging.getLogger(__name__)
+
+UNLIMITED_SECONDS = 2.0
+"""So long a provider without limits is not looked at again: what a limit that is set for the first time waits for."""
+
+SHORTEST_WAIT = 0.05
+RELEASE_SECONDS = 5.0
+_AFTER_ERROR_SECONDS = 0.5
+_MOST_UNLIMITED = 1000
+
+
+class Wakeups(Protocol):
+    """Wake-ups of one reader."""
+
+    async def wait(self) -> bool:
+        """Waits for a wake-up, or for a poll interval."""
+        ...
+
+
+_Subscribe = Callable[[str, str], AbstractContextManager[Wakeups]]
+"""Subscribes to one payload of a channel."""
+
+
+class SharedModels(Protocol):
+    """Clients for the providers of plans, for all runs of a process."""
+
+    def client(
+        self, provider: ProviderPlan, turnstile: RateLimiter | None = None
+    ) -> AbstractAsyncContextManager[LLMClient]:
+        """A client whose calls pass through `turnstile`, if there is one."""
+        ...
+
+
+class RunModels:
+    """Implements `engine.ports.Models` for one attempt of a run."""
+
+    def __init__(self, models: SharedModels, turnstile: RateLimiter) -> None:
+        self._models = models
+        self._turnstile = turnstile
+
+    def client(self, provider: ProviderPlan) -> AbstractAsyncContextManager[LLMClient]:
+        """A client for one call, which waits for its turn."""
+        return self._models.client(provider, self._turnstile)
+
+
+class RateLimiters:
+    """Gives turns to the runs of this process, and their places back while `run` runs.
+
+    Args:
+        slots: the places.
+        subscribe: to the wake-ups of who is next.
+        metrics: are told how long calls wait.
+    """
+
+    def __init__(self, slots: ProviderSlots, subscribe: _Subscribe, metrics: Metrics | None = None) -> None:
+        self._metrics = metrics
+        self._slots = slots
+        self._subscribe = subscribe
+        self._unlimited: dict[str, float] = {}
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._over: dict[UUID, int | None] = {}
+        self._some = asyncio.Event()
+
+    def of(self, run: UUID, attempt: int, remaining: Callable[[], float]) -> "RunRateLimiter":
+        """The turnstile of one attempt of a run, with the seconds it may wait for Postgres to come back."""
+        return RunRateLimiter(self, run, attempt, remaining)
+
+    async def run(self) -> None:
+        """Gives places back until it is cancelled; then what is left, if Postgres answers at once."""
+        try:
+            while True:
+                await self._some.wait()
+                self._some.clear()
+                if not await self._release():
+                    await asyncio.sleep(_AFTER_ERROR_SECONDS)
+                    self._some.set()
+        finally:
+            if self._over:
+                await self._release()
+
+    async def take(
+        self, ticket: UUID, provider: ProviderPlan, tokens: int, of: "RunRateLimiter"
+    ) -> tuple[bool, Held | None]:
+        """Whether the call has a place to give back, and what it waits for."""
+        key, now = provider_key(provider.ref), asyncio.get_running_loop().time()
+        if provider.limits is None and self._unlimited.get(key, 0.0) > now:
+            return False, None
+        # One at a time: who waits for the provider's row keeps a connection that the record needs.
+        async with self._asking.setdefault(key, asyncio.Lock()):
+            turn = await self._slots.take(ticket, provider, tokens, of.run, of.attempt, remaining=of.remaining)
+        if not turn.limited:
+            if len(self._unlimited) >= _MOST_UNLIMITED:
+                self._unlimited.clear()
+            self._unlimited[key] = now + UNLIMITED_SECONDS
+        return turn.limited, turn.held
+
+    def give_back(self, ticket: UUID, used: int | None) -> None:
+        """Gives a place back; neither waits nor raises."""
+        self._over[ticket] = used
+        self._some.set()
+
+    def waited(self, seconds: float) -> None:
+        """A call that had to wait has its turn, or waits no more."""
+        if self._metrics is not None:
+            self._metrics.observe(LIMIT_WAIT, seconds)
+
+    def wakeups(self, ticket: UUID) -> AbstractContextManager[Wakeups]:
+        """The wake-ups of a call that waits."""
+        return self._subscribe(TURN_CHANNEL, str(ticket))
+
+    async def _release(self) -> bool:
+        batch = dict(self._over)
+        try:
+            async with asyncio.timeout(RELEASE_SECONDS):
+                await self._slots.release(batch)
+        except (StoreError, TimeoutError) as error:
+            _log.warning(
+                "places of %d model calls are not given back yet: %s", len(batch), error or "no answer in time"
+            )
+            return False
+        for ticket in batch:
+            del self._over[ticket]
+        return True
+
+
+class RunRateLimiter:
+    """Implements `llm.limits.Turnstile` for one attempt of a run."""
+
+    def __init__(self, all_of_them: RateLimiters, run: UUID, attempt: int, remaining: Callable[[], float]) -> None:
+        self._all = all_of_them
+        self.run = run
+        self.attempt = attempt
+        self.remaining = remaining
+
+    @contextmanager
+    def ticket(self, provider: ProviderPlan, tokens: int) -> Iterator[Permit]:
+        """A ticket for one call that is expected to use so many tokens."""
+        ticket = _Ticket(self._all, self, provider, tokens)
+        try:
+            yield ticket
+        finally:
+            ticket.close()
+
+
+class _Ticket:
+    """One call's place."""
+
+    def __init__(self, all_of_them: RateLimiters, of: RunRateLimiter, provider: ProviderPlan, tokens: int) -> None:
+        self._all = all_of_them
+        self._of = of
+        self._provider = provider
+        self._tokens = tokens
+        self._id = uuid4()
+        self._used: int | None = None
+        self._has_place = False
+
+    async def ask(self) -> WaitChunk | None:
+        """Takes a place, or one in the line."""
+        held = await self._take()
+        return None if held is None else WaitChunk(held.limit, held.allowed)
+
+    async def turn(self) -> None:
+        """Waits for its turn: until it is woken, until something counts no more, or for a poll interval."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            with self._all.wakeups(self._id) as wakeups:
+                while (held := await self._take()) is not None:
+                    seconds = None if held.seconds is None else max(held.seconds, SHORTEST_WAIT)
+                    try:
+                        async with asyncio.timeout(seconds):
+                            await wakeups.wait()
+                    except TimeoutError:
+                        continue
+        finally:
+            self._all.waited(clock() - began)
+
+    def used(self, tokens: int) -> None:
+        """What the call has used."""
+        self._used = tokens
+
+    def close(self) -> None:
+        """Gives the place back."""
+        if self._has_place:
+            self._all.give_back(self._id, self._used)
+
+    async def _take(self) -> Held | None:
+        had, self._has_place = self._has_place, True  # whatever becomes of the question, there may be a place
+        limited, held = await self._all.take(self._id, self._provider, self._tokens, self._of)
+        self._has_place = had or limited
+        return held

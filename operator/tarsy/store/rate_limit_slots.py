@@ -1,0 +1,185 @@
+"""Which model call may be made now: the limits of providers, exact over all workers.
+
+A call takes its place in one transaction that holds the provider's row, so counting and taking are one step. A minute
+is the 60 seconds before each moment: a call counts from its admission, with the tokens it is expected to use; what it
+used beyond that counts from its end, and what it did not use is given back then. Places and the line belong to the
+attempt of a run: when its lease lapses, they are free.
+
+The limits that count are those of the newest generation of the provider that any plan, or the controller, has brought
+here. A plan freezes what a run does; how much a provider takes is a matter of the moment, and who changes it wants it
+now. First come, first served: a call with more tokens than there is room for holds up those behind it, and one that
+needs more than a whole minute's goes alone.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tarsy.plan.model import CallLimits, ObjectRef, ProviderPlan
+from tarsy.record.run import LeaseLost
+from tarsy.store.database import call
+from tarsy.store.queries import load
+from tarsy.store.wakeups import TURN_CHANNEL, NotifyFunction, silent
+
+_NONE = CallLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What counts for a provider's limits besides the call that asks.
+
+    `tokens` and `requests` are those of the last minute, `seconds` the time until some of them count no more; `behind`
+    says that others wait who came earlier.
+    """
+
+    running: int = 0
+    requests: int = 0
+    tokens: int = 0
+    behind: bool = False
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A call waits: under which limit (its field) of how much, and after how many seconds that may have changed."""
+
+    limit: str
+    allowed: int
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRequest:
+    """Whether a call may be made: yes when it is not `held`; `limited` tells whether its provider has limits."""
+
+    limited: bool
+    held: Held | None = None
+
+
+def hold_slots(limits: CallLimits, load: Load, tokens: int) -> Held | None:
+    """What a call of so many tokens waits for; None when it may be made."""
+    at_once, requests, most = limits.max_concurrent, limits.requests_per_minute, limits.tokens_per_minute
+    if at_once is not None and load.running >= at_once:
+        return Held("maxConcurrent", at_once)
+    if requests is not None and load.requests >= requests:
+        return Held("requestsPerMinute", requests, load.seconds)
+    if most is not None and load.tokens and load.tokens + tokens > most:
+        return Held("tokensPerMinute", most, load.seconds)
+    if not load.behind:
+        return None
+    if most is not None:  # requests and places are the same for all, so it is tokens that whoever is first waits for
+        return Held("tokensPerMinute", most)
+    return Held("requestsPerMinute", requests) if requests is not None else Held("maxConcurrent", at_once or 0)
+
+
+def provider_key(ref: ObjectRef) -> str:
+    """What the calls of a provider are counted under: its uid, so one that is made anew begins anew."""
+    return ref.uid or f"{ref.namespace}/{ref.name}"
+
+
+class ProviderSlots:
+    """The places of all providers."""
+
+    def __init__(self, pool: asyncpg.Pool, notify: NotifyFunction = silent) -> None:
+        self._pool = pool
+        self._notify = notify
+        self._sql = load("slots")
+
+    async def publish(self, ref: ObjectRef, limits: CallLimits | None) -> None:
+        """Makes a provider's limits those that count, unless a newer generation's do; whoever is next looks again."""
+        key = provider_key(ref)
+
+        async def write(connection: asyncpg.Connection) -> UUID | None:
+            status = await self._publish(connection, ref, limits)
+            return await connection.fetchval(self._sql["first_waiting"], key) if status.endswith("1") else None
+
+        self._wake(await call(self._pool, f"write the limits of LLMProvider {ref.namespace}/{ref.name}", write))
+
+    async def take(
+        self,
+        ticket: UUID,
+        provider: ProviderPlan,
+        tokens: int,
+        run: UUID,
+        attempt: int,
+        *,
+        remaining: Callable[[], float] | None = None,
+    ) -> SlotRequest:
+        """Takes a place for a call, or one in the line; asked again under the same ticket, it keeps its place there.
+
+        Args:
+            ticket: names the call; `release` gives back whatever it has.
+            provider: as in the run's plan.
+            tokens: that the call is expected to use.
+            run: the investigation.
+            attempt: the one that holds its lease.
+            remaining: seconds left for it; see `tarsy.store.database.call`.
+
+        Raises:
+            LeaseLost: another attempt owns the run.
+            StoreError: Postgres is away or refused.
+        """
+        key, mine = provider_key(provider.ref), (run, attempt)
+
+        async def ask(connection: asyncpg.Connection) -> tuple[SlotRequest, UUID | None]:
+            async with connection.transaction():
+                limits = await self._limits(connection, key, provider)
+                if limits == _NONE:
+                    return SlotRequest(limited=False), None
+                row = await connection.fetchrow(self._sql["load"], key, ticket, *mine)
+                if not row["held"]:
+                    raise LeaseLost(f"Attempt {attempt} of investigation {run} does not hold the lease.")
+                found = Load(row["running"], row["requests"], row["tokens"], row["behind"], row["seconds"])
+                held = hold_slots(limits, found, tokens)
+                await connection.execute(self._sql["admit" if held is None else "wait"], ticket, key, *mine, tokens)
+                return SlotRequest(limited=True, held=held), row["next"] if held is None else None
+
+        turn, following = await call(self._pool, f"ask for a turn at {provider.ref.name}", ask, remaining=remaining)
+        self._wake(following)  # there may be room for more than one
+        return turn
+
+    async def release(self, used: Mapping[UUID, int | None]) -> None:
+        """Gives back what these tickets have.
+
+        Args:
+            used: the tokens that each call used; None where nobody knows, it then counts as expected.
+        """
+
+        async def write(connection: asyncpg.Connection) -> list[UUID]:
+            rows = await connection.fetch(self._sql["release"], list(used), list(used.values()))
+            return [row["id"] for row in rows]
+
+        for following in await call(self._pool, "give back places of model calls", write):
+            self._wake(following)
+
+    async def _limits(self, connection: asyncpg.Connection, key: str, provider: ProviderPlan) -> CallLimits:
+        """The limits that count, with their row locked; without a row there are none."""
+        row = await connection.fetchrow(self._sql["limits"], key)
+        if (row is None and provider.limits) or (row is not None and row["generation"] < provider.ref.generation):
+            await self._publish(connection, provider.ref, provider.limits)
+            row = await connection.fetchrow(self._sql["limits"], key)
+        if row is None:
+            return _NONE
+        return CallLimits(
+            max_concurrent=row["max_concurrent"],
+            requests_per_minute=row["requests_per_minute"],
+            tokens_per_minute=row["tokens_per_minute"],
+        )
+
+    async def _publish(self, connection: asyncpg.Connection, ref: ObjectRef, limits: CallLimits | None) -> str:
+        new = limits or _NONE
+        status: str = await connection.execute(
+            self._sql["publish"],
+            provider_key(ref),
+            ref.generation,
+            new.max_concurrent,
+            new.requests_per_minute,
+            new.tokens_per_minute,
+        )
+        return status
+
+    def _wake(self, ticket: UUID | None) -> None:
+        if ticket is not None:
+            self._notify(TURN_CHANNEL, str(ticket))

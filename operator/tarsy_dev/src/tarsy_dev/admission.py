@@ -1,0 +1,34 @@
+"""The shipped admission on one machine: the webhook led to a port of this machine, and the policies beside it.
+
+Decision: as for the aggregated API, the Service is of type ExternalName, so configuration, certificate and policies are
+those of a cluster.
+"""
+
+from tarsy.kube.client import KubeClient
+from tarsy_dev.objects import manifest, put, put_all
+
+POLICIES = "components/policies"
+POLICIES_SINCE = (1, 30)
+"""The Kubernetes version from which ValidatingAdmissionPolicies are served."""
+
+
+async def install_admission(client: KubeClient, port: int, version: tuple[int, int]) -> None:
+    """Makes the Kubernetes API stamp authors and refuse forged ones, as the manifests do.
+
+    Until an operator serves the webhook at `port`, the API refuses to create what has an author.
+
+    Args:
+        client: as an administrator.
+        port: the operator's `--admission-port`, on loopback.
+        version: of the Kubernetes API.
+    """
+    for obj in manifest("base/admission.yaml"):
+        if obj["kind"] == "Service":
+            obj = {**obj, "spec": {"type": "ExternalName", "externalName": "127.0.0.1"}}
+        for hook in obj.get("webhooks", ()):
+            hook["clientConfig"]["service"]["port"] = port
+        await put(client, obj)
+    if version >= POLICIES_SINCE:
+        (component,) = manifest(f"{POLICIES}/kustomization.yaml")
+        for name in component["resources"]:
+            await put_all(client, manifest(f"{POLICIES}/{name}"))

@@ -1,0 +1,35 @@
+"""`tarsy dev` and `tarsy demo`, which the command `tarsy` finds by the entry points `tarsy.commands`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from tarsy.cli.running import go
+
+Keep = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Keep the objects and the record in this folder. Default: delete them at the end."
+    ),
+]
+_Model = Annotated[str | None, typer.Option(envvar="TARSY_MODEL", help="Name of a real model.")]
+Api = Annotated[
+    Literal["auto", "real", "embedded"],
+    typer.Option(help="Kubernetes API: a real one, the embedded one, or a real one if its binaries exist (auto)."),
+]
+BaseUrl = Annotated[str | None, typer.Option(envvar="TARSY_MODEL_BASE_URL", help="OpenAI-compatible server.")]
+
+
+def dev(keep: Keep = None, model: _Model = None, model_base_url: BaseUrl = None, api: Api = "auto") -> None:
+    """Run everything on this machine until Ctrl-C; only --keep leaves anything behind."""
+    from tarsy_dev.develop import develop
+
+    go(develop(keep, model, model_base_url, api))
+
+
+def demo(keep: Keep = None, model: _Model = None, model_base_url: BaseUrl = None, api: Api = "auto") -> None:
+    """Investigate a crash-looping Deployment on this machine; exits 0 if the investigation succeeded."""
+    from tarsy_dev.demo import demonstrate
+
+    go(demonstrate(keep, model, model_base_url, api))

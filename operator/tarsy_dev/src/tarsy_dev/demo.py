@@ -1,0 +1,131 @@
+"""`tarsy demo`: one alert through every room of the house, watched live."""
+
+import asyncio
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from rich.console import Console
+
+from tarsy.cli.console import new_console
+from tarsy.cli.timeline import follow_timeline
+from tarsy.http.web_ui import is_built
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.record.run import InvestigationRecord, State
+from tarsy.store.database import open_pool
+from tarsy.store.reads import Reads
+from tarsy_dev.develop import ALERT, SHOP, STARTING, configured_model, prepare
+from tarsy_dev.kubectl import run_kubectl
+from tarsy_dev.objects import manifest, put
+from tarsy_dev.serving import until_serving
+from tarsy_dev.sign_in_link import SignInLink, make_link
+from tarsy_dev.stack import ApiChoice, Stack, running_stack
+
+ACCEPT_SECONDS = 60.0
+PROJECTED_SECONDS = 30.0
+
+
+async def demonstrate(keep: Path | None, model: str | None, base_url: str | None, api: ApiChoice) -> int:
+    """Runs the demo; exit status 0 only when the investigation succeeded."""
+    console = new_console(markup=False)
+    began = time.monotonic()
+    async with contextlib.AsyncExitStack() as house:
+        if not console.is_terminal:
+            console.print(STARTING)
+        with console.status(STARTING):
+            stack = await house.enter_async_context(running_stack(keep, api=api))
+            which = await prepare(stack, configured_model(model, base_url))
+            link = await make_link(stack)
+            await house.enter_async_context(_operated(stack, link))
+            await until_serving(stack)
+        person = await house.enter_async_context(await KubeClient.load(stack.person_kubeconfig))
+        record = await _investigate(console, stack, person, which, began, link)
+        await _show(console, stack, record)
+        if is_built() and sys.stdin.isatty() and console.is_terminal:
+            await _until_interrupted(console)
+        elif is_built():
+            console.print("\nThe demo has ended, and its page with it; `tarsy dev` (`make dev`) keeps one open.")
+    return 0 if record.state is State.COMPLETED else 1
+
+
+@contextlib.asynccontextmanager
+async def _operated(stack: Stack, link: SignInLink) -> AsyncIterator[None]:
+    """An operator that is started again when it dies, and ends with this."""
+    operator = stack.operator(**link.environment)
+    keeper = asyncio.create_task(operator.keep_running())
+    try:
+        yield
+    finally:
+        keeper.cancel()
+        await asyncio.wait([keeper])
+        await operator.stop()
+
+
+async def _until_interrupted(console: Console) -> None:
+    """Leaves the page open for who sits before it."""
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
+    console.print("\nThe page stays open until Ctrl-C.")
+    await stop.wait()
+
+
+async def _investigate(
+    console: Console, stack: Stack, person: KubeClient, which: str, began: float, link: SignInLink
+) -> InvestigationRecord:
+    (alert,) = manifest(ALERT)
+    name = alert["metadata"]["name"]
+    await put(person, {**alert, "metadata": {**alert["metadata"], "namespace": SHOP}})
+    console.print(f"{stack.api_sentence}; {which}.")
+    console.print(f"HTTP API: {stack.http_url}/api/v1 (bearer tokens)", soft_wrap=True)
+    console.print(f"\n$ kubectl apply -n {SHOP} -f manifests/{ALERT}", style="bold", soft_wrap=True)
+    console.print(
+        f"alert.tarsy.dev/{name} created  (by {stack.person}, {time.monotonic() - began:.1f} s after the start)\n"
+    )
+    pool = await open_pool(stack.database_url, max_size=2, application="tarsy demo")
+    try:
+        run = await _accepted(stack, name)
+        reads = Reads(pool)
+        if (record := await reads.record(run)) is not None:
+            console.print(f"{link.sentence(f'/investigations/{SHOP}/{record.name}')}\n", soft_wrap=True)
+        return await follow_timeline(console, reads, stack.database_url, run)
+    finally:
+        await pool.close()
+
+
+async def _accepted(stack: Stack, alert: str) -> UUID:
+    """Waits for the alert's investigation to be in the record."""
+    last: dict[str, Any] = {}
+    try:
+        async with asyncio.timeout(ACCEPT_SECONDS):
+            while True:
+                for inv in await stack.client.list("Investigation", SHOP):
+                    if inv["spec"].get("alertRef", {}).get("name") == alert:
+                        last = inv
+                if (last.get("status") or {}).get("record"):
+                    return UUID(last["metadata"]["uid"])
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        log = stack.operator_log.read_text(errors="replace")[-2000:]
+        text = f"the alert was not accepted within {ACCEPT_SECONDS:g} s; the operator's log ends:\n{log}"
+        raise ApiError(0, "Timeout", text) from None
+
+
+async def _show(console: Console, stack: Stack, record: InvestigationRecord) -> None:
+    """What kubectl shows of it, once the status has caught up with the record."""
+    until = datetime.now(UTC).timestamp() + PROJECTED_SECONDS
+    while datetime.now(UTC).timestamp() < until:
+        inv = await stack.client.get("Investigation", SHOP, record.name)
+        alerts = await stack.client.list("Alert", SHOP)
+        settled = all((a.get("status") or {}).get("phase") == "Finished" for a in alerts)
+        if (inv.get("status") or {}).get("recordRevision", 0) >= record.revision and settled:
+            break
+        await asyncio.sleep(0.1)
+    for arguments in (["get", "talert,inv", "-n", SHOP], ["describe", "inv", "-n", SHOP, record.name]):
+        console.print(f"\n$ kubectl {' '.join(arguments)}", style="bold", soft_wrap=True)
+        console.print(await run_kubectl(stack, arguments), soft_wrap=True)

@@ -1,0 +1,44 @@
+"""What kubectl prints; by kubectl where there is one, else the server's own table and the object as YAML."""
+
+import asyncio
+import os
+
+import yaml
+
+from tarsy_dev.stack import Stack
+
+KUBECTL_SECONDS = 30.0
+
+
+async def run_kubectl(stack: Stack, arguments: list[str]) -> str:
+    """The output of one kubectl command against the stack."""
+    kubectl = stack.kubectl
+    if kubectl is None:
+        return await _without(stack, arguments)
+    process = await asyncio.create_subprocess_exec(
+        str(kubectl),
+        *arguments,
+        env={"PATH": os.environ.get("PATH", ""), "KUBECONFIG": str(stack.person_kubeconfig), "HOME": str(stack.folder)},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(KUBECTL_SECONDS):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return f"kubectl did not answer within {KUBECTL_SECONDS:g} s"
+    return output.decode(errors="replace").rstrip()
+
+
+async def _without(stack: Stack, arguments: list[str]) -> str:
+    namespace = arguments[arguments.index("-n") + 1]
+    parts = ["(kubectl is not installed; this is what the API server answers)"]
+    for kind in ("Alert", "Investigation"):
+        for obj in await stack.client.list(kind, namespace):
+            shown = obj if arguments[0] == "describe" else {"kind": kind, "status": obj.get("status")}
+            if arguments[0] != "describe" or kind == "Investigation":
+                parts.append(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True))
+    return "\n".join(parts)

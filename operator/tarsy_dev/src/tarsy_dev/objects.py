@@ -1,0 +1,83 @@
+"""Puts YAML documents into a cluster, as `kubectl apply` would for objects that only one program writes.
+
+Create, else replace at the version that is there: server-side apply would refuse what an older API server does not know
+in a CRD (its rules), while replace drops it, which is what is wanted on such a server. A `status` in a document is
+written through the status subresource, so that samples can show Pods that no kubelet runs.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.resources.crd import crd
+from tarsy.resources.v1alpha1 import KINDS
+
+ESTABLISH_SECONDS = 30.0
+
+
+def manifest(name: str) -> list[dict[str, Any]]:
+    """The documents of a shipped manifest, such as `samples/demo/crashloop.yaml`."""
+    return documents(files("tarsy").joinpath("manifests", name).read_text("utf-8"))
+
+
+def documents(text: str) -> list[dict[str, Any]]:
+    """The documents of a YAML text that are objects."""
+    return [d for d in yaml.load_all(text, yaml.CSafeLoader) if isinstance(d, dict)]
+
+
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    """The documents of a YAML file."""
+    yield from documents(path.read_text("utf-8"))
+
+
+async def put(client: KubeClient, obj: dict[str, Any]) -> dict[str, Any]:
+    """Makes the object be as `obj` says, its status included; returns what the API made of it."""
+    meta = obj["metadata"]
+    try:
+        made = await client.create(obj)
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
+        there = await client.get(obj["kind"], meta.get("namespace"), meta["name"])
+        kept = {"resourceVersion": there["metadata"]["resourceVersion"]}
+        made = await client.replace({**obj, "metadata": {**meta, **kept}})
+    if "status" in obj and obj["kind"] not in ("Event", "Namespace"):
+        body = {"status": obj["status"]}
+        made = await client.patch(obj["kind"], meta.get("namespace"), meta["name"], body, subresource="status")
+    return made
+
+
+async def put_all(client: KubeClient, objects: Iterable[dict[str, Any]]) -> None:
+    """Puts objects in their order."""
+    for obj in objects:
+        await put(client, obj)
+
+
+async def install_crds(client: KubeClient) -> None:
+    """Puts the CRDs of this version and waits until the API serves them.
+
+    Raises:
+        ApiError: one was refused, or not established in time.
+    """
+    for kind in KINDS.values():
+        await put(client, crd(kind))
+    for kind in KINDS.values():
+        await _established(client, f"{kind.PLURAL}.tarsy.dev")
+
+
+async def _established(client: KubeClient, name: str) -> None:
+    try:
+        async with asyncio.timeout(ESTABLISH_SECONDS):
+            while True:
+                found = await client.get("CustomResourceDefinition", None, name)
+                for condition in (found.get("status") or {}).get("conditions") or ():
+                    if condition["type"] == "Established" and condition["status"] == "True":
+                        return
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise ApiError(0, "Timeout", f"CRD {name} was not established within {ESTABLISH_SECONDS:g} s") from None
