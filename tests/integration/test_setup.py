@@ -34,7 +34,10 @@ def setup(folder: Path, fails: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("fails", "steps"),
     [
-        ("nothing fails", ["making .venv", "installing uv", "packages by hash", "tarsy-operator itself", "done"]),
+        (
+            "nothing fails",
+            ["making .venv", "installing uv", "by hash", "three packages of this checkout", "done"],
+        ),
         ("bin/uv", ["making .venv", "installing uv", "packages by hash", "packages with pip", "done"]),
     ],
 )

@@ -4,7 +4,6 @@ A package adds a command by an entry point of the group `tarsy.commands`. The na
 that a command whose package is not installed names that package instead of being unknown.
 """
 
-from collections.abc import Callable
 from importlib.metadata import entry_points
 
 import typer
@@ -15,23 +14,28 @@ PACKAGES = {"dev": "tarsy-dev", "demo": "tarsy-dev"}
 
 
 def add_installed(app: typer.Typer) -> None:
-    """Adds the commands of installed packages, and one that names its package for each that is missing."""
+    """Adds the commands of installed packages, and one that tells the remedy for each that is not usable.
+
+    A package that is installed but cannot be imported takes only its own commands away.
+    """
     found = {entry.name: entry for entry in entry_points(group=_GROUP)}
     for name in dict.fromkeys((*PACKAGES, *sorted(found))):
-        if name in found:
+        if name not in found:
+            package = PACKAGES[name]
+            _add_unusable(app, name, f"is in the package {package}: pip install {package}")
+            continue
+        try:
             app.command(name)(found[name].load())
-        else:
-            app.command(name, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
-                _missing(name)
-            )
+        except ImportError as error:
+            distribution = found[name].dist
+            package = distribution.name if distribution else PACKAGES.get(name, "that adds it")
+            _add_unusable(app, name, f"cannot be loaded ({error}): reinstall the package {package}")
 
 
-def _missing(name: str) -> Callable[[], None]:
-    package = PACKAGES[name]
-
-    def missing() -> None:
-        typer.echo(f"tarsy: the command `tarsy {name}` is in the package {package}: pip install {package}", err=True)
+def _add_unusable(app: typer.Typer, name: str, reason: str) -> None:
+    def unusable() -> None:
+        typer.echo(f"tarsy: the command `tarsy {name}` {reason}", err=True)
         raise typer.Exit(1)
 
-    missing.__doc__ = f"Needs the package {package}, which is not installed."
-    return missing
+    unusable.__doc__ = f"Not usable here: {reason}."
+    app.command(name, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(unusable)

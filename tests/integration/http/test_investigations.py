@@ -184,7 +184,7 @@ async def test_an_older_run_of_the_name_is_found_by_its_uid(site: Site, administ
     assert (await administrator.get(path)).body["uid"] == str(newer.id)
     assert (await administrator.get(path, uid=older.id)).body["uid"] == str(older.id)
     answer = await administrator.get(path, uid=uuid4())
-    assert answer.status == 404 and "there is no investigation" in answer.message
+    assert answer.status == 404 and "there is no record of investigation" in answer.message
     assert (await administrator.get(path, uid="none")).status == 400
 
 
