@@ -1,4 +1,7 @@
-"""`python -m tests.bench [NAME ...] [--quick] [--out FILE]`: runs the benchmarks one after the other."""
+"""Runs the benchmarks one after the other: `python -m tests.bench [NAME ...] [--quick] [--out FILE]`.
+
+`python -m tests.bench compare OLD NEW` compares the figures of two such files.
+"""
 
 import argparse
 import asyncio
@@ -20,9 +23,11 @@ from tests.bench import (
     api_writes,
     at_once,
     claim,
+    compare,
     cpu_per_call,
     engine,
     first_request,
+    floor,
     hostile,
     kubernetes_api,
     lists,
@@ -40,6 +45,7 @@ from tests.bench.figures import Result, show
 
 BENCHMARKS: dict[str, Callable[[Bed, bool], Awaitable[Result]]] = {
     "apply_to_first_request": first_request.run,
+    "floor": floor.run,
     "cpu_per_call": cpu_per_call.run,
     "hundred_at_once": at_once.run,
     "api_writes": api_writes.run,
@@ -64,6 +70,8 @@ ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
 
 def main() -> int:
     """Ends 0 when all benchmarks could be run, whatever they found."""
+    if sys.argv[1:2] == ["compare"]:
+        return compare.main(sys.argv[2:])
     known = [*ALONE, *BENCHMARKS]
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(known)} (default: all)")

@@ -1,4 +1,4 @@
-"""Runs `sdk_loop.py`, the bare loop, against a tenant's model and tools."""
+"""Runs the bare loops, `sdk_loop.py` and `bare_loop.py`, against a tenant's model and tools."""
 
 import json
 from dataclasses import dataclass
@@ -9,6 +9,8 @@ from tests.bench.bed import Tenant
 from tests.bench.children import found_by
 
 SDK_LOOP = Path(__file__).with_name("sdk_loop.py")
+BARE_LOOP = Path(__file__).with_name("bare_loop.py")
+FLOOR = "floor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,14 @@ async def conversation(tenant: Tenant) -> list[dict[str, Any]]:
 async def run_bare(
     tenant: Tenant, messages: list[dict[str, Any]], *, loops: int, at_once: int = 1, style: str = "lean"
 ) -> Bare:
-    """Runs so many loops in a fresh process, `at_once` of them side by side; `style` as in `sdk_loop`.
+    """Runs bare loops in a fresh process.
+
+    Args:
+        tenant: whose model and tool server are asked.
+        messages: of each loop's first request.
+        loops: how many, a multiple of `at_once`.
+        at_once: how many side by side.
+        style: `plain` or `lean` of `sdk_loop`, which records nothing; or `FLOOR`: `bare_loop`, which records all.
 
     Raises RuntimeError: the process failed.
     """
@@ -44,7 +53,8 @@ async def run_bare(
                 "loops": loops,
                 "at_once": at_once,
                 "style": style,
+                "database_url": tenant.bed.stack.database_url,
             }
         )
     )
-    return Bare(**await found_by(SDK_LOOP, str(path)))
+    return Bare(**await found_by(BARE_LOOP if style == FLOOR else SDK_LOOP, str(path)))

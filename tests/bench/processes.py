@@ -3,6 +3,7 @@
 CPU time is user and system time of all threads of a process, without its children.
 """
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,25 @@ def cpu_seconds(pid: int) -> float:
     """CPU time of a process, to a hundredth of a second."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def tree_cpu_seconds(pid: int) -> float:
+    """CPU time of a process and all its descendants, those included that have ended and been waited for."""
+    children: dict[int, list[int]] = {}
+    used: dict[int, float] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        with contextlib.suppress(OSError):  # it ended meanwhile: its parent has its time
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+            used[int(entry.name)] = sum(map(int, fields[11:15])) / _TICK
+    tree, total = [pid], 0.0
+    while tree:
+        process = tree.pop()
+        total += used.get(process, 0.0)
+        tree += children.get(process, [])
+    return total
 
 
 def memory(pid: int) -> tuple[float, float]:
