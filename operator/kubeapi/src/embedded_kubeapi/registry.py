@@ -40,10 +40,6 @@ class Registry:
         """A kind by what objects say of themselves."""
         return next((r for r in self._served.values() if r.kind == kind and r.api_version == api_version), None)
 
-    def of_key(self, key: Key) -> Resource | None:
-        """A kind by where it is stored, in its preferred version."""
-        return next(iter(self.versions_of(key)), None)
-
     def versions_of(self, key: Key) -> list[Resource]:
         """All versions of a kind, the preferred one first."""
         found = [resource for resource in self._served.values() if resource.key == key]

@@ -79,11 +79,6 @@ class Resource:
         return self.conversion.group if self.conversion else self.group, self.plural
 
     @cached_property
-    def qualified(self) -> str:
-        """Such as `deployments.apps`."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @cached_property
     def shape(self) -> Shape:
         """How its fields merge."""
         if isinstance(self.schema, Schema):
