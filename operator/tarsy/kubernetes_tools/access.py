@@ -1,4 +1,4 @@
-"""How to reach a Kubernetes API: from a kubeconfig, or from inside a cluster.
+"""Loads the access to a Kubernetes API from a kubeconfig or from inside a cluster.
 
 Written by hand because a Kubernetes client takes longer to import than this whole server. Tokens in files are read at
 every request, so that a rotated one applies to the next.

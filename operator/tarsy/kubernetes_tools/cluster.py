@@ -1,4 +1,4 @@
-"""Reading from the Kubernetes API, with errors that a model understands."""
+"""Reads from the Kubernetes API, with errors that a model understands."""
 
 import asyncio
 import json

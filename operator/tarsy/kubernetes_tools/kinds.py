@@ -1,4 +1,4 @@
-"""The kinds that may be looked at, by any name people and models give them. Secrets are not among them."""
+"""Defines the readable kinds, by any name that people and models use; Secrets are not among them."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The namespaces that a request is about: named by the caller in `_meta`, out of reach of the arguments.
+"""Reads the namespaces of a request from `_meta`, which the arguments cannot change.
 
 Decision: what a request carries is kept to, always. With `--bound NAMESPACE` one that carries nothing is refused, and
 only requests for MCPServers of that namespace reach more than one: an MCPServer of another namespace that has found the

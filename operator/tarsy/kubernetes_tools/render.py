@@ -1,4 +1,4 @@
-"""Kubernetes objects as text for a model: short lines, stable words, a size that has an end. Pure functions."""
+"""Renders Kubernetes objects as text for a model: short lines, stable terms, limited size; pure functions."""
 
 import json
 from collections.abc import Iterable, Mapping

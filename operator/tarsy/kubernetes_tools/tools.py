@@ -1,4 +1,4 @@
-"""The four tools. What goes wrong is said to the model, in words it can act on, never raised at it.
+"""Implements the four tools; errors become results that the model can act on.
 
 A request keeps to the namespaces that its caller names (`reach`), whatever its arguments say. Of what is in no
 namespace it shows nodes, volumes and storage classes without what they tell of other namespaces, and of namespaces its

@@ -1,4 +1,4 @@
-"""Who asks, what for, and with which options: what authorization, admission and writes are told of a request."""
+"""Defines the caller, the attributes and the options of a request, for authorization, admission and writes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The objects behind one embedded API, put together: store, kinds, roles, lifecycle, writes, and who answers requests.
+"""Assembles the objects behind one embedded API: store, kinds, roles, lifecycle, writes, request handling.
 
-State is here and outlives the listening socket: an outage (`stop_apiserver`) closes the door, not the house.
+The state outlives the listening socket: an outage (`stop_apiserver`) closes only the socket.
 """
 
 from __future__ import annotations

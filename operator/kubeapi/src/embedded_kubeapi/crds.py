@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: completed, checked, and turned into served kinds.
+"""Completes and validates CustomResourceDefinitions, and serves the kinds that they define.
 
 The conditions `NamesAccepted` and `Established` are written with the object itself: there is no controller to wait for,
 and `kubectl wait --for=condition=Established` finds them at once.

@@ -1,4 +1,4 @@
-"""Failures as the Kubernetes API reports them: a code, a reason and a message in a `Status` body.
+"""Defines failures as the Kubernetes API reports them: a code, a reason and a message in a `Status` body.
 
 The messages are the real API's, word by word where clients or people look for them (k8s.io/apimachinery, api/errors
 and util/validation/field).

@@ -1,4 +1,4 @@
-"""What `--keep` means: every commit is a line appended to a file, and the file is written anew at each start.
+"""Implements `--keep`: appends each commit to a file as a line, and compacts the file at each start.
 
 A line is `[group, plural, namespace, name, object or null]`; the last line of a place counts. A line cut short by a
 crash is the last one and is dropped. The new file takes the old one's name when it is whole, so a crash while starting

@@ -1,4 +1,4 @@
-"""The JSONPath of Kubernetes, as printer columns and selectable fields use it.
+"""Implements the JSONPath of Kubernetes, for printer columns and selectable fields.
 
 Fields, quoted fields, indices, slices, `*`, unions of indices, and filters that compare a field of an item with a
 literal or ask whether it is there (k8s.io/client-go/util/jsonpath). No recursion (`..`): columns may not use it well.

@@ -1,4 +1,4 @@
-"""What follows from deletions and creations: finalizers, owners, content of namespaces, CRDs' objects, new namespaces.
+"""Implements what follows a write: finalizers, garbage collection, namespace deletion, cleanup after CRDs.
 
 These are the few controllers without which clients would wait for ever. They act at once, before the answer to the
 request that made them act, so nothing is seen in Terminating that nobody holds with a finalizer.

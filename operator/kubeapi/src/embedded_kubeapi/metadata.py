@@ -1,4 +1,4 @@
-"""The rules of `metadata` that hold for every kind: names, labels, what a write may not change."""
+"""Validates `metadata` of every kind: names, labels, immutable fields."""
 
 from __future__ import annotations
 

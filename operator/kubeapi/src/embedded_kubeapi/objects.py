@@ -1,4 +1,4 @@
-"""Objects as they travel: plain dicts. What is in the store is never changed in place; a change starts with a copy."""
+"""Defines objects as plain dicts; stored objects are immutable, so a change starts with a copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every object goes through on its way to the store: types, unknown fields, defaults, metadata, validation.
+"""Prepares an object for the store: types, unknown fields, defaults, metadata, validation.
 
 Unknown fields are refused, told or dropped as "Field validation" on kubernetes.io/docs/reference/using-api/api-concepts
 says; an object that a patch made is judged as if it had been sent.

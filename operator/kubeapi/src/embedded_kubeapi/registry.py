@@ -1,4 +1,4 @@
-"""What is served at this moment: built-in kinds always, custom ones while their CRD is there."""
+"""Holds the served kinds: built-in kinds always, custom ones while their CRD exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One served kind in one version. Where it is stored is its `key`: all versions of a kind share one place."""
+"""Describes one served kind in one version; all versions of a kind share one storage `key`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Label and field selectors of lists and watches, parsed once a request into a predicate.
+"""Parses label and field selectors of lists and watches into predicates.
 
 `selectableFields` of CRDs: "CustomResourceDefinition field selectors" on kubernetes.io/docs/tasks/extend-kubernetes/
 custom-resources/custom-resource-definitions.

@@ -1,4 +1,4 @@
-"""EmbeddedApi: the API as a thing to start and stop, with the surface of the real one (local/apiserver/server.py).
+"""Runs the embedded API in a thread of its own: TLS, kubeconfigs, start and stop.
 
 It runs on a loop of its own in a thread of its own, so blocking tests and asyncio code can use it alike.
 """

@@ -1,4 +1,4 @@
-"""How fields merge: which lists are sets, which are maps by key, what is replaced whole.
+"""Determines how fields merge: which lists are sets, which are maps by key, which are replaced as a whole.
 
 A custom resource says it in its schema. Of the built-in kinds `schema/models.py` knows which model a field holds, and
 the tables here know how lists of that model merge (patchMergeKey, listMapKey and structType in k8s.io/api).

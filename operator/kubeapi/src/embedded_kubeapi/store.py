@@ -1,4 +1,4 @@
-"""All objects, one revision counter, and the log of events from which watches begin and go on.
+"""Stores all objects, with one revision counter and the log of events for watches.
 
 Every commit takes the next revision, as in etcd: objects of all kinds share one order. The log is bounded; who asks for
 an older revision gets 410 and lists again, as after a compaction.

@@ -1,4 +1,4 @@
-"""Tables, which kubectl asks for to print lists: cells made by the server from a kind's columns."""
+"""Builds the tables that kubectl requests to print lists, from a kind's columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Create, update, patch, apply and delete, the same way for every kind.
+"""Implements create, update, patch, apply and delete for every kind.
 
 A write is prepared from the live object, judged (which may wait, for webhooks), and committed only if the live object
 is still the one it was prepared from: otherwise a patch starts again, and an update is a conflict.

@@ -1,4 +1,4 @@
-"""The shipped admission on one machine: the webhook led to a port of this machine, and the policies beside it.
+"""Installs the shipped admission on one machine: the webhook at a local port, and the policies.
 
 Decision: as for the aggregated API, the Service is of type ExternalName, so configuration, certificate and policies are
 those of a cluster.

@@ -1,4 +1,4 @@
-"""`tarsy dev` and `tarsy demo`, which the command `tarsy` finds by the entry points `tarsy.commands`."""
+"""Implements `tarsy dev` and `tarsy demo`, which `tarsy` finds through the entry points `tarsy.commands`."""
 
 from pathlib import Path
 from typing import Annotated, Literal

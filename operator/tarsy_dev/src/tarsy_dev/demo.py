@@ -1,4 +1,4 @@
-"""`tarsy demo`: one alert through every room of the house, watched live."""
+"""Implements `tarsy demo`: investigates one sample alert and shows it live."""
 
 import asyncio
 import contextlib

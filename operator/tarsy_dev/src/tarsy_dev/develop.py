@@ -1,4 +1,4 @@
-"""`tarsy dev`: everything on this machine until Ctrl-C."""
+"""Implements `tarsy dev`: runs everything on this machine until Ctrl-C."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What kubectl prints; by kubectl where there is one, else the server's own table and the object as YAML."""
+"""Prints objects as kubectl does; without kubectl, uses the server's table and YAML."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Puts YAML documents into a cluster, as `kubectl apply` would for objects that only one program writes.
+"""Applies YAML documents to a cluster, like `kubectl apply` of objects with a single writer.
 
 Create, else replace at the version that is there: server-side apply would refuse what an older API server does not know
 in a CRD (its rules), while replace drops it, which is what is wanted on such a server. A `status` in a document is

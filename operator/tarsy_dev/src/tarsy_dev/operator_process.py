@@ -1,4 +1,4 @@
-"""The operator, or a worker, as a process of its own, looked after as a kubelet would: started again when it dies.
+"""Runs the operator or a worker as a process of its own, and restarts it when it exits, as a kubelet would.
 
 `tarsy dev`, the demo, the end-to-end and the chaos tests all run it this way, so what they show is `tarsy run` (and
 `tarsy worker`) itself, and killing it with SIGKILL is a thing one can do by hand.

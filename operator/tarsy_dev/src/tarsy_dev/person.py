@@ -1,4 +1,4 @@
-"""The person at this machine: the name under which they act in the Kubernetes API of `tarsy dev` and `tarsy demo`.
+"""Defines the local user: their name in the Kubernetes API of `tarsy dev` and `tarsy demo`.
 
 Decision: not the cluster's administrator, who may create objects in another's name: whoever tries TARSy out meets
 authors, and refusals of forged ones, as in a cluster.

@@ -1,4 +1,4 @@
-"""The aggregated API on one machine: the shipped APIService, led to a port of this machine.
+"""Registers the aggregated API on one machine: the shipped APIService, directed to a local port.
 
 Decision: its Service is of type ExternalName, which every API server follows without a pod network; so the front proxy,
 its certificates and the APIService work here as they do in a cluster.

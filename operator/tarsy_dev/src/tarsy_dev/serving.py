@@ -1,4 +1,4 @@
-"""Waits until the operator of a stack serves: its HTTP API, and the admission by which people create alerts."""
+"""Waits until the operator of a stack serves: its HTTP API, and the admission of new alerts."""
 
 import asyncio
 

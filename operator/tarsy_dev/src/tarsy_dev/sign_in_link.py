@@ -1,4 +1,4 @@
-"""The link by which a newcomer opens the page of `tarsy dev` and `tarsy demo`, signed in.
+"""Creates the link that opens the web UI of `tarsy dev` and `tarsy demo` signed in.
 
 Decision: the link holds a code that is good once and on this machine only, never a token, and it stands behind `#`, so
 that no server and no log sees it. Whoever opens it acts as the ServiceAccount `you`, with the rights of the

@@ -1,4 +1,4 @@
-"""Everything on one machine: a Kubernetes API, Postgres, a model, the shipped library, and the operator beside them.
+"""Starts the stack: a Kubernetes API, Postgres, a model, the shipped library, and the operator.
 
 A stack lives in one folder, temporary unless one is given, and leaves nothing behind when it is left. The model is the
 scripted one unless a real one is configured; its provider is then called `scripted`, so that whoever looks at a chain,

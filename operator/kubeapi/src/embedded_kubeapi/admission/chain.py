@@ -1,4 +1,4 @@
-"""What an admission judges, and how several follow one another."""
+"""Defines the admission protocol and the chain that calls admission plug-ins in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The expressions of policies and webhooks, compiled when they are written: a bad one is refused at its field.
+"""Compiles the expressions of policies and webhooks when they are written, and reports errors by field.
 
 Which variables each may use: kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy ("Variable
 composition") and extensible-admission-controllers ("Matching requests: matchConditions").

@@ -1,4 +1,4 @@
-"""Whether a webhook or a policy is about a write: its rules, its selectors, its conditions."""
+"""Matches webhooks and policies with writes by their rules, selectors and conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies with their bindings and parameters.
+"""Enforces ValidatingAdmissionPolicies with their bindings and parameters.
 
 kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy; a failed validation with the action Deny
 refuses, with Warn it warns; Audit has no log to go to here.

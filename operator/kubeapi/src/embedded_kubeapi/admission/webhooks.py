@@ -1,4 +1,4 @@
-"""Mutating and validating webhooks, called one after another in the order of their names.
+"""Calls mutating and validating webhooks in the order of their names.
 
 kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers; Services are reached as in
 `http/proxy.py`: by external name, or on 127.0.0.1.

@@ -1,4 +1,4 @@
-"""Nobody grants what they do not hold: judges writes of roles (verb `escalate`) and bindings (verb `bind`).
+"""Prevents privilege escalation: checks writes of roles (verb `escalate`) and bindings (verb `bind`).
 
 kubernetes.io/docs/reference/access-authn-authz/rbac, "Privilege escalation prevention and bootstrapping". A rule is
 broken down into single permissions, each of which one of the caller's own rules must cover.

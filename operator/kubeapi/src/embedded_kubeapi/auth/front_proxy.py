@@ -1,4 +1,4 @@
-"""What tells other API servers whose word to take for who a caller is: a ConfigMap, and the role to read it.
+"""Publishes the CAs that aggregated API servers trust, in a ConfigMap with a Role to read it.
 
 As kube-apiserver publishes it at each start (kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer).
 """

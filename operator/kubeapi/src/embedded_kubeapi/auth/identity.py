@@ -1,4 +1,4 @@
-"""Whose request it is: a client certificate, a token, or nobody in particular; and on whose behalf (impersonation)."""
+"""Determines the caller of a request: client certificate, token or anonymous, and impersonation."""
 
 from __future__ import annotations
 

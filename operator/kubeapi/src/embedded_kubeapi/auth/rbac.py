@@ -1,4 +1,4 @@
-"""Role-based access control, read from the store at each question.
+"""Implements role-based access control; reads roles and bindings from the store for each request.
 
 kubernetes.io/docs/reference/access-authn-authz/rbac
 """

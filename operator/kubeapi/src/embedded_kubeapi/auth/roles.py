@@ -1,4 +1,4 @@
-"""The roles that every cluster has, and what a new server begins with: namespaces, roles, bindings.
+"""Defines the initial objects of a new server: namespaces, default roles and bindings.
 
 The rules of view, edit and admin are those that make sense for what is served here.
 """

@@ -1,4 +1,4 @@
-"""Service account tokens: signed JWTs, bound to an audience, a time and the objects they were made for.
+"""Issues and verifies service account tokens: signed JWTs bound to an audience, a time and objects.
 
 Claims as the real API writes them (kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin).
 """

@@ -1,4 +1,4 @@
-"""The built-in kinds that are served, as storage. The names are Kubernetes' own (kubectl api-resources)."""
+"""Lists the built-in kinds that are served, with their names as in `kubectl api-resources`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events have two forms, core and events.k8s.io, of the same objects: they are stored in the first and shown in both.
+"""Converts Events between their two forms, core and events.k8s.io; they are stored in the core form.
 
 The fields that only the old form has are the `deprecated…` ones of the new form (k8s.io/kubernetes, pkg/apis/events).
 """

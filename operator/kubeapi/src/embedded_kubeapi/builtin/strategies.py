@@ -1,4 +1,4 @@
-"""What is particular to one built-in kind: how it is completed before it is stored, and what is wrong with it.
+"""Completes and validates built-in kinds by their own rules before they are stored.
 
 Only what clients notice: Kubernetes' own validation of workloads is far stricter. A kind without an entry is storage.
 """

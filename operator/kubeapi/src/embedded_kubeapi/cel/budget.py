@@ -1,4 +1,4 @@
-"""What an evaluation may cost: one for each item a macro visits, more for functions and operators on large values.
+"""Limits the cost of an evaluation: one unit per item that a macro visits, more for large values.
 
 Kubernetes stops a rule at a million of its units, and all rules of an object at ten million, about a tenth of a second
 and a second there (kubernetes.io/docs/reference/using-api/cel, "Resource constraints"). Ours are larger units, chosen

@@ -1,4 +1,4 @@
-"""Tree to closures. A closure takes the variables and gives the value or raises `CelError`.
+"""Compiles a syntax tree to closures; a closure takes the variables and returns the value or raises `CelError`.
 
 Values are JSON's own (dict, list, str, int, float, bool, None) with bytes, datetime and timedelta, so objects need no
 conversion. What is particular to the language is here: errors that `||`, `&&`, `all` and `exists` absorb, `has`, the

@@ -1,4 +1,4 @@
-"""Values and operators of the language: kinds, equality, arithmetic, order, membership, fields and indices."""
+"""Implements values and operators: types, equality, arithmetic, order, membership, fields and indices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text to tree: a tokenizer and a precedence parser for the CEL grammar, macros not yet expanded."""
+"""Parses expressions with a tokenizer and a precedence parser for the CEL grammar; does not expand macros."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers: JSON bodies in the form the client accepts (as they are, as tables, or as metadata only)."""
+"""Builds JSON responses in the form that the client accepts: objects, tables, or metadata only."""
 
 from __future__ import annotations
 

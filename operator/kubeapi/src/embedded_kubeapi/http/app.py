@@ -1,4 +1,4 @@
-"""One request from its arrival to its answer: who asks, may they, who answers."""
+"""Handles a request from authentication and authorization to its response."""
 
 from __future__ import annotations
 

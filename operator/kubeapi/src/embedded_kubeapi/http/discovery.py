@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and kinds there are, in the old form (three documents) and the aggregated.
+"""Serves discovery of groups, versions and kinds, in the old form (three documents) and the aggregated form.
 
 The latter is "Aggregated discovery" on kubernetes.io/docs/reference/using-api/api-concepts.
 """

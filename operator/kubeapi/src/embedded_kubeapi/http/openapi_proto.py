@@ -1,4 +1,4 @@
-"""OpenAPI version 2 as protobuf: the only form in which kubectl before 1.27 reads it (apply, explain, dry run).
+"""Encodes OpenAPI v2 as protobuf, the only form that kubectl before 1.27 reads (apply, explain, dry run).
 
 A mechanical mapping of the JSON by field numbers, those of `Document` and below in OpenAPIv2.proto of
 github.com/google/gnostic-models. What a reader of Kubernetes' definitions never looks at is left out.

@@ -1,4 +1,4 @@
-"""The protobuf bodies that kubectl's typed commands send (`create secret`, `create token`, `auth can-i` and so on).
+"""Decodes the protobuf bodies of kubectl's typed commands (`create secret`, `create token`, `auth can-i`, ...).
 
 Clients offer JSON as an answer but do not fall back to it for what they send, so bodies must be read. The field numbers
 are those of generated.proto in k8s.io/api; a kind that is not listed gets 415.

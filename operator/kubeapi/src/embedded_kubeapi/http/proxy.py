@@ -1,4 +1,4 @@
-"""Requests for groups of other servers (APIService), passed on with the caller's name in front-proxy headers.
+"""Forwards requests for aggregated API groups (APIService), with the caller's identity in front-proxy headers.
 
 There is no cluster network here: a Service of type ExternalName leads to its external name, any other to 127.0.0.1 at
 the APIService's port (kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer).

@@ -1,4 +1,4 @@
-"""Get and list, with pages that go on where the last one ended, at the revision of the first.
+"""Serves get and list, with pagination at the revision of the first page.
 
 What was there then is worked out backwards from what is there now and the log of events. "Retrieving large results sets
 in chunks" and "Semantics for get and list" on kubernetes.io/docs/reference/using-api/api-concepts.

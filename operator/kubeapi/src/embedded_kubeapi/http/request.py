@@ -1,4 +1,4 @@
-"""What a request asks: the path, the verb, the options of its query, and its body."""
+"""Parses a request: path, verb, query options and body."""
 
 from __future__ import annotations
 

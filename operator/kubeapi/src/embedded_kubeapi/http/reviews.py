@@ -1,4 +1,4 @@
-"""The kinds that are asked and not kept: access reviews, token reviews, and who am I."""
+"""Serves the review kinds, which are not stored: access reviews, token reviews and SelfSubjectReview."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch: what is there now or was logged since a revision, then each event as it is committed, with bookmarks.
+"""Serves watches: current or logged events since a revision, then each commit, with bookmarks.
 
 Events are filtered as they are committed and encoded once for all watches of a version. A client that does not keep up
 is cut off: it comes back with its last revision, as with the real API. One whose revision the log does not hold any

@@ -1,4 +1,4 @@
-"""Built-in kinds read as the real API reads them into its types: unknown fields are named, wrong types refused.
+"""Decodes built-in kinds as the real API does: reports unknown fields, refuses wrong types.
 
 Nulls count as unset, and a quantity that was written as a number is kept as text, as after Go's decoding. What is not
 checked here is what Go's types do not say either: bounds and dependencies are in `builtin/strategies.py`.

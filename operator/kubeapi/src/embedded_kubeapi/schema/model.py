@@ -1,4 +1,4 @@
-"""One structural schema with its compiled rules: clean an object, then check it."""
+"""Cleans and validates objects by one structural schema with its compiled rules."""
 
 from __future__ import annotations
 

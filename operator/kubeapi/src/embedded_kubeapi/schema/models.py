@@ -1,4 +1,4 @@
-"""The fields of the built-in kinds, read from the models of the installed `kubernetes` package, as text.
+"""Reads the fields of the built-in kinds from the source of the installed `kubernetes` package.
 
 That package is generated from Kubernetes' own OpenAPI: names, types and descriptions are right for every kind, and none
 of it has to be kept up here. The models are read and not imported: to import those of a Pod takes most of a second

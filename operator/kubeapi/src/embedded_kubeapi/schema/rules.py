@@ -1,4 +1,4 @@
-"""`x-kubernetes-validations`: CEL rules, compiled into a tree that has only the nodes with rules at or below them.
+"""Compiles `x-kubernetes-validations` into a tree that contains only nodes with rules at or below them.
 
 A value that did not change is judged again only by rules with `oldSelf`: the others cost nothing when a status is
 written, and an object that a newer CRD would refuse can be updated elsewhere. "Validation rules" and "Validation

@@ -1,4 +1,4 @@
-"""Get kube-apiserver and etcd into the cache when the machine has none: `python -m tarsy_dev.apiserver.acquire`.
+"""Gets kube-apiserver and etcd into the cache: `python -m tarsy_dev.apiserver.acquire`.
 
 Official binaries where there is Internet, else a build from Debian's source package. Only the standard library is
 imported here and below, so that this can run before anything is installed. A version folder appears in the cache by one

@@ -1,4 +1,4 @@
-"""Find kube-apiserver and etcd (and kubectl, if there is one).
+"""Finds kube-apiserver and etcd, and kubectl if it is installed.
 
 The order is KUBEBUILDER_ASSETS (what setup-envtest leaves), PATH, then the project's own cache. A pair is taken from
 one place as a whole: an API server beside an etcd of another origin is a combination nobody has run. A

@@ -1,4 +1,4 @@
-"""The errors of this room; every message says what is missing and what to do about it."""
+"""Defines the errors of the local Kubernetes API; each message names what is missing and the remedy."""
 
 
 class LocalKubernetesError(Exception):

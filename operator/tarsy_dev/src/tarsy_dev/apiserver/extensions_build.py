@@ -1,4 +1,4 @@
-"""Build the API extensions server of Kubernetes 1.36 from Debian's packages (`make kube-extensions`).
+"""Builds the API extensions server of Kubernetes 1.36 from Debian's packages (`make kube-extensions`).
 
 It is the part of kube-apiserver that serves custom resources: CRDs, CEL rules, server-side apply, selectable fields,
 admission policies. Debian's unstable release has its source and that of all it needs as packages, so it is compiled as

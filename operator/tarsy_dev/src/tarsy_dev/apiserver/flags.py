@@ -1,4 +1,4 @@
-"""The command lines of etcd and kube-apiserver: pure functions of certificates, folders, ports.
+"""Builds the command lines of etcd and kube-apiserver; pure functions of certificates, folders, ports.
 
 One set of flags serves Kubernetes 1.20 (Debian's) to the current releases: every flag here exists in all of them.
 """

@@ -1,4 +1,4 @@
-"""etcd and kube-apiserver as children of this process: a real Kubernetes API for development and tests.
+"""Runs etcd and kube-apiserver as child processes: a real Kubernetes API for development and tests.
 
 It is the API and nothing behind it. There is no controller-manager, scheduler or kubelet: the namespaces `default`,
 `kube-system`, `kube-public` exist, but nothing makes `default` ServiceAccounts, empties a deleted namespace (it stays

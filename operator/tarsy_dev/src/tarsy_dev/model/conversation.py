@@ -1,4 +1,4 @@
-"""What a request tells: who asks, how far the conversation is, which tools there are. Pure functions.
+"""Reads agent, position and tools of a conversation from a request; pure functions.
 
 The agent is named by the last line `Agent: NAME` of the first message of a user, or by one of the system message,
 because the wire protocol has no field for it that every SDK passes on.

@@ -1,4 +1,4 @@
-"""The script: what each agent's model answers, as people write it in YAML.
+"""Parses the script: the answers of each agent's model, written in YAML.
 
 An answer is chosen by the turn (the number of assistant messages in the conversation), not by counting requests: the
 server keeps no state, so a call that is made again after a crash gets the same answer.

@@ -1,4 +1,4 @@
-"""An entry as the OpenAI wire protocol says it: chunks of a stream, or one whole answer. Pure functions."""
+"""Encodes an answer in the OpenAI wire protocol, as stream chunks or as one response; pure functions."""
 
 import re
 import time
