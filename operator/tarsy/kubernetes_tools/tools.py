@@ -36,7 +36,7 @@ Lines = Annotated[int, Field(ge=1, le=5000, description="How many lines of the l
 
 
 def sample_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServer:
-    """The server `kubernetes` over a cluster, which is closed with it.
+    """Creates the MCP server `kubernetes` for a cluster; closing it closes the cluster.
 
     Args:
         cluster: what is read.

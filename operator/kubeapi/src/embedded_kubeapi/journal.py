@@ -18,11 +18,11 @@ from embedded_kubeapi.store import Event, Place, Store
 
 
 class JournalInUse(Exception):
-    """Another server writes this file."""
+    """Another server has the file open."""
 
 
 class Journal:
-    """One file, held open between `open` and `close`; `FILE.lock` is locked as long."""
+    """An append-only file, open between `open` and `close`; `FILE.lock` is locked meanwhile."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -30,7 +30,7 @@ class Journal:
         self._file: BinaryIO | None = None
 
     def open(self, store: Store) -> None:
-        """Fill the store with what the file has, then write down what is committed from now on.
+        """Loads the file into the store, then appends every commit.
 
         Raises:
             JournalInUse: another process has it open.
@@ -55,7 +55,7 @@ class Journal:
         store.listen(None, self._write)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Closes and unlocks the file."""
         for handle in (self._file, self._lock):
             if handle is not None:
                 handle.close()

@@ -29,7 +29,7 @@ Step = Callable[[Any], Iterator[Any]]
 
 
 class BadPath(ValueError):
-    """The text is no JSONPath that is understood here."""
+    """The text is not a supported JSONPath."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class JsonPath:
     steps: tuple[Step, ...]
 
     def find(self, obj: Any) -> list[Any]:
-        """Everything the path leads to."""
+        """Returns all values that the path selects."""
         found = [obj]
         for step in self.steps:
             found = [after for before in found for after in step(before)]
@@ -48,7 +48,7 @@ class JsonPath:
 
 @lru_cache(maxsize=2048)
 def parse(text: str) -> JsonPath:
-    """Parse a path such as `.status.conditions[?(@.type=="Ready")].status`; braces around it are allowed.
+    """Parses a path such as `.status.conditions[?(@.type=="Ready")].status`; braces around it are allowed.
 
     Raises:
         BadPath: it cannot be parsed.

@@ -14,7 +14,7 @@ ListType = Literal["atomic", "set", "map"]
 
 
 class Shape(Protocol):
-    """The type of one place in an object."""
+    """The merge rules of a place in an object."""
 
     @property
     def list_type(self) -> ListType: ...

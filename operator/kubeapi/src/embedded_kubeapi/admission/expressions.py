@@ -23,7 +23,7 @@ _POLICY = _WEBHOOK | {"namespaceObject"}
 
 
 def check_expressions(key: Key, obj: Obj) -> Iterator[FieldError]:
-    """What is wrong with the expressions of an object, if its kind has some."""
+    """Returns the errors in the expressions of an object, if its kind has expressions."""
     if key in (MUTATING, VALIDATING):
         for at, webhook in enumerate(obj.get("webhooks") or ()):
             yield from _conditions(webhook.get("matchConditions"), f"webhooks[{at}].matchConditions", _WEBHOOK)

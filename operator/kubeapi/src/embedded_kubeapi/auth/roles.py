@@ -55,7 +55,7 @@ def _binding(role: str, groups: list[str]) -> Obj:
 
 
 def bootstrap_objects() -> Iterator[Obj]:
-    """What there is before anybody made anything."""
+    """Returns the initial objects of a new server."""
     for name in NAMESPACES:
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     view = [_rule([""], [*_CORE, "bindings", "events", "limitranges", "namespaces", "pods/log", "pods/status",

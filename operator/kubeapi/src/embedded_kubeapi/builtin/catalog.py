@@ -102,7 +102,7 @@ _EVENTS_GROUP = "events.k8s.io"
 
 
 def builtin_resources() -> Iterator[Resource]:
-    """All built-in kinds."""
+    """Returns all built-in kinds."""
     group = version = ""
     for line in _KINDS.strip().splitlines():
         if not line.startswith(" "):

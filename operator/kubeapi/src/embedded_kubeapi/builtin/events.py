@@ -17,7 +17,7 @@ _CORE_NAMES = {new: core for core, new in _NEW_NAMES.items()}
 
 
 def selectable(fields: tuple[str, ...]) -> tuple[str, ...]:
-    """The field selectors of the new form for those of the core form."""
+    """Translates field selectors of the new form to the core form."""
     return tuple(".".join((_NEW_NAMES.get(first, first), *rest)) for first, *rest in (f.split(".") for f in fields))
 
 

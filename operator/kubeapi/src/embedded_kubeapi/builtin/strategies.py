@@ -32,7 +32,7 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
 def _nothing(obj: Obj, old: Obj | None) -> None:
-    """A kind that needs no completion."""
+    """Completes nothing."""
 
 
 def _nothing_wrong(obj: Obj, old: Obj | None) -> list[FieldError]:
@@ -309,5 +309,5 @@ _PLAIN = Strategy()
 
 
 def strategy_of(key: Key) -> Strategy:
-    """A kind's own rules; none for most."""
+    """Returns a kind's own rules; most kinds have none."""
     return STRATEGIES.get(key, _PLAIN)

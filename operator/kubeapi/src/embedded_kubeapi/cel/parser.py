@@ -76,7 +76,7 @@ _KEYWORDS = {"true": True, "false": False, "null": None}
 
 
 def parse(text: str) -> Node:
-    """The tree of an expression.
+    """Parses an expression into a syntax tree.
 
     Raises:
         CelSyntaxError: it is none.

@@ -116,7 +116,7 @@ def _custom(document: Obj, prefix: str) -> Obj:
 
 
 def _definition(name: str, prefix: str, waiting: list[str]) -> Obj:
-    """The definition of a model; the models it refers to are added to `waiting`."""
+    """Returns the definition of a model, and adds the models that it refers to to `waiting`."""
     told, shape = documentation(name), ModelShape(Type("model", model=name))
     properties = {}
     for field, kind in model(name).fields.items():

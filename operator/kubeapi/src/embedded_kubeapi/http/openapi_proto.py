@@ -21,7 +21,7 @@ _OPERATIONS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
 
 
 def encode_v2(document: Obj) -> bytes:
-    """The message for a document that `document_v2` made."""
+    """Encodes a document of `document_v2`."""
     info = document["info"]
     return b"".join((
         _text(1, document["swagger"]),

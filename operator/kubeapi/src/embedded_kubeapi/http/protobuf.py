@@ -90,7 +90,7 @@ MESSAGES: dict[str, Any] = {
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """The object in a protobuf body.
+    """Decodes the object in a protobuf body.
 
     Raises:
         ApiError: 415 for a kind that is not known here, 400 for what is no protobuf.

@@ -38,7 +38,7 @@ def bare_name(name: str) -> str:
 
 
 class BuiltinSchema:
-    """What a built-in kind may be.
+    """The schema of a built-in kind.
 
     Args:
         name: of its model.
@@ -66,7 +66,7 @@ class BuiltinSchema:
         return found, unknown
 
     def check(self, obj: Obj, old: Obj | None, found: Sequence[FieldError] = ()) -> list[FieldError]:
-        """Nothing: a kind's own checks are in its strategy."""
+        """Checks nothing: the checks of a built-in kind are in its strategy."""
         return []
 
 

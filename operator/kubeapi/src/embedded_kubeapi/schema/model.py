@@ -49,7 +49,7 @@ class Schema:
         return with_defaults(self.document, kept), unknown
 
     def check(self, obj: Obj, old: Obj | None, found: Sequence[FieldError] = ()) -> list[FieldError]:
-        """Everything that is wrong with an object.
+        """Returns all errors in an object.
 
         Args:
             obj: the object.

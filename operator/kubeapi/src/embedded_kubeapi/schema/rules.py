@@ -110,7 +110,7 @@ def _compile(rule: dict[str, Any], path: str) -> Rule:
 
 
 def check_rules(node: Node, value: Any, old: Any) -> list[FieldError]:
-    """What the rules say about a value that replaces `old` (None: there was none)."""
+    """Returns the violations of a value that replaces `old` (None for a new value)."""
     errors: list[FieldError] = []
     with suppress(CelCostError):  # the rule at which it ended is among the errors
         _walk(node, value, old, "", errors, Budget(PER_OBJECT))

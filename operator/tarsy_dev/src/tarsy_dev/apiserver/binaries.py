@@ -48,7 +48,7 @@ def cache_root(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def find_binaries(env: Mapping[str, str] = os.environ) -> Binaries | None:
-    """The first complete pair in the order of this module, or None.
+    """Returns the first complete pair in the order of this module, or None.
 
     Raises:
         BinariesNotFound: KUBEBUILDER_ASSETS is set and holds no kube-apiserver or no etcd.
@@ -86,7 +86,7 @@ def require_binaries(env: Mapping[str, str] = os.environ) -> Binaries:
 
 
 def program_version(program: Path) -> tuple[int, int, int]:
-    """What `program --version` says, as (major, minor, patch).
+    """Returns the version that `program --version` prints, as (major, minor, patch).
 
     Raises:
         LocalKubernetesError: the program does not run or prints no version.

@@ -36,7 +36,7 @@ _SERVED = (("apiextensions.k8s.io", "v1"), (GROUP, VERSION))
 
 
 class ExtensionsApi(EmbeddedApi):
-    """One API in one folder; `start` and `stop` once each, or use it as a context manager.
+    """A Kubernetes API server; call `start` and `stop` once each, or use it as a context manager.
 
     Args:
         state_dir: as of `EmbeddedApi`.

@@ -38,7 +38,7 @@ class ScriptedUsage(_Part):
 
 
 class ScriptedFault(_Part):
-    """What goes wrong, and when: `after` so many chunks (None: instead of the answer).
+    """A fault and its time: `after` this number of chunks (None: instead of the answer).
 
     `times` limits it to the first so many requests for the entry; later ones are answered properly.
     """
