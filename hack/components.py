@@ -1,4 +1,4 @@
-"""What the image holds beside this project, out of the locks: Python packages, and what the page is built of.
+"""Lists the third-party packages of the image from the lock files: Python packages and parts of the web UI.
 
 Decision: names, versions and hashes are the lock's, licences and dependencies what the installed packages say of
 themselves; nothing is asked of a registry, so the same lock gives the same list anywhere. Packages that Linux never

@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: adds the generated pages and shows diagrams as pictures.
+"""Adds the generated pages to mkdocs, and shows diagrams as pictures.
 
 Decision: mkdocs loads this module by its path, so the checkout is put on the path for the imports of hack.site.
 """

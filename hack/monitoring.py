@@ -1,4 +1,4 @@
-"""Writes what people read of the metrics: the table of all of them, and the Grafana dashboard.
+"""Generates the table of all metrics and the Grafana dashboard.
 
 `python hack/monitoring.py` writes both into `manifests/components/monitoring`; a test checks that they are current.
 Decision: one source, `tarsy.observe.metric_table`; a panel here is a title, a unit and PromQL, and the rest of a

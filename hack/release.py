@@ -1,4 +1,4 @@
-"""`python -m hack.release check|build`: what `make release` checks, and what it puts into build/release.
+"""Checks and builds a release (`make release`): `python -m hack.release check|build`.
 
 Decision: it pushes nothing and signs nothing: it makes files, and their sums. Who may publish them is decided where
 they are published.

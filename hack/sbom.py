@@ -1,4 +1,4 @@
-"""`python -m hack.sbom`: the bill of materials, as CycloneDX 1.6 JSON; and `--licences`: THIRD_PARTY_LICENSES.md.
+"""Writes the bill of materials as CycloneDX 1.6 JSON, or with `--licences` THIRD_PARTY_LICENSES.md.
 
 Decision: the document is the same for the same locks (its serial number is made of its content, its time is
 SOURCE_DATE_EPOCH or none), so two people who build a release can compare files.

@@ -1,4 +1,4 @@
-"""Certificates, keys and kubeconfigs of the one-node cluster: `python hack/cluster/certificates.py FOLDER ADDRESS`.
+"""Creates certificates, keys and kubeconfigs of the one-node cluster: `certificates.py FOLDER ADDRESS`.
 
 Decision: each part of the control plane is its own user, with the role that Kubernetes itself binds to that user; only
 the person's kubeconfig is of `system:masters`. All of it is new at each start, as the cluster is.

@@ -1,4 +1,4 @@
-"""The reference of the commands, made of the apps that run them, so options and defaults are those of the code."""
+"""Generates the reference of the commands from the Typer apps that run them."""
 
 from collections.abc import Iterator
 from pathlib import Path

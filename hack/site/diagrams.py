@@ -1,4 +1,4 @@
-"""Diagrams of docs/: Mermaid in the pages, SVG pictures beside them.
+"""Replaces the Mermaid diagrams of docs/ by SVG pictures.
 
 Decision: forges draw Mermaid themselves, and the site shows the committed SVG, so neither `make docs` nor a reader
 fetches a script. The name of a picture is a digest of its source: a changed diagram without a new picture fails the

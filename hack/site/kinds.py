@@ -1,4 +1,4 @@
-"""The reference of the kinds: a page each, with every field of spec and status.
+"""Generates the reference of the kinds: a page for each, with every field of spec and status.
 
 Decision: it is made of the CustomResourceDefinition, which is what the API server holds people to, so a field, limit or
 rule that is described is one that is enforced, and none is forgotten.

@@ -1,4 +1,4 @@
-"""Which links of the pages lead nowhere: to pages, to headings, to files.
+"""Finds dead links in the pages: to pages, headings and files.
 
 Decision: anchors are computed as the site's Markdown computes them (python-markdown's toc), which a test compares where
 that is installed; so dead links are found where the site cannot be built, too.

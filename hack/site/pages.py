@@ -1,4 +1,4 @@
-"""All pages of the site: the ones of docs/, generated ones, and ones that stand elsewhere in the tree.
+"""Collects all pages of the site: docs/, generated pages, and pages elsewhere in the repository.
 
 Decision: no generated page is committed. The site and the test of its links read the same mapping of path to text.
 """

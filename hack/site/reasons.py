@@ -1,4 +1,4 @@
-"""Which reasons the product's code gives: of conditions, of last errors, of Events.
+"""Collects the reasons in the code: of conditions, of last errors, of Events.
 
 Decision: they are read out of the syntax of the code, by the places at which reasons stand (arguments of the calls that
 carry them, pairs of a reason and its sentence, codes of errors), so that one added tomorrow is missed by the page of

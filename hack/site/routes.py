@@ -1,4 +1,4 @@
-"""The reference of the HTTP API, made of the OpenAPI document that the operator serves."""
+"""Generates the reference of the HTTP API from the operator's OpenAPI document."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

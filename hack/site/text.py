@@ -1,4 +1,4 @@
-"""Markdown of generated pages: what stands in a cell of a table, and tables.
+"""Formats the Markdown of generated pages: table cells and tables.
 
 Decision: text of the models is data: a pipe or an angle bracket in it is shown, never markup.
 """

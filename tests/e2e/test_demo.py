@@ -193,7 +193,7 @@ async def test_demo_ends_well_and_shows_what_it_did(start: Start) -> None:
         assert part in text, text
     assert "Somebody" not in text, "admission stamps authors here as in a cluster"
     assert not [line for line in text.splitlines() if line.startswith(("09:", " ")) and line != line.rstrip()]
-    assert ("The demo has ended, and its page with it" in text) == is_built()
+    assert ("The demo has ended, and the web UI with it" in text) == is_built()
     assert demo.left() == []
 
 
@@ -309,7 +309,7 @@ async def test_dev_starts_again_the_operator_that_died(start: Start) -> None:
     await dev.said("Ctrl-C stops everything.")
     pid = int(dev.output().split("Operator: pid ")[1].split(",")[0])
     os.kill(pid, signal.SIGKILL)
-    await dev.said("it is started again")
+    await dev.said("restarting it")
     dev.process.send_signal(signal.SIGINT)
     assert await dev.ended(120) == 0, dev.output()
 

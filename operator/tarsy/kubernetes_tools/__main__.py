@@ -1,4 +1,4 @@
-"""`python -m tarsy.kubernetes_tools`: over stdio, or with `--http` over streamable HTTP."""
+"""Runs the tool server over stdio, or with `--http` over streamable HTTP: `python -m tarsy.kubernetes_tools`."""
 
 import argparse
 import socket

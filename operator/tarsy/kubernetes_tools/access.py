@@ -1,4 +1,4 @@
-"""How to reach a Kubernetes API: from a kubeconfig, or from inside a cluster.
+"""Loads the access to a Kubernetes API from a kubeconfig or from inside a cluster.
 
 Written by hand because a Kubernetes client takes longer to import than this whole server. Tokens in files are read at
 every request, so that a rotated one applies to the next.
@@ -17,12 +17,12 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class AccessError(Exception):
-    """There is no usable way to the Kubernetes API; the text says what is missing."""
+    """No usable access to the Kubernetes API; the text names what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """Where the API is, whom to trust, and who to be. `client` is certificate and key, both PEM."""
+    """URL, CA and credentials of the API. `client` is certificate and key, both PEM."""
 
     server: str
     authority: str | None = None
@@ -60,7 +60,7 @@ class ClusterAccess:
 
 
 def find_access(environ: Mapping[str, str] = os.environ, account: Path = SERVICE_ACCOUNT) -> ClusterAccess:
-    """The access that KUBECONFIG names, else a pod's ServiceAccount, else ~/.kube/config.
+    """Returns the access by KUBECONFIG, else by the pod's ServiceAccount, else by ~/.kube/config.
 
     Raises AccessError: there is none, or it cannot be used.
     """
@@ -78,7 +78,7 @@ def find_access(environ: Mapping[str, str] = os.environ, account: Path = SERVICE
 
 
 def from_kubeconfig(path: Path) -> ClusterAccess:
-    """The access of a kubeconfig's current context.
+    """Returns the access of a kubeconfig's current context.
 
     Raises AccessError: unreadable, incomplete, or with a login that needs another program.
     """

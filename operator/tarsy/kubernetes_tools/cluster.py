@@ -1,4 +1,4 @@
-"""Reading from the Kubernetes API, with errors that a model understands."""
+"""Reads from the Kubernetes API, with errors that a model understands."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ TIMEOUT = 20.0
 
 
 class ClusterError(Exception):
-    """The API refused; `status` is 0 when it was not reached."""
+    """The API refused the request; `status` is 0 if it was not reached."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class ClusterReader:
             await opened[1].aclose()
 
     async def read(self, path: str, parameters: Mapping[str, str | None], *, doing: str) -> str:
-        """The text behind a path. `doing` is "verb resource where", for errors.
+        """Returns the response text of a path; `doing` is "verb resource where", for errors.
 
         Raises ApiError: the API refused, or was not reached; its text is for the model.
         """
@@ -73,7 +73,7 @@ class ClusterReader:
         raise ClusterError(answer.status_code, text)
 
     async def get(self, path: str, parameters: Mapping[str, str | None], *, doing: str) -> dict[str, Any]:
-        """The object behind a path. Raises ApiError: as `read`."""
+        """Returns the object of a path. Raises ApiError like `read`."""
         try:
             return dict(json.loads(await self.read(path, parameters, doing=doing)))
         except ValueError as error:

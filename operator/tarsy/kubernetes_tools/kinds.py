@@ -1,4 +1,4 @@
-"""The kinds that may be looked at, by any name people and models give them. Secrets are not among them."""
+"""Defines the readable kinds, by any name that people and models use; Secrets are not among them."""
 
 import re
 from dataclasses import dataclass
@@ -50,11 +50,11 @@ READABLE_KINDS = (
 
 
 class Refused(Exception):
-    """What is asked for is not to be had here; the text is for the model."""
+    """The request is refused; the text is for the model."""
 
 
 def find_kind(asked: str) -> _Kind:
-    """The kind by its name, plural or short name, in any case, with or without its group.
+    """Returns the kind by its name, plural or short name, in any case, with or without its group.
 
     Raises Refused: it is a Secret, or not one of ours.
     """
@@ -68,7 +68,7 @@ def find_kind(asked: str) -> _Kind:
 
 
 def checked(what: str, value: str) -> str:
-    """A name that may be put into a URL. Raises Refused: it is none."""
+    """Returns a name that is valid in a URL. Raises Refused for any other."""
     if len(value) > 253 or not NAME_PATTERN.fullmatch(value):
         raise Refused(f"{what} {value[:80]!r} is not a Kubernetes name")
     return value

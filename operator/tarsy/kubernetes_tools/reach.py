@@ -1,4 +1,4 @@
-"""The namespaces that a request is about: named by the caller in `_meta`, out of reach of the arguments.
+"""Reads the namespaces of a request from `_meta`, which the arguments cannot change.
 
 Decision: what a request carries is kept to, always. With `--bound NAMESPACE` one that carries nothing is refused, and
 only requests for MCPServers of that namespace reach more than one: an MCPServer of another namespace that has found the
@@ -27,15 +27,15 @@ class NamespaceReach:
 
     @property
     def only(self) -> str | None:
-        """The one namespace of a request; None where there are several, or all."""
+        """Returns the only namespace of a request; None if there are several, or all."""
         return next(iter(self.namespaces)) if self.namespaces is not None and len(self.namespaces) == 1 else None
 
     def includes(self, namespace: str | None) -> bool:
-        """Whether a namespace is among them."""
+        """Reports whether a namespace is in reach."""
         return self.namespaces is None or namespace in self.namespaces
 
     def checked(self, namespace: str) -> str:
-        """A namespace that is among them. Raises Refused: it is not."""
+        """Returns a namespace in reach. Raises Refused for any other."""
         if not self.includes(namespace):
             raise Refused(f"namespace {namespace} is out of reach: this investigation reaches {self} and no other")
         return namespace
@@ -45,7 +45,7 @@ class NamespaceReach:
 
 
 def reach_of(meta: Mapping[str, Any] | None, *, owner: str | None) -> NamespaceReach:
-    """The reach of a request.
+    """Returns the reach of a request.
 
     Args:
         meta: its `_meta`.

@@ -1,4 +1,4 @@
-"""Kubernetes objects as text for a model: short lines, stable words, a size that has an end. Pure functions."""
+"""Renders Kubernetes objects as text for a model: short lines, stable terms, limited size; pure functions."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ def limit_text(text: str, remedy: str, *, tail: bool = False) -> str:
 
 
 def render_list(kind: str, items: Iterable[Mapping[str, Any]], *, with_namespace: bool) -> str:
-    """One line an object: its name, then what tells at a glance how it is."""
+    """Renders each object of `items` as one line: its name, then its state; `with_namespace` adds the namespace."""
     lines = []
     for item in items:
         meta = item.get("metadata") or {}
@@ -31,7 +31,7 @@ def render_list(kind: str, items: Iterable[Mapping[str, Any]], *, with_namespace
 
 
 def render_events(items: Iterable[Mapping[str, Any]]) -> str:
-    """One line an event, the latest last."""
+    """Renders each event as one line, the latest last."""
     lines = []
     for item in sorted(items, key=_when):
         about = item.get("involvedObject") or {}
@@ -42,7 +42,7 @@ def render_events(items: Iterable[Mapping[str, Any]]) -> str:
 
 
 def render_object(item: Mapping[str, Any]) -> str:
-    """The object as JSON, without what only machines read."""
+    """Renders the object as JSON, without fields that only machines read."""
     meta = {key: value for key, value in (item.get("metadata") or {}).items() if key != "managedFields"}
     if notes := {key: value for key, value in (meta.pop("annotations", None) or {}).items() if key not in HIDDEN}:
         meta["annotations"] = notes

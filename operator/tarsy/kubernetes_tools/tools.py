@@ -1,4 +1,4 @@
-"""The four tools. What goes wrong is said to the model, in words it can act on, never raised at it.
+"""Implements the four tools; errors become results that the model can act on.
 
 A request keeps to the namespaces that its caller names (`reach`), whatever its arguments say. Of what is in no
 namespace it shows nodes, volumes and storage classes without what they tell of other namespaces, and of namespaces its
@@ -36,7 +36,7 @@ Lines = Annotated[int, Field(ge=1, le=5000, description="How many lines of the l
 
 
 def sample_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServer:
-    """The server `kubernetes` over a cluster, which is closed with it.
+    """Creates the MCP server `kubernetes` for a cluster; closing it closes the cluster.
 
     Args:
         cluster: what is read.

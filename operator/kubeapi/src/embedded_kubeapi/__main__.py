@@ -1,4 +1,4 @@
-"""`python -m embedded_kubeapi --kubeconfig FILE [--keep FILE]`: the embedded API alone, until Ctrl-C."""
+"""Implements the command `embedded-kubeapi`, also `python -m embedded_kubeapi`: runs the server until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ from embedded_kubeapi.server import EmbeddedApi
 
 
 def main() -> None:
-    """Serve until told to stop."""
-    parser = argparse.ArgumentParser(prog="python -m embedded_kubeapi", description="A small Kubernetes API in memory.")
-    parser.add_argument(
-        "--kubeconfig", type=Path, required=True, help="where the administrator's kubeconfig is written"
+    """Serves until SIGINT or SIGTERM."""
+    parser = argparse.ArgumentParser(
+        prog="embedded-kubeapi",
+        description="Run a Kubernetes API server in one process, for development and tests, until Ctrl-C.",
     )
-    parser.add_argument("--keep", type=Path, help="a file in which objects outlive this process")
-    parser.add_argument("--port", type=int, default=0, help="on 127.0.0.1; a free one when not given")
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="write the administrator's kubeconfig to this file",
+    )
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the objects in this file between runs")
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 to listen on (default: a free one)")
     options = parser.parse_args()
     signals = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread exists, so that sigwait gets them

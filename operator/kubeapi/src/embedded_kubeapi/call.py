@@ -1,4 +1,4 @@
-"""Who asks, what for, and with which options: what authorization, admission and writes are told of a request."""
+"""Defines the caller, the attributes and the options of a request, for authorization, admission and writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated
 
 @dataclass(frozen=True)
 class Caller:
-    """An identity."""
+    """The identity of a caller."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class Caller:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def user_info(self) -> Obj:
-        """As reviews show it (authentication.k8s.io UserInfo)."""
+        """Returns the identity as UserInfo (authentication.k8s.io)."""
         info: Obj = {"username": self.name}
         if self.uid:
             info["uid"] = self.uid
@@ -36,7 +36,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Attributes:
-    """What is asked for; `path` only when it is no resource."""
+    """The attributes of a request; `path` is set only for non-resource requests."""
 
     verb: str
     group: str = ""
@@ -50,21 +50,21 @@ class Attributes:
 
 @dataclass(frozen=True)
 class Decision:
-    """An authorizer's answer."""
+    """The decision of an authorizer."""
 
     allowed: bool
     reason: str = ""
 
 
 class Authorizer(Protocol):
-    """Anything that knows who may do what."""
+    """Decides what callers may do."""
 
     def decide(self, caller: Caller, attributes: Attributes) -> Decision: ...
 
 
 @dataclass
 class Call:
-    """One request's options, and the warnings that its answer will carry."""
+    """The options of a request, and the warnings for its response."""
 
     caller: Caller
     manager: str = "unknown"
@@ -74,6 +74,6 @@ class Call:
     warnings: list[str] = field(default_factory=list)
 
     def warn(self, text: str) -> None:
-        """Add a warning once."""
+        """Adds a warning, once."""
         if text not in self.warnings:
             self.warnings.append(text)

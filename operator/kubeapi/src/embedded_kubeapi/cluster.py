@@ -1,6 +1,6 @@
-"""The objects behind one embedded API, put together: store, kinds, roles, lifecycle, writes, and who answers requests.
+"""Assembles the objects behind one embedded API: store, kinds, roles, lifecycle, writes, request handling.
 
-State is here and outlives the listening socket: an outage (`stop_apiserver`) closes the door, not the house.
+The state outlives the listening socket: an outage (`stop_apiserver`) closes only the socket.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from embedded_kubeapi.writes import Writes
 
 
 class Cluster:
-    """Everything but the socket; made on the loop that serves it.
+    """The complete API without its socket; must be created on the loop that serves it.
 
     Args:
         keep: the file in which objects outlive the process; None to forget them.
@@ -61,7 +61,7 @@ class Cluster:
         self.proxy.check_all()
 
     async def close(self) -> None:
-        """End what runs in the background, and let go of the file."""
+        """Stops the background tasks and closes the file."""
         await self.proxy.close()
         await self._webhooks.close()
         if self._journal:
@@ -76,7 +76,7 @@ class Cluster:
             self._put(obj, anew=True)
 
     def _put(self, obj: Obj, *, anew: bool) -> None:
-        """Puts an object where there is none; `anew` also in the place of one that was kept."""
+        """Stores an object if it does not exist; with `anew` it replaces a kept one."""
         resource = self.registry.by_kind(obj["apiVersion"], obj["kind"])
         if resource is None:
             raise LookupError(f"{obj['kind']} is not a built-in kind")

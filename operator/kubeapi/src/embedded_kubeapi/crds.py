@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: completed, checked, and turned into served kinds.
+"""Completes and validates CustomResourceDefinitions, and serves the kinds that they define.
 
 The conditions `NamesAccepted` and `Established` are written with the object itself: there is no controller to wait for,
 and `kubectl wait --for=condition=Established` finds them at once.
@@ -27,12 +27,18 @@ _ROOT = "spec.versions[{at}].schema.openAPIV3Schema"
 
 
 def stored_at(crd: Obj) -> Key:
-    """Where the custom resources of a CRD are."""
+    """Returns the storage key of a CRD's custom resources."""
     return crd["spec"]["group"], crd["spec"]["names"]["plural"]
 
 
 def complete_crd(crd: Obj, old: Obj | None, others: Iterable[Obj]) -> None:
-    """Fill in what the API fills in: names, conversion, status with its conditions."""
+    """Sets the fields of a CRD that the API sets: names, conversion, status with conditions.
+
+    Args:
+        crd: the CRD to complete, changed in place.
+        old: the stored CRD that it replaces, or None.
+        others: the other stored CRDs, whose names may conflict.
+    """
     spec = crd.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
         return
@@ -82,7 +88,7 @@ def _names(crd: Obj) -> set[str]:
 
 
 def check_crd(crd: Obj, old: Obj | None) -> list[FieldError]:
-    """What is wrong with a CRD; its rules are compiled here."""
+    """Returns the errors in a CRD, and compiles its rules."""
     spec = crd.get("spec")
     if not isinstance(spec, dict):
         return [required("spec")]
@@ -184,7 +190,7 @@ def _both(path: str) -> FieldError:
 
 
 def resources_of(crd: Obj) -> Iterator[Resource]:
-    """The kinds that a CRD makes the API serve."""
+    """Returns the kinds that a CRD defines."""
     spec = crd["spec"]
     names = spec["names"]
     for version in spec["versions"]:
@@ -226,7 +232,7 @@ def _column(column: dict[str, Any]) -> Column:
 
 
 class CrdServing:
-    """Keeps the registry as the CRDs in the store say."""
+    """Keeps the registry in sync with the CRDs in the store."""
 
     def __init__(self, store: Store, registry: Registry) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""Failures as the Kubernetes API reports them: a code, a reason and a message in a `Status` body.
+"""Defines failures as the Kubernetes API reports them: a code, a reason and a message in a `Status` body.
 
 The messages are the real API's, word by word where clients or people look for them (k8s.io/apimachinery, api/errors
 and util/validation/field).
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class ApiError(Exception):
-    """An answer that is not a success."""
+    """An unsuccessful response."""
 
     def __init__(self, code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class ApiError(Exception):
         self.details = details
 
     def status(self) -> dict[str, Any]:
-        """The body that tells it."""
+        """Returns the `Status` body of the error."""
         body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message}
         if self.reason:
             body["reason"] = self.reason
@@ -33,7 +33,7 @@ class ApiError(Exception):
 
 
 class PageNotFound(ApiError):
-    """No such place at all; the real API tells it in plain text."""
+    """An unknown path; the real API answers it in plain text."""
 
     def __init__(self) -> None:
         super().__init__(404, "NotFound", "404 page not found")
@@ -41,7 +41,7 @@ class PageNotFound(ApiError):
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one field; `reason` is the API's word, such as FieldValueInvalid."""
+    """An error in one field; `reason` is the API's term, such as FieldValueInvalid."""
 
     reason: str
     field: str
@@ -52,7 +52,7 @@ class FieldError:
 
 
 def show(value: object) -> str:
-    """A value as messages show it."""
+    """Formats a value for messages."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
@@ -65,7 +65,7 @@ def wrong(field: str, value: object, detail: str) -> FieldError:
 
 
 def broken_rule(field: str, detail: str) -> FieldError:
-    """A rule in CEL that does not hold: since 1.34 the message has no value."""
+    """A violated CEL rule; since 1.34 the message contains no value."""
     return FieldError("FieldValueInvalid", field, f"Invalid value: {detail}")
 
 

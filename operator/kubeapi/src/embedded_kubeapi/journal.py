@@ -1,4 +1,4 @@
-"""What `--keep` means: every commit is a line appended to a file, and the file is written anew at each start.
+"""Implements `--keep`: appends each commit to a file as a line, and compacts the file at each start.
 
 A line is `[group, plural, namespace, name, object or null]`; the last line of a place counts. A line cut short by a
 crash is the last one and is dropped. The new file takes the old one's name when it is whole, so a crash while starting
@@ -18,11 +18,11 @@ from embedded_kubeapi.store import Event, Place, Store
 
 
 class JournalInUse(Exception):
-    """Another server writes this file."""
+    """Another server has the file open."""
 
 
 class Journal:
-    """One file, held open between `open` and `close`; `FILE.lock` is locked as long."""
+    """An append-only file, open between `open` and `close`; `FILE.lock` is locked meanwhile."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -30,7 +30,7 @@ class Journal:
         self._file: BinaryIO | None = None
 
     def open(self, store: Store) -> None:
-        """Fill the store with what the file has, then write down what is committed from now on.
+        """Loads the file into the store, then appends every commit.
 
         Raises:
             JournalInUse: another process has it open.
@@ -55,7 +55,7 @@ class Journal:
         store.listen(None, self._write)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Closes and unlocks the file."""
         for handle in (self._file, self._lock):
             if handle is not None:
                 handle.close()

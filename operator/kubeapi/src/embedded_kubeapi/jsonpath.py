@@ -1,4 +1,4 @@
-"""The JSONPath of Kubernetes, as printer columns and selectable fields use it.
+"""Implements the JSONPath of Kubernetes, for printer columns and selectable fields.
 
 Fields, quoted fields, indices, slices, `*`, unions of indices, and filters that compare a field of an item with a
 literal or ask whether it is there (k8s.io/client-go/util/jsonpath). No recursion (`..`): columns may not use it well.
@@ -29,7 +29,7 @@ Step = Callable[[Any], Iterator[Any]]
 
 
 class BadPath(ValueError):
-    """The text is no JSONPath that is understood here."""
+    """The text is not a supported JSONPath."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class JsonPath:
     steps: tuple[Step, ...]
 
     def find(self, obj: Any) -> list[Any]:
-        """Everything the path leads to."""
+        """Returns all values that the path selects."""
         found = [obj]
         for step in self.steps:
             found = [after for before in found for after in step(before)]
@@ -48,7 +48,7 @@ class JsonPath:
 
 @lru_cache(maxsize=2048)
 def parse(text: str) -> JsonPath:
-    """Parse a path such as `.status.conditions[?(@.type=="Ready")].status`; braces around it are allowed.
+    """Parses a path such as `.status.conditions[?(@.type=="Ready")].status`; braces around it are allowed.
 
     Raises:
         BadPath: it cannot be parsed.

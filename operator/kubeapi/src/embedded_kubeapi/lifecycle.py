@@ -1,4 +1,4 @@
-"""What follows from deletions and creations: finalizers, owners, content of namespaces, CRDs' objects, new namespaces.
+"""Implements what follows a write: finalizers, garbage collection, namespace deletion, cleanup after CRDs.
 
 These are the few controllers without which clients would wait for ever. They act at once, before the answer to the
 request that made them act, so nothing is seen in Terminating that nobody holds with a finalizer.
@@ -19,7 +19,7 @@ ROOT_CA = "kube-root-ca.crt"
 
 
 class Lifecycle:
-    """Carries deletions through to their end.
+    """Completes deletions: finalizers, dependents, contents of namespaces.
 
     Args:
         root_ca: PEM of the authority that namespaces' `kube-root-ca.crt` ConfigMaps hold.
@@ -33,7 +33,7 @@ class Lifecycle:
         self._settling = False
 
     def created(self, key: Key, obj: Obj) -> None:
-        """Do what follows from a new object."""
+        """Runs the effects of a new object."""
         if key == NAMESPACES:
             self.furnish(obj["metadata"]["name"])
         references = obj["metadata"].get("ownerReferences")
@@ -41,7 +41,7 @@ class Lifecycle:
             self.delete(key, obj)
 
     def furnish(self, namespace: str) -> None:
-        """Give a namespace its default ServiceAccount and the root certificate, as the controllers do."""
+        """Creates a namespace's default ServiceAccount and root certificate, as the controllers do."""
         account = {"apiVersion": "v1", "kind": "ServiceAccount"}
         authority = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"ca.crt": self._root_ca}}
         for plural, name, body in (("serviceaccounts", "default", account), ("configmaps", ROOT_CA, authority)):
@@ -51,7 +51,7 @@ class Lifecycle:
                 self._store.put(("", plural), {**body, "metadata": found["metadata"].copy() if found else meta})
 
     def delete(self, key: Key, obj: Obj, policy: str = "Background") -> Obj:
-        """Delete an object, or mark it when finalizers hold it; returns its last or marked state.
+        """Deletes an object, or marks it if finalizers hold it; returns its last or marked state.
 
         Args:
             policy: what happens to the objects it owns: Background, Foreground or Orphan.
@@ -73,7 +73,7 @@ class Lifecycle:
         return obj
 
     def updated(self, key: Key, obj: Obj) -> None:
-        """Finish a deletion that the last finalizer held."""
+        """Finishes a deletion after the last finalizer is removed."""
         meta = obj["metadata"]
         if meta.get("deletionTimestamp") and not meta.get("finalizers") and key != NAMESPACES:
             self._remove(key, obj)
@@ -117,7 +117,7 @@ class Lifecycle:
         return last
 
     def _settle(self) -> None:
-        """End the terminating objects that nothing holds any more."""
+        """Deletes terminating objects that nothing holds any longer."""
         if self._settling:
             return
         self._settling = True

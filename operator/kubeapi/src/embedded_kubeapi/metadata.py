@@ -1,4 +1,4 @@
-"""The rules of `metadata` that hold for every kind: names, labels, what a write may not change."""
+"""Validates `metadata` of every kind: names, labels, immutable fields."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _KEY_TEXT = (
 
 
 def check_name(key: Key, name: str) -> Iterator[FieldError]:
-    """What is wrong with the name of an object of this kind."""
+    """Returns the errors in the name of an object of this kind."""
     if key[0] == _PATH_NAMES:
         if not PATH_SEGMENT.fullmatch(name):
             yield wrong("metadata.name", name, "may not contain '/' or '%', nor be '.' or '..'")
@@ -58,7 +58,7 @@ def check_name(key: Key, name: str) -> Iterator[FieldError]:
 
 
 def check_metadata(meta: Obj) -> Iterator[FieldError]:
-    """What is wrong with labels, annotations, finalizers and owners."""
+    """Returns the errors in labels, annotations, finalizers and owners."""
     for name, value in (meta.get("labels") or {}).items():
         if not is_qualified_name(name):
             yield wrong("metadata.labels", name, _KEY_TEXT)
@@ -86,7 +86,7 @@ def check_metadata(meta: Obj) -> Iterator[FieldError]:
 
 
 def check_change(meta: Obj, old: Obj) -> Iterator[FieldError]:
-    """What an update may not do to metadata."""
+    """Returns the changes of metadata that an update may not make."""
     if old.get("deletionTimestamp"):
         added = [name for name in meta.get("finalizers") or () if name not in (old.get("finalizers") or ())]
         if added:

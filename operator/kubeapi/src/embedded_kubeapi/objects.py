@@ -1,4 +1,4 @@
-"""Objects as they travel: plain dicts. What is in the store is never changed in place; a change starts with a copy."""
+"""Defines objects as plain dicts; stored objects are immutable, so a change starts with a copy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def now() -> str:
-    """This second, as objects carry it."""
+    """Returns the current time in the format of timestamps."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -36,13 +36,13 @@ def new_uid() -> str:
 
 
 def generated_name(prefix: str) -> str:
-    """A name that begins as `generateName` says."""
+    """Returns a name with the prefix of `generateName`."""
     suffix = "".join(random.choices(_SUFFIX, k=_SUFFIX_LENGTH))
     return prefix[:_MAX_GENERATED] + suffix
 
 
 def copy(obj: Any) -> Any:
-    """A deep copy of JSON data; faster than copy.deepcopy."""
+    """Copies JSON data deeply; faster than copy.deepcopy."""
     if isinstance(obj, dict):
         return {key: copy(value) if isinstance(value, (dict, list)) else value for key, value in obj.items()}
     if isinstance(obj, list):
@@ -51,7 +51,7 @@ def copy(obj: Any) -> Any:
 
 
 def dumps(obj: Any) -> bytes:
-    """JSON; floats that are whole stay floats, as they came."""
+    """Encodes JSON; whole floats stay floats."""
     return orjson.dumps(obj)
 
 
@@ -61,7 +61,7 @@ def namespace_of(obj: Obj) -> str | None:
 
 
 def is_qualified_name(text: str) -> bool:
-    """Whether it can be the key of a label or annotation."""
+    """Reports whether the text is a valid key of a label or annotation."""
     return bool(_QUALIFIED.fullmatch(text))
 
 
@@ -70,7 +70,7 @@ def is_label_value(text: str) -> bool:
 
 
 def type_name(value: object) -> str:
-    """The JSON type's name in the real API's messages."""
+    """Returns the name of a JSON type in the real API's messages."""
     if value is None:
         return "null"
     for kinds, name in ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array")):

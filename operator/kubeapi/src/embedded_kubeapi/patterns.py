@@ -1,4 +1,4 @@
-"""Patterns of schemas and expressions, on RE2 as in Kubernetes: linear in the text, so none can hold the server up.
+"""Compiles the regular expressions of schemas and CEL with RE2, whose matching time is linear in the text.
 
 They run on UTF-8 bytes: on str the wrapper counts characters at every match, which costs three times the match.
 """

@@ -1,4 +1,4 @@
-"""Certificates of a Kubernetes API on this machine: an authority for the server and its users, one for the front proxy.
+"""Creates the certificates of a local Kubernetes API: a CA for the server and its users, one for the front proxy.
 
 New at each start, in a folder of the server's own; the authorities' keys are never written. The real server
 (`tarsy_dev.apiserver`) makes its own from the same parts.

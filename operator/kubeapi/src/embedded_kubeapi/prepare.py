@@ -1,4 +1,4 @@
-"""What every object goes through on its way to the store: types, unknown fields, defaults, metadata, validation.
+"""Prepares an object for the store: types, unknown fields, defaults, metadata, validation.
 
 Unknown fields are refused, told or dropped as "Field validation" on kubernetes.io/docs/reference/using-api/api-concepts
 says; an object that a patch made is judged as if it had been sent.
@@ -27,7 +27,7 @@ _LISTS = ("finalizers", "ownerReferences", "managedFields")
 
 
 def typed(resource: Resource, sent: Any, namespace: str | None, name: str | None) -> Obj:
-    """The sent object, if it is one of this kind for this place in the URL; its metadata may be changed freely.
+    """Checks that the sent object has this kind and fits the URL; returns it with a private copy of its metadata.
 
     Raises:
         ApiError: 400, it is something else.
@@ -94,7 +94,7 @@ def _unreadable(resource: Resource, field: str, expected: str) -> ApiError:
 
 
 def clean(resource: Resource, obj: Obj, call: Call, *, patch: str | None = None) -> Obj:
-    """A copy with defaults and without unknown fields; `call.validation` says what becomes of those who sent some.
+    """Returns a copy with defaults and without unknown fields; `call.validation` decides whether those are errors.
 
     Args:
         patch: the text of the patched object, if it was a patch that brought them.
@@ -128,7 +128,7 @@ def copied(obj: Obj) -> Obj:
 
 
 def begin_create(resource: Resource, obj: Obj) -> None:
-    """Give a new object its identity."""
+    """Sets uid, creation time and name of a new object."""
     meta = obj["metadata"]
     if not meta.get("name") and (prefix := meta.get("generateName")):
         meta["name"] = generated_name(prefix)
@@ -143,7 +143,7 @@ def begin_create(resource: Resource, obj: Obj) -> None:
 
 
 def begin_update(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
-    """The object that replaces `old`: what the server owns and the other part (spec or status) stay as they were.
+    """Returns the object that replaces `old`; server-owned fields and the other part (spec or status) are kept.
 
     Raises:
         ApiError: 409, it was made from another object or from an older state.
@@ -175,14 +175,14 @@ def begin_update(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Ob
 
 
 def complete(resource: Resource, obj: Obj, old: Obj | None, crds: Iterable[Obj]) -> None:
-    """Let the kind's own rules fill in what they fill in."""
+    """Applies the completion rules of the kind to `obj`; `old` is the object that it replaces, or None."""
     strategy_of(resource.key).complete(obj, old)
     if resource.key == CRDS:
         complete_crd(obj, old, crds)
 
 
 def check(resource: Resource, obj: Obj, old: Obj | None) -> None:
-    """Raise for everything that is wrong with an object.
+    """Raises ApiError with all errors in `obj`; `old` is the object that it replaces, or None.
 
     Raises:
         ApiError: 422 with all of it.
@@ -210,7 +210,7 @@ def check(resource: Resource, obj: Obj, old: Obj | None) -> None:
 
 
 def count_generation(resource: Resource, obj: Obj, old: Obj) -> None:
-    """A changed spec is a new generation."""
+    """Increments the generation of `obj` if its spec differs from that of `old`."""
     ignored = {"metadata", "status"} if resource.has_status else {"metadata"}
     fields = (obj.keys() | old.keys()) - ignored - {"apiVersion", "kind"}
     if resource.generations and any(obj.get(field) != old.get(field) for field in fields):
@@ -218,7 +218,7 @@ def count_generation(resource: Resource, obj: Obj, old: Obj) -> None:
 
 
 def same(obj: Obj, old: Obj) -> bool:
-    """Whether a write changes nothing but the book-keeping of managed fields."""
+    """Reports whether a write changes only managed fields."""
 
     def bare(meta: Obj) -> Obj:
         return {key: value for key, value in meta.items() if key not in ("managedFields", "resourceVersion")}

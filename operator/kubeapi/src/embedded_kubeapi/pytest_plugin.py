@@ -1,4 +1,4 @@
-"""Pytest fixtures: a Kubernetes API for the tests of an operator, with nothing to download."""
+"""Provides a pytest fixture with a Kubernetes API for the tests of an operator."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What is served at this moment: built-in kinds always, custom ones while their CRD is there."""
+"""Holds the served kinds: built-in kinds always, custom ones while their CRD exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STABILITY = {"alpha": 0, "beta": 1, "": 2}
 
 
 class Registry:
-    """The served kinds; `revision` counts changes, for caches of discovery and OpenAPI."""
+    """The served kinds; `revision` counts changes, for the caches of discovery and OpenAPI."""
 
     def __init__(self, resources: Iterable[Resource] = ()) -> None:
         self.revision = 0
@@ -22,30 +22,26 @@ class Registry:
             self.add(resource)
 
     def add(self, resource: Resource) -> None:
-        """Serve a kind, or serve it as it is now."""
+        """Adds or replaces a kind."""
         self._served[resource.group, resource.version, resource.plural] = resource
         self.revision += 1
 
     def remove(self, key: Key) -> None:
-        """Serve a kind no more, in no version."""
+        """Removes all versions of a kind."""
         for served in [served for served in self._served if (served[0], served[2]) == key]:
             del self._served[served]
         self.revision += 1
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
-        """A kind by its place in URLs."""
+        """Returns a kind by its `group`, `version` and `plural` in URLs, or None."""
         return self._served.get((group, version, plural))
 
     def by_kind(self, api_version: str, kind: str) -> Resource | None:
-        """A kind by what objects say of themselves."""
+        """Returns a kind by apiVersion and kind, or None."""
         return next((r for r in self._served.values() if r.kind == kind and r.api_version == api_version), None)
 
-    def of_key(self, key: Key) -> Resource | None:
-        """A kind by where it is stored, in its preferred version."""
-        return next(iter(self.versions_of(key)), None)
-
     def versions_of(self, key: Key) -> list[Resource]:
-        """All versions of a kind, the preferred one first."""
+        """Returns all versions of a kind, the preferred one first."""
         found = [resource for resource in self._served.values() if resource.key == key]
         return sorted(found, key=lambda resource: version_order(resource.version))
 
@@ -53,7 +49,7 @@ class Registry:
         return iter(list(self._served.values()))
 
     def groups(self) -> dict[str, list[str]]:
-        """Named groups and their versions, preferred first."""
+        """Returns the named groups with their versions, preferred first."""
         found: dict[str, list[str]] = {}
         for resource in self._served.values():
             if resource.group:
@@ -63,13 +59,13 @@ class Registry:
         return {group: sorted(versions, key=version_order) for group, versions in found.items()}
 
     def resources(self, group: str, version: str) -> list[Resource]:
-        """What a group serves in a version, by name."""
+        """Returns the kinds of a group version, sorted by name."""
         found = [r for r in self._served.values() if (r.group, r.version) == (group, version)]
         return sorted(found, key=lambda resource: resource.plural)
 
 
 def version_order(version: str) -> tuple[int, int, int, str]:
-    """A sort key: v2 before v1 before v1beta1 before v1alpha1 before anything else."""
+    """Returns a sort key: v2 before v1 before v1beta1 before v1alpha1 before anything else."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (1, 0, 0, version)

@@ -1,4 +1,4 @@
-"""One served kind in one version. Where it is stored is its `key`: all versions of a kind share one place."""
+"""Describes one served kind in one version; all versions of a kind share one storage `key`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of kubectl's tables: a JSONPath, or a function where a path cannot say it; `type` as in a CRD."""
+    """A column of kubectl's tables: a JSONPath, or a function if a path cannot express it; `type` as in a CRD."""
 
     name: str
     path: str | Callable[[Obj], Any]
@@ -29,7 +29,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """For a kind that is stored in the form of another group: that group, and how one form becomes the other."""
+    """The conversion of a kind that is stored in the form of another group."""
 
     group: str
     shown: Callable[[Obj], Obj]
@@ -75,32 +75,27 @@ class Resource:
 
     @cached_property
     def key(self) -> Key:
-        """Where its objects are."""
+        """The storage key of its objects."""
         return self.conversion.group if self.conversion else self.group, self.plural
 
     @cached_property
-    def qualified(self) -> str:
-        """Such as `deployments.apps`."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @cached_property
     def shape(self) -> Shape:
-        """How its fields merge."""
+        """The merge rules of its fields."""
         if isinstance(self.schema, Schema):
             return SchemaShape(self.schema.document, root=True)
         return builtin_shape(self.schema.model if self.schema else None)
 
     def shown(self, obj: Obj) -> Obj:
-        """A stored object as this version of the kind shows it."""
+        """Converts a stored object to this version."""
         if obj["apiVersion"] == self.api_version:
             return obj
         return self.conversion.shown(obj) if self.conversion else {**obj, "apiVersion": self.api_version}
 
     def stored_form(self, obj: Obj) -> Obj:
-        """An object of this version as it is stored; it shares its metadata with the stored one."""
+        """Converts an object of this version to its stored form; both share the metadata."""
         return self.conversion.stored(obj) if self.conversion else obj
 
     @property
     def has_status(self) -> bool:
-        """Whether status is written through its subresource only."""
+        """Whether status is a subresource."""
         return "status" in self.subresources

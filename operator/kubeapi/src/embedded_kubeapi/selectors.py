@@ -1,4 +1,4 @@
-"""Label and field selectors of lists and watches, parsed once a request into a predicate.
+"""Parses label and field selectors of lists and watches into predicates.
 
 `selectableFields` of CRDs: "CustomResourceDefinition field selectors" on kubernetes.io/docs/tasks/extend-kubernetes/
 custom-resources/custom-resource-definitions.
@@ -117,7 +117,7 @@ def _text(found: list[Any]) -> str:
 
 
 def matches_label_selector(selector: Mapping[str, Any] | None, labels: Labels) -> bool:
-    """Whether labels match a LabelSelector of an object; None matches nothing, an empty one everything."""
+    """Reports whether labels match a LabelSelector; None matches nothing, an empty one everything."""
     if selector is None:
         return False
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
@@ -136,7 +136,7 @@ def matches_label_selector(selector: Mapping[str, Any] | None, labels: Labels) -
 
 
 def predicate(resource: Resource, labels: str, fields: str, name: str | None = None) -> Predicate:
-    """What a list or watch shows: both selectors, and one name if given.
+    """Returns the filter of a list or watch: both selectors, and a name if given.
 
     Raises:
         ApiError: 400, one of them is no selector.

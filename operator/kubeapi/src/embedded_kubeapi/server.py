@@ -1,4 +1,4 @@
-"""EmbeddedApi: the API as a thing to start and stop, with the surface of the real one (local/apiserver/server.py).
+"""Runs the embedded API in a thread of its own: TLS, kubeconfigs, start and stop.
 
 It runs on a loop of its own in a thread of its own, so blocking tests and asyncio code can use it alike.
 """
@@ -36,11 +36,11 @@ ADMIN = "kubernetes-admin"
 
 
 class EmbeddedApiError(Exception):
-    """The embedded API cannot do this now; the message says why."""
+    """The operation is not possible in the current state; the message contains the reason."""
 
 
 class EmbeddedApi:
-    """One API in one folder; `start` and `stop` once each, or use it as a context manager.
+    """A Kubernetes API server; call `start` and `stop` once each, or use it as a context manager.
 
     Args:
         state_dir: where certificates and kubeconfigs go; None for a temporary folder that `stop` removes.
@@ -64,7 +64,7 @@ class EmbeddedApi:
         self._door: web.ServerRunner | None = None
 
     def start(self) -> None:
-        """Start, and return when requests are answered.
+        """Starts the server, and returns when it answers requests.
 
         Raises:
             EmbeddedApiError: it has been started already.
@@ -87,7 +87,7 @@ class EmbeddedApi:
             raise
 
     def stop(self) -> None:
-        """Stop, and remove a temporary folder; does nothing when not started."""
+        """Stops the server and removes a temporary folder; does nothing if it was not started."""
         thread, self._thread = self._thread, None
         if thread is None or self._loop is None:
             return
@@ -100,19 +100,19 @@ class EmbeddedApi:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def stop_apiserver(self) -> None:
-        """Stop answering: an outage. The objects, the port and all certificates stay."""
+        """Simulates an outage: stops answering. Objects, port and certificates stay."""
         self._do(self._close_door(), _STOP_SECONDS)
 
     def start_apiserver(self) -> None:
-        """Answer again, on the same port."""
+        """Ends the outage: answers again on the same port."""
         self._do(self._open_door(), _START_SECONDS)
 
     def compact(self) -> None:
-        """Forget all events, as etcd's compaction does: watches that resume get 410."""
+        """Discards all events, as etcd's compaction does: watches that resume get 410."""
         self._do(self._compact(), _START_SECONDS)
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
-        """A kubeconfig (mode 0600) with a client certificate for `user` in `groups`, who may do what RBAC says."""
+        """Writes a kubeconfig (mode 0600) with a client certificate for `user` in `groups`; returns its path."""
         name = hashlib.sha256("\0".join((user, *groups)).encode()).hexdigest()[:16]
         path = self._home / f"{name}.kubeconfig"
         self._write_kubeconfig(path, user, self._certificates.cluster.issue(user, groups))
@@ -130,27 +130,27 @@ class EmbeddedApi:
 
     @property
     def ca_file(self) -> Path:
-        """The authority that signed the server's certificate, PEM."""
+        """The CA certificate of the server, PEM."""
         return self._certificates.path("ca.crt")
 
     @property
     def version(self) -> tuple[int, int]:
-        """The Kubernetes version whose behaviour this follows."""
+        """The Kubernetes version (major, minor) whose behaviour this follows."""
         return MAJOR, MINOR
 
     @property
     def supports_cel(self) -> bool:
-        """CEL rules of a CRD are evaluated."""
+        """Whether CEL rules of a CRD are evaluated."""
         return True
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """None: there is no process of its own to signal."""
+        """Process ids; none, because the server runs in this process."""
         return ()
 
     @property
     def cluster(self) -> Cluster:
-        """What is behind the API; to be touched on its own loop only."""
+        """The objects behind the API; use them on its own event loop only."""
         if self._cluster is None:
             raise EmbeddedApiError("this API is not running: call start() first")
         return self._cluster

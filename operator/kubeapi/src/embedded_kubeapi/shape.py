@@ -1,4 +1,4 @@
-"""How fields merge: which lists are sets, which are maps by key, what is replaced whole.
+"""Determines how fields merge: which lists are sets, which are maps by key, which are replaced as a whole.
 
 A custom resource says it in its schema. Of the built-in kinds `schema/models.py` knows which model a field holds, and
 the tables here know how lists of that model merge (patchMergeKey, listMapKey and structType in k8s.io/api).
@@ -14,7 +14,7 @@ ListType = Literal["atomic", "set", "map"]
 
 
 class Shape(Protocol):
-    """The type of one place in an object."""
+    """The merge rules of a place in an object."""
 
     @property
     def list_type(self) -> ListType: ...

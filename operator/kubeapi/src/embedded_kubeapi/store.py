@@ -1,4 +1,4 @@
-"""All objects, one revision counter, and the log of events from which watches begin and go on.
+"""Stores all objects, with one revision counter and the log of events for watches.
 
 Every commit takes the next revision, as in etcd: objects of all kinds share one order. The log is bounded; who asks for
 an older revision gets 410 and lists again, as after a compaction.
@@ -50,12 +50,12 @@ class Store:
         self._listeners: defaultdict[Key | None, dict[Listener, None]] = defaultdict(dict)
 
     def get(self, key: Key, namespace: str | None, name: str) -> Obj | None:
-        """The object, or None."""
+        """Returns the object, or None; `namespace` is None for cluster-scoped kinds."""
         spaces = self._objects.get(key)
         return spaces[namespace or ""].get(name) if spaces and (namespace or "") in spaces else None
 
     def objects(self, key: Key, namespace: str | None = None, revision: int | None = None) -> list[Obj]:
-        """All of a kind, or of a kind in one namespace, sorted by namespace and name.
+        """Returns all objects of a kind, or of a kind in one namespace, sorted by namespace and name.
 
         Args:
             revision: as they were then, if the log reaches back so far (`holds`); None for now.
@@ -79,18 +79,18 @@ class Store:
         return [found[place] for place in sorted(found)]
 
     def kinds(self) -> list[Key]:
-        """The kinds of which there are objects."""
+        """Returns the keys of kinds with objects."""
         return [key for key, spaces in self._objects.items() if any(spaces.values())]
 
     def count(self, key: Key) -> int:
         return sum(len(found) for found in self._objects[key].values()) if key in self._objects else 0
 
     def dependents(self, uid: str) -> list[Place]:
-        """Where the objects are that name this uid as an owner."""
+        """Returns the places of objects that name this uid as an owner."""
         return list(self._dependents.get(uid, ()))
 
     def put(self, key: Key, obj: Obj) -> Obj:
-        """Commit an object, new or changed: it becomes the store's, with the next revision as its resourceVersion."""
+        """Commits a new or changed object with the next revision as its resourceVersion; takes ownership of it."""
         meta = obj["metadata"]
         namespace, name = meta.get("namespace") or "", meta["name"]
         self.revision += 1
@@ -103,7 +103,7 @@ class Store:
         return obj
 
     def remove(self, key: Key, obj: Obj) -> Obj:
-        """Commit a deletion; returns the object's last state."""
+        """Commits a deletion; returns the object's last state."""
         meta = obj["metadata"]
         namespace, name = meta.get("namespace") or "", meta["name"]
         self.revision += 1
@@ -114,7 +114,7 @@ class Store:
         return last
 
     def restore(self, key: Key, obj: Obj) -> None:
-        """Put back what was kept on disk: no new revision, no event."""
+        """Restores an object from disk: no new revision, no event."""
         meta = obj["metadata"]
         namespace, name = meta.get("namespace") or "", meta["name"]
         self._index((key, namespace, name), self._objects[key][namespace].get(name), obj)
@@ -122,7 +122,7 @@ class Store:
         self.revision = self.compacted = max(self.revision, int(meta["resourceVersion"]))
 
     def events_since(self, key: Key, revision: int) -> list[Event]:
-        """What happened to objects of a kind after a revision; `holds` says whether the log reaches back so far."""
+        """Returns the events of a kind after a revision; call `holds` first to check that the log covers it."""
         found: list[Event] = []
         for event in reversed(self._log):
             if event.revision <= revision:
@@ -133,18 +133,18 @@ class Store:
         return found
 
     def holds(self, revision: int) -> bool:
-        """Whether the log has every event after this revision."""
+        """Reports whether the log has every event after this revision."""
         return revision >= self.compacted
 
     def compact(self, revision: int | None = None) -> None:
-        """Forget events up to a revision (all when None), as etcd does from time to time."""
+        """Discards the events up to a revision (None: all), as etcd does periodically."""
         upto = self.revision if revision is None else revision
         while self._log and self._log[0].revision <= upto:
             self._log.popleft()
         self.compacted = max(self.compacted, upto)
 
     def listen(self, key: Key | None, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with each event of a kind (None: of all) as it is committed; returns how to end that."""
+        """Calls `listener` with each committed event of a kind (None: all); returns a function that ends this."""
         self._listeners[key][listener] = None
         return lambda: self._listeners[key].pop(listener, None)
 

@@ -1,4 +1,4 @@
-"""Tables, which kubectl asks for to print lists: cells made by the server from a kind's columns."""
+"""Builds the tables that kubectl requests to print lists, from a kind's columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _YEAR = 365 * _DAY
 def table(
     resource: Resource, items: Sequence[Obj], list_meta: Obj, include: str = "Metadata", headers: bool = True
 ) -> Obj:
-    """A `Table` of objects.
+    """Builds a `Table` of objects.
 
     Args:
         list_meta: metadata of the list, with its resourceVersion.
@@ -59,7 +59,7 @@ def table(
 
 
 def cell(column: Column, obj: Obj, present: datetime) -> Any:
-    """One cell: what the column's path finds, in the column's type; ages count up to `present`."""
+    """Returns a cell: the value at the column's path, in the column's type; ages count up to `present`."""
     if callable(column.path):
         return column.path(obj)
     found = parse(column.path).find(obj)

@@ -1,4 +1,4 @@
-"""Create, update, patch, apply and delete, the same way for every kind.
+"""Implements create, update, patch, apply and delete for every kind.
 
 A write is prepared from the live object, judged (which may wait, for webhooks), and committed only if the live object
 is still the one it was prepared from: otherwise a patch starts again, and an update is a conflict.
@@ -62,7 +62,7 @@ _PROTECTED = ("default", "kube-system", "kube-public")
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a write wants an object to become; `managers` if it knows who then manages what."""
+    """The new state of an object; `managers` if the write determines the managed fields."""
 
     obj: Obj
     managers: Managers | None = None
@@ -70,7 +70,7 @@ class Candidate:
 
 
 class Writes:
-    """All changes of objects."""
+    """Implements all writes of objects."""
 
     def __init__(self, store: Store, registry: Registry, lifecycle: Lifecycle, admission: Chain) -> None:
         self._store = store
@@ -79,7 +79,7 @@ class Writes:
         self._admission = admission
 
     def get(self, resource: Resource, namespace: str | None, name: str) -> Obj:
-        """The live object, which is not to be changed.
+        """Returns the stored object, which must not be changed; `namespace` is None for cluster-scoped kinds.
 
         Raises:
             ApiError: 404.
@@ -90,7 +90,7 @@ class Writes:
         return resource.shown(obj)
 
     async def create(self, resource: Resource, namespace: str | None, sent: Any, call: Call) -> Obj:
-        """A new object.
+        """Creates the object `sent`; `call` has the options of the request.
 
         Raises:
             ApiError: 400, 403, 404 (its namespace), 409 or 422.
@@ -130,7 +130,7 @@ class Writes:
     async def update(
         self, resource: Resource, namespace: str | None, name: str, sent: Any, call: Call, subresource: str = ""
     ) -> Obj:
-        """The object as sent.
+        """Replaces the object by `sent`; `subresource` is "", "status" or "scale".
 
         Raises:
             ApiError: 400, 403, 404, 409 or 422.
@@ -153,7 +153,7 @@ class Writes:
         call: Call,
         subresource: str = "",
     ) -> tuple[Obj, bool]:
-        """The object as patched, and whether apply made it.
+        """Patches the object with `body`; `kind` is the patch type. Returns the object, and whether apply created it.
 
         Raises:
             ApiError: 400, 403, 404, 409 or 422.
@@ -237,7 +237,7 @@ class Writes:
     async def _try_replace(
         self, resource: Resource, live: Obj, candidate: Candidate, call: Call, subresource: str
     ) -> Obj | None:
-        """The committed object; None if another write came between."""
+        """Commits the object; returns None if another write came in between."""
         key, meta = resource.key, live["metadata"]
         sent = candidate.obj
         obj = begin_update(resource, {**sent, "metadata": dict(sent["metadata"])}, live, subresource)
@@ -273,7 +273,7 @@ class Writes:
     async def delete(
         self, resource: Resource, namespace: str | None, name: str, options: Mapping[str, Any], call: Call
     ) -> Obj:
-        """Delete an object; its last state, or the state in which finalizers hold it.
+        """Deletes an object by `options` (DeleteOptions); returns its last state, or the one that finalizers hold.
 
         Raises:
             ApiError: 403, 404 or 409.

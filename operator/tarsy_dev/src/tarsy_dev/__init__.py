@@ -1,1 +1,1 @@
-"""Everything on one machine: Kubernetes API, Postgres, scripted model, sample tools, the stack of them."""
+"""Runs everything on one machine: a Kubernetes API, Postgres, a scripted model, Kubernetes tools, the operator."""

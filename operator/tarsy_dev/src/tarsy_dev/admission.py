@@ -1,4 +1,4 @@
-"""The shipped admission on one machine: the webhook led to a port of this machine, and the policies beside it.
+"""Installs the shipped admission on one machine: the webhook at a local port, and the policies.
 
 Decision: as for the aggregated API, the Service is of type ExternalName, so configuration, certificate and policies are
 those of a cluster.
@@ -9,11 +9,11 @@ from tarsy_dev.objects import manifest, put, put_all
 
 POLICIES = "components/policies"
 POLICIES_SINCE = (1, 30)
-"""The Kubernetes version from which ValidatingAdmissionPolicies are served."""
+"""The first Kubernetes version with ValidatingAdmissionPolicies."""
 
 
 async def install_admission(client: KubeClient, port: int, version: tuple[int, int]) -> None:
-    """Makes the Kubernetes API stamp authors and refuse forged ones, as the manifests do.
+    """Installs the admission of the manifests, which stamps authors and refuses forged ones.
 
     Until an operator serves the webhook at `port`, the API refuses to create what has an author.
 

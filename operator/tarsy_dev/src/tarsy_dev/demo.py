@@ -1,4 +1,4 @@
-"""`tarsy demo`: one alert through every room of the house, watched live."""
+"""Implements `tarsy demo`: investigates one sample alert and shows it live."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,14 @@ PROJECTED_SECONDS = 30.0
 
 
 async def demonstrate(keep: Path | None, model: str | None, base_url: str | None, api: ApiChoice) -> int:
-    """Runs the demo; exit status 0 only when the investigation succeeded."""
+    """Runs the demo; returns exit status 0 only if the investigation succeeded.
+
+    Args:
+        keep: folder for objects and record; None deletes them at the end.
+        model: name of a real model.
+        base_url: URL of an OpenAI-compatible server.
+        api: which Kubernetes API to use.
+    """
     console = new_console(markup=False)
     began = time.monotonic()
     async with contextlib.AsyncExitStack() as house:
@@ -50,13 +57,13 @@ async def demonstrate(keep: Path | None, model: str | None, base_url: str | None
         if is_built() and sys.stdin.isatty() and console.is_terminal:
             await _until_interrupted(console)
         elif is_built():
-            console.print("\nThe demo has ended, and its page with it; `tarsy dev` (`make dev`) keeps one open.")
+            console.print("\nThe demo has ended, and the web UI with it. `tarsy dev` (`make dev`) keeps it running.")
     return 0 if record.state is State.COMPLETED else 1
 
 
 @contextlib.asynccontextmanager
 async def _operated(stack: Stack, link: SignInLink) -> AsyncIterator[None]:
-    """An operator that is started again when it dies, and ends with this."""
+    """Runs an operator, and restarts it when it exits."""
     operator = stack.operator(**link.environment)
     keeper = asyncio.create_task(operator.keep_running())
     try:
@@ -68,10 +75,10 @@ async def _operated(stack: Stack, link: SignInLink) -> AsyncIterator[None]:
 
 
 async def _until_interrupted(console: Console) -> None:
-    """Leaves the page open for who sits before it."""
+    """Keeps the web UI open until Ctrl-C."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
-    console.print("\nThe page stays open until Ctrl-C.")
+    console.print("\nThe web UI stays open until Ctrl-C.")
     await stop.wait()
 
 
@@ -117,7 +124,7 @@ async def _accepted(stack: Stack, alert: str) -> UUID:
 
 
 async def _show(console: Console, stack: Stack, record: InvestigationRecord) -> None:
-    """What kubectl shows of it, once the status has caught up with the record."""
+    """Prints what kubectl shows, after the status has caught up with the record."""
     until = datetime.now(UTC).timestamp() + PROJECTED_SECONDS
     while datetime.now(UTC).timestamp() < until:
         inv = await stack.client.get("Investigation", SHOP, record.name)

@@ -1,4 +1,4 @@
-"""`tarsy dev`: everything on this machine until Ctrl-C."""
+"""Implements `tarsy dev`: runs everything on this machine until Ctrl-C."""
 
 import asyncio
 import os
@@ -25,10 +25,14 @@ ALERT = "samples/demo/alert-kubepodcrashlooping.yaml"
 
 
 def configured_model(model: str | None, base_url: str | None) -> RealModel | None:
-    """The real model that is configured, if one is: by key, or by the address of a server that asks for none.
+    """Returns the configured real model, or None without a key and without the URL of a server that needs none.
+
+    Args:
+        model: name of the model; None for the default one.
+        base_url: URL of an OpenAI-compatible server; None for OpenAI.
 
     Raises:
-        DevelopmentError: TARSY_MODEL_TIMEOUT is no number of seconds.
+        DevelopmentError: TARSY_MODEL_TIMEOUT is not a number of seconds.
     """
     key = os.environ.get("TARSY_MODEL_API_KEY") or os.environ.get("OPENAI_API_KEY") or ""
     if not key and not base_url:
@@ -37,7 +41,7 @@ def configured_model(model: str | None, base_url: str | None) -> RealModel | Non
 
 
 def _timeout() -> int | None:
-    """Seconds that a call of the configured model may take, where they are set."""
+    """Returns the time limit of a model call in seconds, or None if it is not set."""
     said = os.environ.get("TARSY_MODEL_TIMEOUT", "").strip()
     if not said:
         return None
@@ -47,9 +51,9 @@ def _timeout() -> int | None:
 
 
 async def prepare(stack: Stack, model: RealModel | Script | None) -> str:
-    """Installs everything and the sample's namespace into a started stack; a sentence that says which model answers.
+    """Installs everything and the sample namespace into a started stack, and returns a sentence that names the model.
 
-    A namespace that a kept folder has already stays as it is.
+    An existing sample namespace of a kept folder stays as it is.
     """
     await stack.install()
     if await stack.client.find("Namespace", None, SHOP) is None:
@@ -58,7 +62,14 @@ async def prepare(stack: Stack, model: RealModel | Script | None) -> str:
 
 
 async def develop(keep: Path | None, model: str | None, base_url: str | None, api: ApiChoice) -> int:
-    """Runs the stack and an operator until SIGINT or SIGTERM."""
+    """Runs the stack and an operator until SIGINT or SIGTERM.
+
+    Args:
+        keep: folder for objects and record; None deletes them at the end.
+        model: name of a real model.
+        base_url: URL of an OpenAI-compatible server.
+        api: which Kubernetes API to use.
+    """
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -68,9 +79,7 @@ async def develop(keep: Path | None, model: str | None, base_url: str | None, ap
         which = await prepare(stack, configured_model(model, base_url))
         link = await make_link(stack)
         operator = stack.operator(**link.environment)
-        operator.on_restart = lambda status: console.print(
-            f"The operator ended with status {status}; it is started again."
-        )
+        operator.on_restart = lambda status: console.print(f"The operator ended with status {status}; restarting it.")
         keeper, serving = asyncio.create_task(operator.keep_running()), asyncio.create_task(until_serving(stack))
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -89,23 +98,23 @@ async def develop(keep: Path | None, model: str | None, base_url: str | None, ap
 
 
 def _announce(console: Console, stack: Stack, operator: OperatorProcess, link: SignInLink, which: str) -> None:
-    """Says what runs, and which commands to begin with; they work as they are copied."""
+    """Prints what runs, and the first commands to copy and paste."""
 
     def line(text: str = "") -> None:
         console.print(text, soft_wrap=True)
 
     console.print(f"{stack.api_sentence}; {which}.")
-    line(f"Kubernetes API: {stack.api.url}, where you are {stack.person}")
+    line(f"Kubernetes API: {stack.api.url} (your user name there: {stack.person})")
     line(f"HTTP API: {stack.http_url}/api/v1 (bearer tokens)")
     line(f"Operator: pid {operator.pid}, log {stack.operator_log}")
     line(f"\n    export KUBECONFIG={stack.person_kubeconfig}")
     line(f"    export TARSY_DATABASE_URL='{stack.database_url}'\n")
-    console.print(f"The Deployment checkout in namespace {SHOP} crash loops. Hand in its alert, and watch:\n")
+    console.print(f"The Deployment checkout in namespace {SHOP} is crash-looping. Submit its alert, and watch:\n")
     alert = Path(str(files("tarsy").joinpath("manifests", ALERT))).resolve()
     if stack.kubectl is None:
         program = shutil.which("tarsy") or Path(sys.executable).with_name("tarsy")
         line(f"    {program} alerts submit -f {alert} -n {SHOP} --wait\n")
-        console.print("(kubectl is not on the PATH; with it, `kubectl get inv -n shop -w` shows the same objects.)\n")
+        console.print("(kubectl is not on the PATH. `kubectl get inv -n shop -w` would show the same objects.)\n")
     else:
         line(f"    kubectl apply -n {SHOP} -f {alert}\n    kubectl get inv -n {SHOP} -w\n")
     line(f"{link.sentence()}\n\nCtrl-C stops everything.")

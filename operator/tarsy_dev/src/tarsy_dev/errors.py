@@ -1,4 +1,4 @@
-"""The error of the development stack."""
+"""Defines the error of the development stack."""
 
 
 class DevelopmentError(Exception):

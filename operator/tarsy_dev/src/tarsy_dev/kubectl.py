@@ -1,4 +1,4 @@
-"""What kubectl prints; by kubectl where there is one, else the server's own table and the object as YAML."""
+"""Prints objects as kubectl does; without kubectl, uses the server's table and YAML."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ KUBECTL_SECONDS = 30.0
 
 
 async def run_kubectl(stack: Stack, arguments: list[str]) -> str:
-    """The output of one kubectl command against the stack."""
+    """Returns the output of one kubectl command against the stack."""
     kubectl = stack.kubectl
     if kubectl is None:
         return await _without(stack, arguments)

@@ -1,4 +1,4 @@
-"""Puts YAML documents into a cluster, as `kubectl apply` would for objects that only one program writes.
+"""Applies YAML documents to a cluster, like `kubectl apply` of objects with a single writer.
 
 Create, else replace at the version that is there: server-side apply would refuse what an older API server does not know
 in a CRD (its rules), while replace drops it, which is what is wanted on such a server. A `status` in a document is
@@ -21,22 +21,22 @@ ESTABLISH_SECONDS = 30.0
 
 
 def manifest(name: str) -> list[dict[str, Any]]:
-    """The documents of a shipped manifest, such as `samples/demo/crashloop.yaml`."""
+    """Returns the documents of a shipped manifest, such as `samples/demo/crashloop.yaml`."""
     return documents(files("tarsy").joinpath("manifests", name).read_text("utf-8"))
 
 
 def documents(text: str) -> list[dict[str, Any]]:
-    """The documents of a YAML text that are objects."""
+    """Returns the objects in a YAML text."""
     return [d for d in yaml.load_all(text, yaml.CSafeLoader) if isinstance(d, dict)]
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:
-    """The documents of a YAML file."""
+    """Returns the documents of a YAML file."""
     yield from documents(path.read_text("utf-8"))
 
 
 async def put(client: KubeClient, obj: dict[str, Any]) -> dict[str, Any]:
-    """Makes the object be as `obj` says, its status included; returns what the API made of it."""
+    """Creates or replaces the object, including its status; returns the stored object."""
     meta = obj["metadata"]
     try:
         made = await client.create(obj)
@@ -53,7 +53,7 @@ async def put(client: KubeClient, obj: dict[str, Any]) -> dict[str, Any]:
 
 
 async def put_all(client: KubeClient, objects: Iterable[dict[str, Any]]) -> None:
-    """Puts objects in their order."""
+    """Creates or replaces objects in order."""
     for obj in objects:
         await put(client, obj)
 

@@ -1,4 +1,4 @@
-"""The operator, or a worker, as a process of its own, looked after as a kubelet would: started again when it dies.
+"""Runs the operator or a worker as a process of its own, and restarts it when it exits, as a kubelet would.
 
 `tarsy dev`, the demo, the end-to-end and the chaos tests all run it this way, so what they show is `tarsy run` (and
 `tarsy worker`) itself, and killing it with SIGKILL is a thing one can do by hand.
@@ -15,11 +15,11 @@ from tarsy_dev.apiserver.process import Spawner, end
 RESTART_SECONDS = 0.2
 _STOP_SECONDS = 10.0
 ON_THIS_MACHINE = ("--stdio-tools", "--url-host=localhost", "--url-host=127.0.0.0/8", "--health-port=0")
-"""What only a process beside its tools and models may do: run commands, and reach servers on loopback."""
+"""Options for a local process only: run commands, and connect to servers on loopback."""
 
 
 class OperatorProcess:
-    """One process of a `tarsy` command at a time.
+    """Runs one process of a `tarsy` command at a time.
 
     Args:
         arguments: of the command.
@@ -42,12 +42,12 @@ class OperatorProcess:
 
     @property
     def pid(self) -> int:
-        """The process that runs now."""
+        """The id of the running process."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether it runs now."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def kill(self) -> None:
@@ -55,11 +55,11 @@ class OperatorProcess:
         self._process.kill()
 
     def terminate(self) -> None:
-        """Asks the process to end; `wait` tells when it has."""
+        """Sends SIGTERM; use `wait` to wait for the end."""
         self._process.terminate()
 
     async def keep_running(self) -> None:
-        """Starts the operator again whenever it ends, until cancelled."""
+        """Restarts the operator whenever it ends, until cancelled."""
         while True:
             status = await asyncio.to_thread(self._process.wait)
             if self.on_restart:
@@ -68,15 +68,15 @@ class OperatorProcess:
             self.start()
 
     def start(self) -> None:
-        """Starts the operator, where it has ended."""
+        """Starts the operator if it has ended."""
         if self._process.poll() is not None:
             self._process = self._spawner.spawn(self._command, self._log, self._environment)
 
     async def wait(self, seconds: float) -> int:
-        """Waits for the process to end; its exit status."""
+        """Waits for the process to end; returns its exit status."""
         return await asyncio.to_thread(self._process.wait, seconds)
 
     async def stop(self) -> None:
-        """Asks the operator to end, and kills it when it has not in time."""
+        """Sends SIGTERM, and SIGKILL after a grace period."""
         await asyncio.to_thread(end, self._process, _STOP_SECONDS)
         self._spawner.close()

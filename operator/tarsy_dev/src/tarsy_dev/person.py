@@ -1,4 +1,4 @@
-"""The person at this machine: the name under which they act in the Kubernetes API of `tarsy dev` and `tarsy demo`.
+"""Defines the local user: their name in the Kubernetes API of `tarsy dev` and `tarsy demo`.
 
 Decision: not the cluster's administrator, who may create objects in another's name: whoever tries TARSy out meets
 authors, and refusals of forged ones, as in a cluster.
@@ -16,7 +16,7 @@ NAMELESS = "you"
 
 
 def name_of_person() -> str:
-    """The login name of whoever runs this process; `you` where the machine knows none."""
+    """Returns the login name of the user of this process; `you` if there is none."""
     try:
         return getpass.getuser() or NAMELESS
     except (KeyError, OSError):  # a uid without an entry, as in some containers
@@ -24,7 +24,7 @@ def name_of_person() -> str:
 
 
 async def let_work(client: KubeClient, binding: str, subject: dict[str, Any]) -> None:
-    """Gives somebody the rights of the person at this machine.
+    """Grants a subject the rights of the local user.
 
     Args:
         client: as an administrator.
@@ -44,5 +44,5 @@ async def let_work(client: KubeClient, binding: str, subject: dict[str, Any]) ->
 
 
 def user(name: str) -> dict[str, Any]:
-    """A user as RBAC writes it."""
+    """Returns a user as an RBAC subject."""
     return {"kind": "User", "apiGroup": _RBAC, "name": name}

@@ -1,4 +1,4 @@
-"""The aggregated API on one machine: the shipped APIService, led to a port of this machine.
+"""Registers the aggregated API on one machine: the shipped APIService, directed to a local port.
 
 Decision: its Service is of type ExternalName, which every API server follows without a pod network; so the front proxy,
 its certificates and the APIService work here as they do in a cluster.
@@ -13,7 +13,7 @@ HOST = "127.0.0.1"
 
 
 async def install_record_api(client: KubeClient, port: int) -> None:
-    """Lets the Kubernetes API pass `record.tarsy.dev` on to a port of this machine."""
+    """Makes the Kubernetes API forward `record.tarsy.dev` to a local port."""
     for obj in manifest("base/record-api.yaml"):
         if obj["kind"] == "APIService":
             await put(client, _led_to(obj, port))
@@ -23,7 +23,7 @@ async def install_record_api(client: KubeClient, port: int) -> None:
 
 
 def http_arguments(port: int, record_port: int) -> list[str]:
-    """How `tarsy run` is told to serve on this machine only; port 0: a free one."""
+    """Returns the options of `tarsy run` that serve the API on this machine only; port 0 means a free one."""
     return ["--http-host", HOST, "--http-port", str(port), "--record-port", str(record_port)]
 
 

@@ -1,4 +1,4 @@
-"""Waits until the operator of a stack serves: its HTTP API, and the admission by which people create alerts."""
+"""Waits until the operator of a stack serves: its HTTP API, and the admission of new alerts."""
 
 import asyncio
 
@@ -18,16 +18,16 @@ _PROBE = {
     "metadata": {"name": "probe", "namespace": "default"},
     "spec": {"alertType": "Probe", "data": "is admission served?"},
 }
-"""Created as a dry run: nothing of it is kept."""
+"""An Alert that is created as a dry run only."""
 
 
 async def until_serving(stack: Stack, seconds: float = SERVE_SECONDS) -> None:
-    """Returns when the person at this machine can create alerts, and the HTTP API answers.
+    """Returns when the local user can create alerts and the HTTP API answers.
 
     Raises:
         LocalKubernetesError: not in time; the message has the last refusal and the end of the operator's log.
     """
-    last = "the operator has not been asked"
+    last = "no request was made yet"
     try:
         async with asyncio.timeout(seconds):
             async with await KubeClient.load(stack.person_kubeconfig) as person, aiohttp.ClientSession() as http:
@@ -42,7 +42,7 @@ async def until_serving(stack: Stack, seconds: float = SERVE_SECONDS) -> None:
 
 
 async def _refusal(stack: Stack, person: KubeClient, http: aiohttp.ClientSession) -> str:
-    """Why the operator does not serve yet; empty when it does."""
+    """Returns why the operator does not serve yet; empty if it does."""
     try:
         made = await person.create(_PROBE, dry_run=True)
         async with http.get(f"{stack.http_url}/health") as answer:

@@ -1,8 +1,7 @@
-"""The link by which a newcomer opens the page of `tarsy dev` and `tarsy demo`, signed in.
+"""Creates the link that opens the web UI of `tarsy dev` and `tarsy demo` signed in.
 
-Decision: the link holds a code that is good once and on this machine only, never a token, and it stands behind `#`, so
-that no server and no log sees it. Whoever opens it acts as the ServiceAccount `you`, with the rights of the
-person at this machine.
+Decision: the link contains a code that is valid once and on this machine only, never a token, and it follows `#`, so
+that no server and no log sees it. The browser then acts as the ServiceAccount `you`, with the rights of the local user.
 """
 
 import secrets
@@ -20,26 +19,26 @@ _TOKEN_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True)
 class SignInLink:
-    """A way in. `environment` is what the operator must be started with."""
+    """A link that signs in once. `environment` contains the variables that the operator needs at its start."""
 
     url: str
     code: str
     environment: dict[str, str]
 
     def to(self, path: str = "/") -> str:
-        """The address that signs in and shows `path` of the page."""
+        """Returns the URL that signs in and shows `path` of the web UI."""
         return f"{self.url}/#/sign-in/{self.code}{path}"
 
     def sentence(self, path: str = "/") -> str:
-        """How people open the page, and how they sign in without the link."""
+        """Returns how to open the web UI, and how to sign in without the link."""
         if not is_built():
-            return "The page is not built: `make page` does it, where node is."
+            return "The web UI is not built: run `make page` (needs node)."
         again = f"kubectl create token {_ACCOUNT} -n {SYSTEM}"
-        return f"Watch it in a browser (the link signs you in, once; later: {again}):\n\n    {self.to(path)}"
+        return f"Watch it in a browser (the link signs you in once; later use {again}):\n\n    {self.to(path)}"
 
 
 async def make_link(stack: Stack) -> SignInLink:
-    """A link to the page of an operator that is started next."""
+    """Creates a link to the web UI of an operator that is started afterwards."""
     account = {"name": _ACCOUNT, "namespace": SYSTEM}
     await put(stack.client, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
     # Earlier versions bound the account to cluster-admin, which a kept folder still has.

@@ -1,4 +1,4 @@
-"""Everything on one machine: a Kubernetes API, Postgres, a model, the shipped library, and the operator beside them.
+"""Starts the stack: a Kubernetes API, Postgres, a model, the shipped library, and the operator.
 
 A stack lives in one folder, temporary unless one is given, and leaves nothing behind when it is left. The model is the
 scripted one unless a real one is configured; its provider is then called `scripted`, so that whoever looks at a chain,
@@ -55,12 +55,12 @@ RIGHTS = (
     "library/users.yaml",
     "library/tools-access.yaml",
 )
-"""What the operator and the tools may do here is what the shipped manifests say they may."""
+"""The shipped manifests with the rights of the operator and the tools."""
 
 
 LocalApi = ApiServer | EmbeddedApi
 ApiChoice = Literal["auto", "real", "embedded"]
-"""Which Kubernetes API: a real one, the embedded stand-in, or (auto) a real one where its binaries are already."""
+"""Which Kubernetes API: a real one, the embedded one, or (auto) a real one if its binaries exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,37 +94,37 @@ class Stack:
 
     @property
     def api_sentence(self) -> str:
-        """Which Kubernetes API this is, for people."""
+        """Describes the Kubernetes API for people."""
         version = ".".join(map(str, self.api.version))
         if isinstance(self.api, EmbeddedApi):
-            return f"EMBEDDED Kubernetes API (a stand-in for trying out, like {version}; no pod runs)"
+            return f"EMBEDDED Kubernetes API (behaves like Kubernetes {version}; runs no pods)"
         return f"Kubernetes API {version}"
 
     @property
     def kubectl(self) -> Path | None:
-        """The kubectl to use with it, where there is one."""
+        """The kubectl to use, or None."""
         found = self.api.binaries.kubectl if isinstance(self.api, ApiServer) else None
         path = shutil.which("kubectl")
         return found or (Path(path) if path else None)
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig, by which the stack installs itself."""
+        """The administrator's kubeconfig, which the stack uses to install itself."""
         return self.api.kubeconfig
 
     @cached_property
     def person_kubeconfig(self) -> Path:
-        """The kubeconfig of the person at this machine (`local/person.py`), for their kubectl."""
+        """The kubeconfig of the local user (`person.py`), for their kubectl."""
         return self.api.kubeconfig_for(self.person)
 
     @property
     def http_url(self) -> str:
-        """Where the HTTP API is, for callers with a bearer token."""
+        """The URL of the HTTP API, for callers with a bearer token."""
         return f"http://{HOST}:{self.http_port}"
 
     @property
     def operator_log(self) -> Path:
-        """Where the operator's output goes."""
+        """The file with the operator's output."""
         return self.folder / "operator.log"
 
     def operator(self, *arguments: str, **environment: str) -> OperatorProcess:
@@ -173,14 +173,14 @@ class Stack:
             await put(self.client, _local_server(obj, url) if obj["kind"] == "MCPServer" else obj)
 
     async def use_model(self, model: RealModel | Script | None) -> str:
-        """Makes the library's provider `default` this model (None: the demo's script); a sentence that says which."""
+        """Sets the model of the library's provider (None: the demo's script), and returns a sentence that names it."""
         if isinstance(model, RealModel):
             await self._provider(model, real=True)
             return f"model {model.model}" + (f" at {model.base_url}" if model.base_url else "")
         self.model = ScriptedModel(model or demo_script())
         base_url = await self.model.start()
         await self._provider(RealModel("scripted-demo", base_url), real=False)
-        return "SCRIPTED model (no API key is configured: the answers are a script's, no model is asked)"
+        return "SCRIPTED model (no API key is configured: a script gives the answers, no model is called)"
 
     async def _provider(self, model: RealModel, *, real: bool) -> None:
         spec: dict[str, Any] = {"type": "openai", "model": model.model, "allowedNamespaces": {"from": "All"}}
@@ -203,7 +203,7 @@ class Stack:
                     await put(self.client, {**obj, "spec": {**obj["spec"], "llmProvider": SCRIPTED}})
 
     async def _start_tools(self, kubeconfig: Path) -> str:
-        """Starts the sample tool server as a process of its own, which all agents share; returns its URL."""
+        """Starts the Kubernetes tool server as a process of its own, which all agents share; returns its URL."""
         port = free_port()
         command = [sys.executable, "-m", "tarsy.kubernetes_tools", "--http", "--bound", LIBRARY, "--port", str(port)]
         environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.folder), "KUBECONFIG": str(kubeconfig)}
@@ -213,10 +213,10 @@ class Stack:
             async with asyncio.timeout(TOOLS_SECONDS):
                 while not await _listens(port):
                     if self._tools.poll() is not None:
-                        raise LocalKubernetesError(f"the sample tool server ended: {log.read_text()[-1000:]}")
+                        raise LocalKubernetesError(f"the Kubernetes tool server ended: {log.read_text()[-1000:]}")
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise LocalKubernetesError(f"the sample tool server did not start in {TOOLS_SECONDS:g} s") from None
+            raise LocalKubernetesError(f"the Kubernetes tool server did not start in {TOOLS_SECONDS:g} s") from None
         return f"http://127.0.0.1:{port}/mcp"
 
     def close(self) -> None:
@@ -226,7 +226,7 @@ class Stack:
         self._spawner.close()
 
     async def _tools_kubeconfig(self) -> Path:
-        """A kubeconfig for the sample tool server, with a token of its ServiceAccount."""
+        """Writes a kubeconfig for the Kubernetes tool server, with a token of its ServiceAccount."""
         token = await self.client.create_token(LIBRARY, TOOLS, seconds=86_400)
         ca = base64.b64encode(self.api.ca_file.read_bytes()).decode()
         config = {

@@ -1,4 +1,4 @@
-"""Judges of writes: a chain of `Admission`s, each of which may change an object or refuse it.
+"""Implements admission: a chain of `Admission` plug-ins, each of which may change or refuse an object.
 
 The order is the real API's: all `mutate`s, then the object's own validation, then all `validate`s.
 """

@@ -1,4 +1,4 @@
-"""What an admission judges, and how several follow one another."""
+"""Defines the admission protocol and the chain that calls admission plug-ins in order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 @dataclass(frozen=True)
 class Review:
-    """One write on its way: `obj` is None when deleting, `old` is None when creating."""
+    """A write under review; `obj` is None for a deletion, `old` is None for a creation."""
 
     call: Call
     operation: Operation
@@ -29,19 +29,19 @@ class Review:
 
 
 class Admission(Protocol):
-    """Judges writes; whatever it raises refuses them."""
+    """An admission plug-in; an ApiError that it raises refuses the write."""
 
     async def mutate(self, review: Review) -> Obj | None:
-        """The object as it shall be; never change `review.obj` itself."""
+        """Returns the object to store; must not change `review.obj` itself."""
         ...
 
     async def validate(self, review: Review) -> None:
-        """Raise ApiError to refuse."""
+        """Raises ApiError to refuse the write."""
         ...
 
 
 class Chain:
-    """Several judges, in their order."""
+    """Calls several plug-ins in order."""
 
     def __init__(self, judges: Sequence[Admission] = ()) -> None:
         self.judges = list(judges)

@@ -1,4 +1,4 @@
-"""The expressions of policies and webhooks, compiled when they are written: a bad one is refused at its field.
+"""Compiles the expressions of policies and webhooks when they are written, and reports errors by field.
 
 Which variables each may use: kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy ("Variable
 composition") and extensible-admission-controllers ("Matching requests: matchConditions").
@@ -23,7 +23,7 @@ _POLICY = _WEBHOOK | {"namespaceObject"}
 
 
 def check_expressions(key: Key, obj: Obj) -> Iterator[FieldError]:
-    """What is wrong with the expressions of an object, if its kind has some."""
+    """Returns the errors in the expressions of an object, if its kind has expressions."""
     if key in (MUTATING, VALIDATING):
         for at, webhook in enumerate(obj.get("webhooks") or ()):
             yield from _conditions(webhook.get("matchConditions"), f"webhooks[{at}].matchConditions", _WEBHOOK)

@@ -1,4 +1,4 @@
-"""Whether a webhook or a policy is about a write: its rules, its selectors, its conditions."""
+"""Matches webhooks and policies with writes by their rules, selectors and conditions."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ EXEMPT_FROM_POLICIES = frozenset(
         for suffix in ("ies", "ybindings")
     }
 )
-"""What no policy judges, by group and plural: a bad policy could never be removed."""
+"""Kinds (group and plural) exempt from policies, so that a bad policy can always be removed."""
 
 EXEMPT_FROM_WEBHOOKS = EXEMPT_FROM_POLICIES | {
     (_GROUP, "mutatingwebhookconfigurations"),
     (_GROUP, "validatingwebhookconfigurations"),
 }
-"""What no webhook judges, by group and plural."""
+"""Kinds (group and plural) exempt from webhooks."""
 
 
 def concerns(review: Review, rules: list[Obj], spec: Obj, store: Store) -> bool:
-    """Whether rules and selectors of a webhook (or of matchConstraints) select a write."""
+    """Reports whether rules and selectors of a webhook (or of matchConstraints) match a write."""
     if not any(_rule_matches(rule, review) for rule in rules):
         return False
     if any(_rule_matches(rule, review) for rule in spec.get("excludeResourceRules") or ()):
@@ -81,7 +81,7 @@ def _namespace_labels(review: Review, store: Store) -> dict[str, str] | None:
 
 
 def request_of(review: Review) -> Obj:
-    """What an AdmissionReview and an expression see as the request."""
+    """Returns the request as AdmissionReviews and expressions see it."""
     resource = review.resource
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     place = {"group": resource.group, "version": resource.version, "resource": resource.plural}
@@ -105,7 +105,7 @@ def request_of(review: Review) -> Obj:
 
 
 def scope_of(review: Review, store: Store, authorizer: Authorizer) -> dict[str, Any]:
-    """The variables that an expression about a write may use."""
+    """Returns the variables of expressions about a write; `authorizer` answers the checks that they make."""
     namespace = store.get(("", "namespaces"), None, review.namespace) if review.namespace else None
     return {
         "object": review.obj,
@@ -119,7 +119,7 @@ def scope_of(review: Review, store: Store, authorizer: Authorizer) -> dict[str, 
 
 
 def unmet(conditions: list[Obj], scope: dict[str, Any], budget: Budget) -> bool:
-    """Whether a matchCondition says that a write is none of its business.
+    """Reports whether one of the `conditions` (matchConditions) excludes a write.
 
     Raises:
         CelError, CelCostError: no condition says so, and one has no answer.
@@ -158,7 +158,7 @@ class AskAuthorizer:
         return AskAuthorizer(self._authorizer, self._caller, None, about)
 
     def cel_call(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        """One word of the question."""
+        """Adds one part of the request to check."""
         if name == "serviceAccount":
             namespace, account = arguments
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
@@ -172,7 +172,7 @@ class AskAuthorizer:
 
 
 class Answer:
-    """What `check` gives."""
+    """The result of `check`."""
 
     def __init__(self, decision: Decision) -> None:
         self._decision = decision

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies with their bindings and parameters.
+"""Enforces ValidatingAdmissionPolicies with their bindings and parameters.
 
 kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy; a failed validation with the action Deny
 refuses, with Warn it warns; Audit has no log to go to here.
@@ -25,7 +25,7 @@ _CODES = {"Unauthorized": 401, "Forbidden": 403, "Invalid": 422, "RequestEntityT
 
 
 class Policies:
-    """An `Admission` that asks the policies in the store."""
+    """Enforces the policies in the store."""
 
     def __init__(self, store: Store, registry: Registry, authorizer: Authorizer) -> None:
         self._store = store
@@ -33,11 +33,11 @@ class Policies:
         self._authorizer = authorizer
 
     async def mutate(self, review: Review) -> Obj | None:
-        """Policies change nothing."""
+        """Returns the object unchanged."""
         return review.obj
 
     async def validate(self, review: Review) -> None:
-        """Refuse or warn as the policies say.
+        """Refuses or warns according to the policies.
 
         Raises:
             ApiError: a policy denies the write.
@@ -122,7 +122,7 @@ class Policies:
 
 
 class _Variables:
-    """`variables.NAME`, each worked out when it is first asked for."""
+    """`variables.NAME`, each evaluated on first use."""
 
     def __init__(self, definitions: list[Obj], scope: dict[str, Any], budget: Budget) -> None:
         self._definitions = {definition["name"]: definition["expression"] for definition in definitions}

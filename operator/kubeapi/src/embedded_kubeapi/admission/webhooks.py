@@ -1,4 +1,4 @@
-"""Mutating and validating webhooks, called one after another in the order of their names.
+"""Calls mutating and validating webhooks in the order of their names.
 
 kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers; Services are reached as in
 `http/proxy.py`: by external name, or on 127.0.0.1.
@@ -31,7 +31,7 @@ _BAD_REQUEST = 400
 
 
 class Webhooks:
-    """An `Admission` that asks the webhooks in the store."""
+    """Calls the webhooks in the store."""
 
     def __init__(self, store: Store, authorizer: Authorizer) -> None:
         self._store = store
@@ -39,7 +39,7 @@ class Webhooks:
         self._session: aiohttp.ClientSession | None = None
 
     async def mutate(self, review: Review) -> Obj | None:
-        """The object as the mutating webhooks want it.
+        """Returns the object as changed by the mutating webhooks.
 
         Raises:
             ApiError: one denies it, or cannot be asked.
@@ -57,7 +57,7 @@ class Webhooks:
         return obj
 
     async def validate(self, review: Review) -> None:
-        """Ask the validating webhooks.
+        """Calls the validating webhooks.
 
         Raises:
             ApiError: one denies it, or cannot be asked.
@@ -69,7 +69,7 @@ class Webhooks:
             await self._ask(webhook, review)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Closes the connections."""
         if self._session is not None:
             await self._session.close()
 
@@ -78,7 +78,7 @@ class Webhooks:
             yield from configuration.get("webhooks") or ()
 
     async def _ask(self, webhook: Obj, review: Review) -> Obj | None:
-        """The answer of a webhook that allows the write; None if it was not asked or its failure does not matter."""
+        """Returns the response of a webhook that allows the write; None if not called, or if its failure is ignored."""
         if review.resource.key in EXEMPT_FROM_WEBHOOKS or not concerns(
             review, webhook.get("rules") or [], webhook, self._store
         ):

@@ -1,1 +1,1 @@
-"""Who is asking (`identity`, `tokens`) and whether they may (`rbac`; `roles` has those that every cluster has)."""
+"""Authenticates callers (`identity`, `tokens`) and authorizes them (`rbac`, `roles`, `escalation`)."""

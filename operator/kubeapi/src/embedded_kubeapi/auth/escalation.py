@@ -1,4 +1,4 @@
-"""Nobody grants what they do not hold: judges writes of roles (verb `escalate`) and bindings (verb `bind`).
+"""Prevents privilege escalation: checks writes of roles (verb `escalate`) and bindings (verb `bind`).
 
 kubernetes.io/docs/reference/access-authn-authz/rbac, "Privilege escalation prevention and bootstrapping". A rule is
 broken down into single permissions, each of which one of the caller's own rules must cover.
@@ -25,18 +25,18 @@ _OF_COLLECTION = ("ownerReferences", "finalizers", "managedFields", "resourceVer
 
 
 class Escalation:
-    """An `Admission` that keeps callers from granting more than they have."""
+    """Refuses roles and bindings that grant more than the caller has."""
 
     def __init__(self, store: Store, rbac: Rbac) -> None:
         self._store = store
         self._rbac = rbac
 
     async def mutate(self, review: Review) -> Obj | None:
-        """It changes nothing."""
+        """Returns the object unchanged."""
         return review.obj
 
     async def validate(self, review: Review) -> None:
-        """Judge a role or a binding.
+        """Checks a role or a binding.
 
         Raises:
             ApiError: 403, it grants what the caller has not; 404, it binds a role that is not there.
@@ -80,7 +80,7 @@ class Escalation:
 
 
 def covers(own: Obj, rule: Obj) -> bool:
-    """Whether a rule includes one that names a single verb of a single resource or path."""
+    """Reports whether a rule covers a rule with a single verb of a single resource or path."""
     if not _all_in(rule, own, "verbs") or not _all_in(rule, own, "apiGroups"):
         return False
     if not all(_path_covered(path, own.get("nonResourceURLs") or ()) for path in rule.get("nonResourceURLs") or ()):
@@ -117,7 +117,7 @@ def _single(rules: list[Obj]) -> Iterator[Obj]:
 
 
 def _compact(rules: list[Obj]) -> list[Obj]:
-    """Rules that differ in their verbs only, as one."""
+    """Merges rules that differ in their verbs only."""
     found: dict[str, Obj] = {}
     for rule in rules:
         if rule.get("nonResourceURLs"):

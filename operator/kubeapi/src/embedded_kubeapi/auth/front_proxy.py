@@ -1,4 +1,4 @@
-"""What tells other API servers whose word to take for who a caller is: a ConfigMap, and the role to read it.
+"""Publishes the CAs that aggregated API servers trust, in a ConfigMap with a Role to read it.
 
 As kube-apiserver publishes it at each start (kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer).
 """
@@ -16,7 +16,7 @@ NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"
 
 
 def front_proxy_objects(pki: Pki) -> Iterator[Obj]:
-    """The ConfigMap with the authorities of this start, and the Role of those who may read it."""
+    """Returns the ConfigMap with the CAs of this start, and the Role to read it."""
     data = {
         "client-ca-file": pki.path("ca.crt").read_text(),
         "requestheader-client-ca-file": pki.path("front-proxy-ca.crt").read_text(),

@@ -1,4 +1,4 @@
-"""Whose request it is: a client certificate, a token, or nobody in particular; and on whose behalf (impersonation)."""
+"""Determines the caller of a request: client certificate, token or anonymous, and impersonation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ACCOUNT = "system:serviceaccount:"
 
 
 class Headers(Protocol):
-    """Request headers: one value, or all of a name."""
+    """Request headers; returns one value or all values of a name."""
 
     def get(self, name: str, default: str = "") -> str: ...
     def getall(self, name: str, default: list[str]) -> list[str]: ...
@@ -25,7 +25,7 @@ class Headers(Protocol):
 
 
 def authenticate(peer: Mapping[str, Any] | None, authorization: str, tokens: TokenIssuer) -> Caller:
-    """The caller by certificate (as `ssl` describes the peer's) or Authorization header.
+    """Returns the caller: by `peer` (the client certificate as `ssl` describes it), else by the `authorization` header.
 
     Raises:
         ApiError: 401, the token is not good.
@@ -47,7 +47,7 @@ def authenticate(peer: Mapping[str, Any] | None, authorization: str, tokens: Tok
 
 
 def impersonated(caller: Caller, headers: Headers, authorizer: Authorizer) -> Caller:
-    """The identity that the caller asks to act as, if any.
+    """Returns the identity that the caller impersonates, or None.
 
     Raises:
         ApiError: 403, the caller may not; 500, as the real API has it, groups without a user.

@@ -1,4 +1,4 @@
-"""Role-based access control, read from the store at each question.
+"""Implements role-based access control; reads roles and bindings from the store for each request.
 
 kubernetes.io/docs/reference/access-authn-authz/rbac
 """
@@ -24,20 +24,20 @@ _ACCOUNT = "system:serviceaccount:"
 
 @dataclass(frozen=True)
 class Grant:
-    """A rule that holds for a caller, and the binding that gave it."""
+    """A rule that applies to a caller, and the binding that grants it."""
 
     rule: dict[str, Any]
     reason: str
 
 
 class Rbac:
-    """Answers by the roles and bindings in the store."""
+    """Authorizes by the roles and bindings in the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def decide(self, caller: Caller, attributes: Attributes) -> Decision:
-        """Whether a binding allows it."""
+        """Reports whether a binding allows the request."""
         if ADMINS in caller.groups:
             return Decision(True)
         for grant in self.grants(caller, attributes.namespace):
@@ -46,7 +46,7 @@ class Rbac:
         return Decision(False)
 
     def grants(self, caller: Caller, namespace: str) -> Iterator[Grant]:
-        """All rules that hold for a caller: everywhere, and in a namespace if one is given."""
+        """Returns all rules that apply to a caller: cluster-wide, and in a namespace if one is given."""
         for binding in self._store.objects(_CLUSTER_BINDINGS):
             yield from self._granted(binding, caller, "", "ClusterRoleBinding")
         if namespace:
@@ -79,7 +79,7 @@ def _is(subject: Obj, caller: Caller, namespace: str) -> bool:
 
 
 def allows(rule: dict[str, Any], attributes: Attributes) -> bool:
-    """Whether one rule allows it."""
+    """Reports whether one rule allows the request."""
     verbs = rule.get("verbs") or ()
     if "*" not in verbs and attributes.verb not in verbs:
         return False
@@ -101,7 +101,7 @@ def _path_matches(pattern: str, path: str) -> bool:
 
 
 class Aggregation:
-    """Fills ClusterRoles that have an aggregationRule, as the controller does, whenever a ClusterRole changes."""
+    """Fills ClusterRoles with an aggregationRule whenever a ClusterRole changes, as the controller does."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""The roles that every cluster has, and what a new server begins with: namespaces, roles, bindings.
+"""Defines the initial objects of a new server: namespaces, default roles and bindings.
 
 The rules of view, edit and admin are those that make sense for what is served here.
 """
@@ -55,7 +55,7 @@ def _binding(role: str, groups: list[str]) -> Obj:
 
 
 def bootstrap_objects() -> Iterator[Obj]:
-    """What there is before anybody made anything."""
+    """Returns the initial objects of a new server."""
     for name in NAMESPACES:
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     view = [_rule([""], [*_CORE, "bindings", "events", "limitranges", "namespaces", "pods/log", "pods/status",

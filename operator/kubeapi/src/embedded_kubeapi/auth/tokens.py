@@ -1,4 +1,4 @@
-"""Service account tokens: signed JWTs, bound to an audience, a time and the objects they were made for.
+"""Issues and verifies service account tokens: signed JWTs bound to an audience, a time and objects.
 
 Claims as the real API writes them (kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin).
 """
@@ -31,21 +31,21 @@ _BOUND = {"Pod": ("pod", "pods"), "Secret": ("secret", "secrets"), "Node": ("nod
 
 @dataclass(frozen=True)
 class Verified:
-    """A good token's identity and audiences."""
+    """The identity and audiences of a valid token."""
 
     caller: Caller
     audiences: tuple[str, ...]
 
 
 class TokenIssuer:
-    """Makes tokens and knows its own again; the key lives as long as this process."""
+    """Issues and verifies tokens with a key that lives as long as this process."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._key = ec.generate_private_key(ec.SECP256R1())
 
     def issue(self, account: Obj, request: Obj) -> Obj:
-        """Answer a TokenRequest for a ServiceAccount.
+        """Answers a TokenRequest for a ServiceAccount.
 
         Raises:
             ApiError: 422, the time is too short or too long, or the bound object is not there.
@@ -85,7 +85,7 @@ class TokenIssuer:
         }
 
     def verify(self, token: str, audiences: tuple[str, ...] = (ISSUER,)) -> Verified | None:
-        """Whose token it is; None if it is not ours, is over, is for others, or what it is bound to is gone."""
+        """Returns the identity of a token, or None (foreign, expired, wrong audience, or its bound object is gone)."""
         claims = self._claims(token)
         present = time.time()
         if claims is None or claims["exp"] <= present or claims["nbf"] > present + _SKEW:

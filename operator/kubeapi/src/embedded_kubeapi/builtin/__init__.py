@@ -1,1 +1,1 @@
-"""The built-in kinds: which there are (`catalog`), their tables (`columns`), what is each kind's own (`strategies`)."""
+"""Defines the built-in kinds: the list (`catalog`), table columns (`columns`), rules per kind (`strategies`)."""

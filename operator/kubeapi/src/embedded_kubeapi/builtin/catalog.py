@@ -1,4 +1,4 @@
-"""The built-in kinds that are served, as storage. The names are Kubernetes' own (kubectl api-resources)."""
+"""Lists the built-in kinds that are served, with their names as in `kubectl api-resources`."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ _EVENTS_GROUP = "events.k8s.io"
 
 
 def builtin_resources() -> Iterator[Resource]:
-    """All built-in kinds."""
+    """Returns all built-in kinds."""
     group = version = ""
     for line in _KINDS.strip().splitlines():
         if not line.startswith(" "):

@@ -1,4 +1,4 @@
-"""The columns of `kubectl get` for built-in kinds, as in kubernetes/pkg/printers/internalversion."""
+"""Defines the columns of `kubectl get` for built-in kinds, as in kubernetes/pkg/printers/internalversion."""
 
 from __future__ import annotations
 

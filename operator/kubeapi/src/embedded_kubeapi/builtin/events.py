@@ -1,4 +1,4 @@
-"""Events have two forms, core and events.k8s.io, of the same objects: they are stored in the first and shown in both.
+"""Converts Events between their two forms, core and events.k8s.io; they are stored in the core form.
 
 The fields that only the old form has are the `deprecated…` ones of the new form (k8s.io/kubernetes, pkg/apis/events).
 """
@@ -17,7 +17,7 @@ _CORE_NAMES = {new: core for core, new in _NEW_NAMES.items()}
 
 
 def selectable(fields: tuple[str, ...]) -> tuple[str, ...]:
-    """The field selectors of the new form for those of the core form."""
+    """Translates field selectors of the new form to the core form."""
     return tuple(".".join((_NEW_NAMES.get(first, first), *rest)) for first, *rest in (f.split(".") for f in fields))
 
 

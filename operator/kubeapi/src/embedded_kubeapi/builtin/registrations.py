@@ -1,4 +1,4 @@
-"""Defaults of webhook configurations and admission policies (API reference, admissionregistration.k8s.io/v1).
+"""Sets defaults of webhook configurations and admission policies (API reference, admissionregistration.k8s.io/v1).
 
 Clients rely on them: an API server that reads policies from here refuses every write where a selector is missing.
 """

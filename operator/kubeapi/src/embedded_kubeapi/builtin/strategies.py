@@ -1,4 +1,4 @@
-"""What is particular to one built-in kind: how it is completed before it is stored, and what is wrong with it.
+"""Completes and validates built-in kinds by their own rules before they are stored.
 
 Only what clients notice: Kubernetes' own validation of workloads is far stricter. A kind without an entry is storage.
 """
@@ -32,7 +32,7 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
 def _nothing(obj: Obj, old: Obj | None) -> None:
-    """A kind that needs no completion."""
+    """Completes nothing."""
 
 
 def _nothing_wrong(obj: Obj, old: Obj | None) -> list[FieldError]:
@@ -309,5 +309,5 @@ _PLAIN = Strategy()
 
 
 def strategy_of(key: Key) -> Strategy:
-    """A kind's own rules; none for most."""
+    """Returns a kind's own rules; most kinds have none."""
     return STRATEGIES.get(key, _PLAIN)

@@ -1,4 +1,4 @@
-"""The Common Expression Language of CRD rules and admission policies, compiled to Python closures.
+"""Implements the Common Expression Language of CRD rules and admission policies, compiled to Python closures.
 
 Our own, because an evaluation must cost microseconds: a write checks a dozen rules. It follows the language definition
 (github.com/google/cel-spec) and the functions of kubernetes.io/docs/reference/using-api/cel as far as `library.py`

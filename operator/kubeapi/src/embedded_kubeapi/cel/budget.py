@@ -1,4 +1,4 @@
-"""What an evaluation may cost: one for each item a macro visits, more for functions and operators on large values.
+"""Limits the cost of an evaluation: one unit per item that a macro visits, more for large values.
 
 Kubernetes stops a rule at a million of its units, and all rules of an object at ten million, about a tenth of a second
 and a second there (kubernetes.io/docs/reference/using-api/cel, "Resource constraints"). Ours are larger units, chosen
@@ -19,7 +19,7 @@ _TEXT_PER_UNIT = 16
 
 
 class Budget:
-    """What is left; a budget within another spends that one's too.
+    """The remaining cost budget; a nested budget also spends its parent's.
 
     Args:
         limit: units.
@@ -32,11 +32,11 @@ class Budget:
         self._whole = whole
 
     def part(self) -> Budget:
-        """What one expression may spend of it."""
+        """Returns the budget of one expression."""
         return Budget(PER_EXPRESSION, self)
 
     def spend(self, units: int) -> None:
-        """Take units away.
+        """Spends units.
 
         Raises:
             CelCostError: there are not so many left.
@@ -48,7 +48,7 @@ class Budget:
             raise CelCostError("operation cancelled: actual cost limit exceeded")
 
     def spend_on(self, *values: Any) -> None:
-        """Pay for reading values, however deep.
+        """Spends units for reading values, at any depth.
 
         Raises:
             CelCostError: they are too large.
@@ -107,7 +107,7 @@ _COSTS: dict[str, Callable[[Budget, list[Any]], None]] = {
 
 
 def charged(name: str, function: Callable[..., Any]) -> Callable[[Budget, list[Any]], Any]:
-    """A function of the library that is paid for before it runs, and fails as an expression does."""
+    """Wraps a library function so that its cost is spent before it runs and its failures become expression errors."""
     cost = _COSTS.get(name)
 
     def call(budget: Budget, values: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What can go wrong with an expression: before it runs, and while it does."""
+"""Defines the errors of expressions, at compile time and at evaluation."""
 
 
 class CelSyntaxError(ValueError):

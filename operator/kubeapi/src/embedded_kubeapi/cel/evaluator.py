@@ -1,4 +1,4 @@
-"""Tree to closures. A closure takes the variables and gives the value or raises `CelError`.
+"""Compiles a syntax tree to closures; a closure takes the variables and returns the value or raises `CelError`.
 
 Values are JSON's own (dict, list, str, int, float, bool, None) with bytes, datetime and timedelta, so objects need no
 conversion. What is particular to the language is here: errors that `||`, `&&`, `all` and `exists` absorb, `has`, the
@@ -33,18 +33,18 @@ _NAMESPACES = {"math", "sets", "optional", "lists", "base64", "ip", "cidr", "str
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled expression. `names` are the variables it asks for and, as NAME.FIELD, their fields."""
+    """A compiled expression. `names` are the variables that it uses and, as NAME.FIELD, their fields."""
 
     text: str
     names: frozenset[str]
     closure: Closure
 
     def fields_of(self, variable: str) -> set[str]:
-        """The fields it asks of a variable by name."""
+        """Returns the fields of a variable that the expression uses."""
         return {name.partition(".")[2] for name in self.names if name.startswith(variable + ".")}
 
     def evaluate(self, scope: Scope, budget: Budget | None = None) -> Any:
-        """Its value.
+        """Evaluates the expression.
 
         Raises:
             CelError: it has none for these variables.
@@ -57,7 +57,7 @@ class Program:
 
 
 def compile_program(text: str, variables: Iterable[str]) -> Program:
-    """Compile an expression that may use these variables; the same one is compiled once.
+    """Compiles an expression that may use these variables; caches the result.
 
     Raises:
         CelSyntaxError: the text is no expression, or names an unknown variable or function.
@@ -298,7 +298,7 @@ def _paid(function: Callable[[Any, Any], Any]) -> Callable[[Closure, Closure], C
 
 
 def unescaped(field: str) -> str:
-    """A property's name in the schema for its name in an expression, such as __namespace__ for a reserved word."""
+    """Returns the property's name in the schema for its escaped name in an expression, such as __namespace__."""
     if "__" not in field:
         return field
     if field.startswith("__") and field.endswith("__") and not any(field == escape for escape, _ in _ESCAPES):

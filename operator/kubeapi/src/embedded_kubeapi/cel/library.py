@@ -1,4 +1,4 @@
-"""The functions of the language, with those that Kubernetes adds.
+"""Implements the functions of the language, with those that Kubernetes adds.
 
 Documented at kubernetes.io/docs/reference/using-api/cel: strings, regular expressions, lists, URLs, quantities, sets,
 math, optionals. Not here: IP addresses and CIDRs, semver, format, JSON patch types.

@@ -1,4 +1,4 @@
-"""Values and operators of the language: kinds, equality, arithmetic, order, membership, fields and indices."""
+"""Implements values and operators: types, equality, arithmetic, order, membership, fields and indices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBERS = (int, float)
 
 @dataclass(frozen=True)
 class TypeValue:
-    """What `type(x)` gives."""
+    """The value of `type(x)`."""
 
     name: str
 
@@ -54,7 +54,7 @@ class Quantity:
 
 
 def kind(value: Any) -> str:
-    """The name of a value's type."""
+    """Returns the name of a value's type."""
     if value is None:
         return "null_type"
     for kinds, name in (
@@ -171,7 +171,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def attribute(value: Any, field: str, missing: bool | None = None) -> Any:
-    """A field of a value that is no map; objects of the host, such as requests, may offer `cel_select`."""
+    """Selects a field of a value that is not a map; host objects, such as requests, may define `cel_select`."""
     if hasattr(value, "cel_select"):
         return value.cel_select(field, missing)
     if missing is not None:

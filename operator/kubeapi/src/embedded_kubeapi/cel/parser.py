@@ -1,4 +1,4 @@
-"""Text to tree: a tokenizer and a precedence parser for the CEL grammar, macros not yet expanded."""
+"""Parses expressions with a tokenizer and a precedence parser for the CEL grammar; does not expand macros."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _KEYWORDS = {"true": True, "false": False, "null": None}
 
 
 def parse(text: str) -> Node:
-    """The tree of an expression.
+    """Parses an expression into a syntax tree.
 
     Raises:
         CelSyntaxError: it is none.

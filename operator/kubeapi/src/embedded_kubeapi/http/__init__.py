@@ -1,1 +1,1 @@
-"""Kubernetes' HTTP interface over the store: `app` takes a request and finds who answers it."""
+"""Serves the Kubernetes HTTP API from the store; `app` dispatches requests."""

@@ -1,4 +1,4 @@
-"""Answers: JSON bodies in the form the client accepts (as they are, as tables, or as metadata only)."""
+"""Builds JSON responses in the form that the client accepts: objects, tables, or metadata only."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _META = "meta.k8s.io/v1"
 
 @dataclass(frozen=True)
 class Form:
-    """What the client wants lists and objects as; `include` is what rows of a table carry."""
+    """The response form that the client requests; `include` selects the content of table rows."""
 
     kind: str = ""
     include: str = "Metadata"
 
 
 def form_of(accept: str, include: str) -> Form:
-    """The first form in an Accept header that is known here.
+    """Returns the first supported form in an Accept header.
 
     Raises:
         ApiError: 406, there is none.
@@ -50,7 +50,7 @@ def form_of(accept: str, include: str) -> Form:
 
 
 def json_answer(body: Any, status: int = 200, warnings: Sequence[str] = ()) -> web.Response:
-    """An answer with warnings as headers, which kubectl shows."""
+    """Builds a response with warnings as headers, which kubectl prints."""
     answer = web.Response(body=dumps(body), status=status, content_type="application/json")
     for warning in warnings:
         escaped = warning.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
@@ -59,14 +59,14 @@ def json_answer(body: Any, status: int = 200, warnings: Sequence[str] = ()) -> w
 
 
 def failure(error: ApiError, warnings: Sequence[str] = ()) -> web.Response:
-    """An error as a `Status`."""
+    """Builds the `Status` response of an error."""
     if isinstance(error, PageNotFound):
         return web.Response(text=f"{error.message}\n", status=error.code)
     return json_answer(error.status(), error.code, warnings)
 
 
 def shown(resource: Resource, obj: Obj, form: Form, headers: bool = True) -> Obj:
-    """One object in the wanted form."""
+    """Builds the response with one object in the requested form."""
     obj = resource.shown(obj)
     if form.kind == "Table":
         meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
@@ -75,7 +75,7 @@ def shown(resource: Resource, obj: Obj, form: Form, headers: bool = True) -> Obj
 
 
 def shown_list(resource: Resource, items: Sequence[Obj], meta: Obj, form: Form) -> Obj:
-    """A list in the wanted form."""
+    """Builds the response with a list in the requested form; `meta` is the ListMeta."""
     items = [resource.shown(obj) for obj in items]
     if form.kind == "Table":
         return table(resource, items, meta, form.include)
@@ -95,7 +95,7 @@ def _metadata_only(obj: Obj) -> Obj:
 
 
 def deleted(resource: Resource, obj: Obj) -> Obj:
-    """What says that an object is gone."""
+    """Builds the response to a deletion."""
     meta = obj["metadata"]
     details = {"name": meta["name"], "group": resource.group, "kind": resource.plural, "uid": meta["uid"]}
     found = {key: value for key, value in details.items() if value}

@@ -1,4 +1,4 @@
-"""One request from its arrival to its answer: who asks, may they, who answers."""
+"""Handles a request from authentication and authorization to its response."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _HEALTH = ("/healthz", "/livez", "/readyz")
 
 @dataclass(frozen=True)
 class Parts:
-    """What requests are answered with."""
+    """The parts that handle requests."""
 
     store: Store
     registry: Registry
@@ -76,7 +76,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Ask:
-    """A request that is about a kind, with who asks and how."""
+    """A resource request with its caller and options."""
 
     request: web.BaseRequest
     caller: Caller
@@ -86,7 +86,7 @@ class Ask:
 
 
 class App:
-    """Answers requests; one for the life of a server."""
+    """Handles the requests of a server."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -100,7 +100,7 @@ class App:
         }
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        """The answer, whatever happens."""
+        """Handles a request; every failure becomes a response."""
         try:
             return await self._answer(request)
         except ApiError as error:
@@ -322,7 +322,7 @@ class App:
 
 
 def _check_place(resource: Resource, target: Target, method: str) -> None:
-    """Raise for a path or method that the kind does not have."""
+    """Raises ApiError for a path or method that the kind does not support."""
     misplaced = (
         (not resource.namespaced and target.namespace is not None and resource.key != NAMESPACES)
         or (resource.namespaced and target.namespace is None and (target.name or method == "POST"))

@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and kinds there are, in the old form (three documents) and the aggregated.
+"""Serves discovery of groups, versions and kinds, in the old form (three documents) and the aggregated form.
 
 The latter is "Aggregated discovery" on kubernetes.io/docs/reference/using-api/api-concepts.
 """
@@ -31,7 +31,7 @@ def group_list(registry: Registry, proxied: dict[str, list[str]]) -> Obj:
 
 
 def all_groups(registry: Registry, proxied: dict[str, list[str]]) -> dict[str, list[str]]:
-    """The served groups with their versions, those of other servers last."""
+    """Returns the served groups with their versions, aggregated ones last."""
     groups = registry.groups()
     for name, versions in proxied.items():
         groups[name] = list(dict.fromkeys([*groups.get(name, ()), *versions]))
@@ -77,12 +77,12 @@ def resource_list(resources: Iterable[Resource], group_version: str) -> Obj:
 
 
 def _verbs(resource: Resource) -> list[str]:
-    """In the order that the real API has for custom resources; it is alphabetical for the others."""
+    """Sorts verbs as the real API does: in its fixed order for custom resources, else alphabetically."""
     return [verb for verb in _CUSTOM if verb in resource.verbs] if resource.custom else list(resource.verbs)
 
 
 def aggregated_version(accept: str) -> str:
-    """The version of aggregated discovery that an Accept header asks for; empty when it asks for none."""
+    """Returns the version of aggregated discovery in an Accept header; empty if it requests none."""
     for part in accept.replace(" ", "").split(","):
         if f"g={_AGGREGATED}" in part and "as=APIGroupDiscoveryList" in part:
             for version in ("v2", "v2beta1"):
@@ -92,7 +92,7 @@ def aggregated_version(accept: str) -> str:
 
 
 def aggregated(registry: Registry, core: bool, version: str) -> tuple[Obj, str]:
-    """/api or /apis in the aggregated form, and its content type."""
+    """Returns /api (with `core`) or /apis in the aggregated form of `version`, and its content type."""
     groups = {"": ["v1"]} if core else registry.groups()
     items = []
     for name, versions in groups.items():

@@ -1,4 +1,4 @@
-"""OpenAPI of what is served, version 3 by group and version, and version 2 of everything.
+"""Builds the OpenAPI documents of the served kinds: v3 per group and version, v2 for everything.
 
 kubectl reads it to validate, to diff, and to explain. A custom resource comes with its schema; a built-in kind, and
 each object inside it, is a definition that others refer to, so a type that contains itself (JSONSchemaProps) ends.
@@ -116,7 +116,7 @@ def _custom(document: Obj, prefix: str) -> Obj:
 
 
 def _definition(name: str, prefix: str, waiting: list[str]) -> Obj:
-    """The definition of a model; the models it refers to are added to `waiting`."""
+    """Returns the definition of a model, and adds the models that it refers to to `waiting`."""
     told, shape = documentation(name), ModelShape(Type("model", model=name))
     properties = {}
     for field, kind in model(name).fields.items():

@@ -1,4 +1,4 @@
-"""OpenAPI version 2 as protobuf: the only form in which kubectl before 1.27 reads it (apply, explain, dry run).
+"""Encodes OpenAPI v2 as protobuf, the only form that kubectl before 1.27 reads (apply, explain, dry run).
 
 A mechanical mapping of the JSON by field numbers, those of `Document` and below in OpenAPIv2.proto of
 github.com/google/gnostic-models. What a reader of Kubernetes' definitions never looks at is left out.
@@ -21,7 +21,7 @@ _OPERATIONS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
 
 
 def encode_v2(document: Obj) -> bytes:
-    """The message for a document that `document_v2` made."""
+    """Encodes a document of `document_v2`."""
     info = document["info"]
     return b"".join((
         _text(1, document["swagger"]),

@@ -1,4 +1,4 @@
-"""The protobuf bodies that kubectl's typed commands send (`create secret`, `create token`, `auth can-i` and so on).
+"""Decodes the protobuf bodies of kubectl's typed commands (`create secret`, `create token`, `auth can-i`, ...).
 
 Clients offer JSON as an answer but do not fall back to it for what they send, so bodies must be read. The field numbers
 are those of generated.proto in k8s.io/api; a kind that is not listed gets 415.
@@ -90,7 +90,7 @@ MESSAGES: dict[str, Any] = {
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """The object in a protobuf body.
+    """Decodes the object in a protobuf body.
 
     Raises:
         ApiError: 415 for a kind that is not known here, 400 for what is no protobuf.

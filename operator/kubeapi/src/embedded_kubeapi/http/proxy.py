@@ -1,4 +1,4 @@
-"""Requests for groups of other servers (APIService), passed on with the caller's name in front-proxy headers.
+"""Forwards requests for aggregated API groups (APIService), with the caller's identity in front-proxy headers.
 
 There is no cluster network here: a Service of type ExternalName leads to its external name, any other to 127.0.0.1 at
 the APIService's port (kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer).
@@ -32,14 +32,14 @@ _HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "upgrade", "t
 
 @dataclass(frozen=True)
 class FrontProxy:
-    """The certificate by which other servers know this one, as PEM files."""
+    """The client certificate of the front proxy, as PEM files."""
 
     certificate: Path
     key: Path
 
 
 class Proxy:
-    """Passes requests on, and keeps the condition Available of APIServices true to what it meets."""
+    """Forwards requests, and updates the condition Available of APIServices."""
 
     def __init__(self, store: Store, front: FrontProxy) -> None:
         self._store = store
@@ -49,19 +49,19 @@ class Proxy:
         self._stop = store.listen(API_SERVICES, self._on_event)
 
     def groups(self) -> dict[str, list[str]]:
-        """The groups of other servers and their versions."""
+        """Returns the groups of aggregated servers with their versions."""
         found: dict[str, list[str]] = {}
         for service in self._remote():
             found.setdefault(service["spec"]["group"], []).append(service["spec"]["version"])
         return found
 
     def service_for(self, group: str, version: str) -> Obj | None:
-        """The APIService that another server answers for."""
+        """Returns the APIService of an aggregated server for this group version, or None."""
         found = self._store.get(API_SERVICES, None, f"{version}.{group}")
         return found if found is not None and found["spec"].get("service") else None
 
     async def forward(self, service: Obj, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        """The other server's answer, as it comes.
+        """Streams the response of the aggregated server of `service` to the caller.
 
         Raises:
             ApiError: 503, it cannot be reached.
@@ -85,7 +85,7 @@ class Proxy:
             return out
 
     async def close(self) -> None:
-        """Let go of connections and running checks."""
+        """Closes connections and cancels running checks."""
         self._stop()
         for task in self._checks:
             task.cancel()
@@ -94,7 +94,7 @@ class Proxy:
             await self._session.close()
 
     def check_all(self) -> None:
-        """Find out which of the other servers are there."""
+        """Checks the availability of all aggregated servers."""
         for service in self._remote():
             self._check(service)
 

@@ -1,4 +1,4 @@
-"""Get and list, with pages that go on where the last one ended, at the revision of the first.
+"""Serves get and list, with pagination at the revision of the first page.
 
 What was there then is worked out backwards from what is there now and the log of events. "Retrieving large results sets
 in chunks" and "Semantics for get and list" on kubernetes.io/docs/reference/using-api/api-concepts.
@@ -32,7 +32,7 @@ _TOKEN_VERSION = "meta.k8s.io/v1"
 
 
 def list_objects(store: Store, resource: Resource, target: Target, query: Mapping[str, str], form: Form) -> Obj:
-    """A list as the query asks.
+    """Returns the list that the query selects.
 
     Raises:
         ApiError: 400 for a bad selector or token, 410 for a page of a list that is too old, 504 for the future.
@@ -66,7 +66,7 @@ def list_objects(store: Store, resource: Resource, target: Target, query: Mappin
 
 
 def _checked_revision(store: Store, query: Mapping[str, str], limit: int) -> int:
-    """The revision to list at: the present one, unless the query wants just that one (or the first page of it)."""
+    """Returns the revision to list at: the current one, unless the query requires an exact one."""
     wanted, match = _number(query, "resourceVersion"), query.get("resourceVersionMatch", "")
     if match and (error := _wrong_match(match, query.get("resourceVersion", ""))):
         raise invalid("meta.k8s.io", "ListOptions", "", [error])

@@ -1,4 +1,4 @@
-"""What a request asks: the path, the verb, the options of its query, and its body."""
+"""Parses a request: path, verb, query options and body."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _VALIDATIONS: tuple[Literal["Strict"], Literal["Warn"], Literal["Ignore"]] = ("S
 
 @dataclass(frozen=True)
 class Target:
-    """The place in the API that a path names; no `resource` for discovery and other paths."""
+    """The target of a path; without `resource` for discovery and other paths."""
 
     group: str = ""
     version: str = ""
@@ -48,7 +48,7 @@ class Target:
 
 
 def target_of(path: str) -> Target | None:
-    """What a path under /api/v1 or /apis/GROUP/VERSION names; None for other paths."""
+    """Parses a path under /api/v1 or /apis/GROUP/VERSION; returns None for other paths."""
     parts = [part for part in path.split("/") if part]
     if parts[:2] == ["api", "v1"]:
         group, version, rest = "", "v1", parts[2:]
@@ -66,7 +66,7 @@ def target_of(path: str) -> Target | None:
 
 
 def verb_of(method: str, target: Target, watch: bool) -> str:
-    """The verb as RBAC knows it.
+    """Returns the RBAC verb of an HTTP `method` on a target; `watch` is set for a watch request.
 
     Raises:
         ApiError: 405.
@@ -81,7 +81,7 @@ def verb_of(method: str, target: Target, watch: bool) -> str:
 
 
 def attributes_of(verb: str, target: Target) -> Attributes:
-    """What is asked, as an authorizer hears it."""
+    """Returns the attributes of the request for the authorizer."""
     namespace = target.namespace or ""
     if target.resource == "namespaces" and not target.group:
         namespace = target.name
@@ -91,12 +91,12 @@ def attributes_of(verb: str, target: Target) -> Attributes:
 
 
 def is_true(query: Mapping[str, str], name: str) -> bool:
-    """Whether a flag of the query is set."""
+    """Reports whether a flag of the query is set."""
     return query.get(name, "") in ("true", "1", "True", "t", "T")
 
 
 def call_of(caller: Caller, query: Mapping[str, str], user_agent: str, method: str, apply: bool) -> Call:
-    """The options of a write.
+    """Returns the options of a write; `apply` is set for server-side apply.
 
     Raises:
         ApiError: 422, an option has a value that it cannot have.
@@ -122,7 +122,7 @@ def call_of(caller: Caller, query: Mapping[str, str], user_agent: str, method: s
 
 
 def delete_options(query: Mapping[str, str], body: Any) -> dict[str, Any]:
-    """How to delete, from the body and, over it, the query.
+    """Returns the DeleteOptions of the body, overridden by the query.
 
     Raises:
         ApiError: 422, it cannot be done so.
@@ -142,7 +142,7 @@ def delete_options(query: Mapping[str, str], body: Any) -> dict[str, Any]:
 
 
 def body_of(content: bytes, content_type: str) -> Any:
-    """The body, whatever it is written in; None when empty.
+    """Decodes the body in any supported format; None if it is empty.
 
     Raises:
         ApiError: 400 or 415, it cannot be read.
@@ -160,7 +160,7 @@ def body_of(content: bytes, content_type: str) -> Any:
 
 
 def required_body(content: bytes, content_type: str, accepted: Sequence[str] = BODIES) -> Any:
-    """The body; it must be there, and of a type that objects are written in.
+    """Decodes the required body `content`; `accepted` are the supported content types.
 
     Raises:
         ApiError: 400 or 415.

@@ -1,4 +1,4 @@
-"""The kinds that are asked and not kept: access reviews, token reviews, and who am I."""
+"""Serves the review kinds, which are not stored: access reviews, token reviews and SelfSubjectReview."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Reviews:
         self._tokens = tokens
 
     def answer(self, resource: Resource, body: Any, caller: Caller, namespace: str | None) -> Obj:
-        """The review with its status.
+        """Answers a review; `namespace` is the one in the URL of a local review.
 
         Raises:
             ApiError: 400 or 422, it asks nothing that can be answered.

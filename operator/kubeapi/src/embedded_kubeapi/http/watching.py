@@ -1,4 +1,4 @@
-"""Watch: what is there now or was logged since a revision, then each event as it is committed, with bookmarks.
+"""Serves watches: current or logged events since a revision, then each commit, with bookmarks.
 
 Events are filtered as they are committed and encoded once for all watches of a version. A client that does not keep up
 is cut off: it comes back with its last revision, as with the real API. One whose revision the log does not hold any
@@ -32,7 +32,7 @@ _END_OF_INITIAL = {"annotations": {"k8s.io/initial-events-end": "true"}}
 
 @dataclass
 class Watch:
-    """One client's view of one kind."""
+    """A client's watch of one kind."""
 
     store: Store
     resource: Resource
@@ -45,7 +45,7 @@ class Watch:
     _behind: bool = False
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Stream until the time is over or the client goes.
+        """Streams until the timeout, or until the client disconnects.
 
         Raises:
             ApiError: 400 for a bad selector or revision.

@@ -1,1 +1,1 @@
-"""Changes to objects: JSON merge patch, JSON patch, strategic merge patch, and who manages which field."""
+"""Implements patches: JSON merge patch, JSON patch, strategic merge patch, and managed fields."""

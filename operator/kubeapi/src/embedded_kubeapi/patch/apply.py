@@ -1,4 +1,4 @@
-"""Server-side apply: merge what a manager declares, refuse what would change another manager's fields.
+"""Implements server-side apply: merges a manager's fields, refuses conflicts with other managers.
 
 What the manager declared before and no longer does is removed, unless somebody else manages it too
 (kubernetes.io/docs/reference/using-api/server-side-apply).

@@ -1,4 +1,4 @@
-"""Sets of fields: which paths an object has, how two objects differ, and their form in `managedFields` (FieldsV1).
+"""Computes sets of field paths, differences between objects, and their FieldsV1 form in `managedFields`.
 
 A path is a tuple of FieldsV1 elements: `f:spec`, `k:{"name":"a"}` for an item of a list that is a map, `v:"x"` for one
 of a list that is a set. Items of lists are members themselves; containers are when empty or atomic, and

@@ -1,4 +1,4 @@
-"""JSON patch (RFC 6902), with the errors of the library that the real API uses (evanphx/json-patch)."""
+"""Implements JSON patch (RFC 6902), with the errors of the real API's library (evanphx/json-patch)."""
 
 from __future__ import annotations
 

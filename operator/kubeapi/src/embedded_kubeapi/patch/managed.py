@@ -1,4 +1,4 @@
-"""`metadata.managedFields`: who wrote which field last, kept at every write.
+"""Tracks in `metadata.managedFields` which manager wrote each field.
 
 A plain write takes what it changes from everybody else; what it removes belongs to nobody. Apply is in `apply.py`.
 """

@@ -1,4 +1,4 @@
-"""Strategic merge patch: lists of built-in kinds merge by key, with the directives that kubectl sends.
+"""Implements strategic merge patch: merges lists of built-in kinds by key, with the directives that kubectl sends.
 
 `$patch: replace|delete|merge`, `$retainKeys`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…`
 (k8s.io/apimachinery/pkg/util/strategicpatch).

@@ -1,4 +1,4 @@
-"""Built-in kinds read as the real API reads them into its types: unknown fields are named, wrong types refused.
+"""Decodes built-in kinds as the real API does: reports unknown fields, refuses wrong types.
 
 Nulls count as unset, and a quantity that was written as a number is kept as text, as after Go's decoding. What is not
 checked here is what Go's types do not say either: bounds and dependencies are in `builtin/strategies.py`.
@@ -38,7 +38,7 @@ def bare_name(name: str) -> str:
 
 
 class BuiltinSchema:
-    """What a built-in kind may be.
+    """The schema of a built-in kind.
 
     Args:
         name: of its model.
@@ -66,7 +66,7 @@ class BuiltinSchema:
         return found, unknown
 
     def check(self, obj: Obj, old: Obj | None, found: Sequence[FieldError] = ()) -> list[FieldError]:
-        """Nothing: a kind's own checks are in its strategy."""
+        """Checks nothing: the checks of a built-in kind are in its strategy."""
         return []
 
 

@@ -1,4 +1,4 @@
-"""Unset fields get their defaults, from the outside in: a default object may itself be completed."""
+"""Sets the defaults of unset fields from the outside in, so that a default object is completed as well."""
 
 from __future__ import annotations
 

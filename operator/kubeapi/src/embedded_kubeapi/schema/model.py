@@ -1,4 +1,4 @@
-"""One structural schema with its compiled rules: clean an object, then check it."""
+"""Cleans and validates objects by one structural schema with its compiled rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Schema:
         return with_defaults(self.document, kept), unknown
 
     def check(self, obj: Obj, old: Obj | None, found: Sequence[FieldError] = ()) -> list[FieldError]:
-        """Everything that is wrong with an object.
+        """Returns all errors in an object.
 
         Args:
             obj: the object.

@@ -1,4 +1,4 @@
-"""The fields of the built-in kinds, read from the models of the installed `kubernetes` package, as text.
+"""Reads the fields of the built-in kinds from the source of the installed `kubernetes` package.
 
 That package is generated from Kubernetes' own OpenAPI: names, types and descriptions are right for every kind, and none
 of it has to be kept up here. The models are read and not imported: to import those of a Pod takes most of a second
@@ -44,7 +44,7 @@ _ABOUT = re.compile(r'\nclass \w+\(BaseModel\):\n    """\n    (.*?)\n\n    Attri
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """What a field holds: `of` is what a list or map has in it, `model` the name of an object's model."""
+    """The type of a field: `of` is the item type of a list or map, `model` the name of an object's model."""
 
     kind: Kind
     of: Type | None = None
@@ -53,7 +53,7 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """What is only for people: of a model, and by field its description and whether it must be set."""
+    """The description of a model and, by field, its description and whether it is required."""
 
     about: str
     fields: dict[str, str]
@@ -62,21 +62,21 @@ class Documentation:
 
 @dataclass(frozen=True)
 class Model:
-    """An object's fields by their JSON names."""
+    """The fields of an object by their JSON names."""
 
     name: str
     fields: dict[str, Type]
 
 
 def model_of(group: str, version: str, kind: str) -> str | None:
-    """The name of a kind's model; None when the package has none."""
+    """Returns the model of a `group`, `version` and `kind`; None if the package has none."""
     name = _NAMED.get((group, kind)) or f"{version[0].upper()}{version[1:]}{kind}"
     return name if name in _files() else None
 
 
 @cache
 def model(name: str) -> Model:
-    """The fields of a model.
+    """Returns the fields of a model.
 
     Raises:
         LookupError: the package has no such model, or writes its models in another way than is known here.
@@ -94,7 +94,7 @@ def model(name: str) -> Model:
 
 @cache
 def documentation(name: str) -> Documentation:
-    """What the package says of a model and its fields."""
+    """Returns the package's description of a model and its fields."""
     text, attributes = _source(name), _NAMES.search(_source(name))
     by_attribute = ast.literal_eval(attributes[1]) if attributes else {}
     texts, required = {}, set()

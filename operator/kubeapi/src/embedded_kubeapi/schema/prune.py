@@ -1,4 +1,4 @@
-"""What a schema does not know is dropped, and named for those who want to be told (fieldValidation)."""
+"""Drops fields that the schema does not define, and reports their paths (fieldValidation)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that ask for a field their schema does not have: refused when the CRD is written, as by Kubernetes' type check.
+"""Finds rules that use a field their schema does not define; Kubernetes refuses them when the CRD is written.
 
 A type checker in full would be larger than the evaluator. This one follows `self` and `oldSelf` through fields, items
 and the variables of macros, and is silent wherever it does not know the type: what it finds is wrong in a cluster too.

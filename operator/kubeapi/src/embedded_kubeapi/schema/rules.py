@@ -1,4 +1,4 @@
-"""`x-kubernetes-validations`: CEL rules, compiled into a tree that has only the nodes with rules at or below them.
+"""Compiles `x-kubernetes-validations` into a tree that contains only nodes with rules at or below them.
 
 A value that did not change is judged again only by rules with `oldSelf`: the others cost nothing when a status is
 written, and an object that a newer CRD would refuse can be updated elsewhere. "Validation rules" and "Validation
@@ -110,7 +110,7 @@ def _compile(rule: dict[str, Any], path: str) -> Rule:
 
 
 def check_rules(node: Node, value: Any, old: Any) -> list[FieldError]:
-    """What the rules say about a value that replaces `old` (None: there was none)."""
+    """Returns the violations of a value that replaces `old` (None for a new value)."""
     errors: list[FieldError] = []
     with suppress(CelCostError):  # the rule at which it ended is among the errors
         _walk(node, value, old, "", errors, Budget(PER_OBJECT))

@@ -1,4 +1,4 @@
-"""Types, bounds, patterns, enums and unique lists, with the real API's messages (kube-openapi, apiextensions)."""
+"""Validates types, bounds, patterns, enums and unique lists, with the messages of the real API (kube-openapi)."""
 
 from __future__ import annotations
 

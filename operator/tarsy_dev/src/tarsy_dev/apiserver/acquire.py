@@ -1,4 +1,4 @@
-"""Get kube-apiserver and etcd into the cache when the machine has none: `python -m tarsy_dev.apiserver.acquire`.
+"""Gets kube-apiserver and etcd into the cache: `python -m tarsy_dev.apiserver.acquire`.
 
 Official binaries where there is Internet, else a build from Debian's source package. Only the standard library is
 imported here and below, so that this can run before anything is installed. A version folder appears in the cache by one
@@ -39,7 +39,7 @@ _LOCK_BEAT_SECONDS = 15.0
 
 
 def acquire(progress: BuildProgress) -> Binaries:
-    """The machine's binaries, got first if there are none.
+    """Returns the machine's binaries, after getting them if there are none.
 
     Raises:
         LocalKubernetesError: there is no way to get them here; the message says why, and what would help.
@@ -108,7 +108,7 @@ def temporary_folder(root: Path, prefix: str) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: Path, progress: BuildProgress) -> Iterator[None]:
-    """Hold the lock file; flock has no timeout of its own, so it is asked twice a second."""
+    """Holds the lock file; flock has no timeout of its own, so this polls twice a second."""
     with path.open("w") as handle:
         deadline = time.monotonic() + _LOCK_WAIT_SECONDS
         next_word = time.monotonic()
@@ -128,7 +128,7 @@ def locked(path: Path, progress: BuildProgress) -> Iterator[None]:
 
 
 def main() -> int:
-    """Get the binaries and print where they are; 1 and a reason on stderr when that cannot be."""
+    """Gets the binaries and prints their folder; returns 1 and prints the reason to stderr if that fails."""
     # `kill` must end a running build as Ctrl-C does.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     progress = BuildProgress()

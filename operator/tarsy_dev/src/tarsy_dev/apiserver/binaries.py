@@ -1,4 +1,4 @@
-"""Find kube-apiserver and etcd (and kubectl, if there is one).
+"""Finds kube-apiserver and etcd, and kubectl if it is installed.
 
 The order is KUBEBUILDER_ASSETS (what setup-envtest leaves), PATH, then the project's own cache. A pair is taken from
 one place as a whole: an API server beside an etcd of another origin is a combination nobody has run. A
@@ -48,7 +48,7 @@ def cache_root(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def find_binaries(env: Mapping[str, str] = os.environ) -> Binaries | None:
-    """The first complete pair in the order of this module, or None.
+    """Returns the first complete pair in the order of this module, or None.
 
     Raises:
         BinariesNotFound: KUBEBUILDER_ASSETS is set and holds no kube-apiserver or no etcd.
@@ -86,7 +86,7 @@ def require_binaries(env: Mapping[str, str] = os.environ) -> Binaries:
 
 
 def program_version(program: Path) -> tuple[int, int, int]:
-    """What `program --version` says, as (major, minor, patch).
+    """Returns the version that `program --version` prints, as (major, minor, patch).
 
     Raises:
         LocalKubernetesError: the program does not run or prints no version.

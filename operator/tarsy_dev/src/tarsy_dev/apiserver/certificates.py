@@ -1,4 +1,4 @@
-"""The certificates of one real Kubernetes control plane, made of the parts that the embedded API has too.
+"""Creates the certificates of a real local control plane, with the PKI functions of the embedded API.
 
 Three authorities, because they answer three questions: who may use the API (`cluster`), who may read etcd (`etcd`), and
 who may speak for other users (`front-proxy`). With one authority every issued user certificate would open etcd.

@@ -1,4 +1,4 @@
-"""Build kube-apiserver from Debian bookworm's own source package; etcd comes from Debian's etcd-server package.
+"""Builds kube-apiserver from Debian bookworm's own source package; etcd comes from Debian's etcd-server package.
 
 The non-obvious decision: nothing is installed. Packages are downloaded with apt's own checks into private folders and
 unpacked there, so this needs no root, starts no service and leaves the machine as it was; the system's list of sources

@@ -1,12 +1,12 @@
-"""The errors of this room; every message says what is missing and what to do about it."""
+"""Defines the errors of the local Kubernetes API; each message names what is missing and the remedy."""
 
 
 class LocalKubernetesError(Exception):
-    """Base of everything that goes wrong with the Kubernetes API on one machine."""
+    """Base of the errors of the local Kubernetes API."""
 
 
 class BinariesNotFound(LocalKubernetesError):
-    """kube-apiserver or etcd is nowhere to be found."""
+    """kube-apiserver or etcd was not found."""
 
 
 class AcquireError(LocalKubernetesError):
@@ -14,7 +14,7 @@ class AcquireError(LocalKubernetesError):
 
 
 class ChecksumMismatch(AcquireError):
-    """A downloaded file is not what its publisher says it is; nothing of it was used."""
+    """A downloaded file does not match its published checksum; it was not used."""
 
 
 class ServerStartError(LocalKubernetesError):

@@ -1,4 +1,4 @@
-"""Compaction of etcd, through the JSON gateway that it serves beside gRPC.
+"""Compacts etcd through the JSON gateway that it serves next to gRPC.
 
 The gateway's path changed between versions (`/v3beta` in 3.3, which Debian has, `/v3` from 3.4), so both are tried.
 """

@@ -1,4 +1,4 @@
-"""Build the API extensions server of Kubernetes 1.36 from Debian's packages (`make kube-extensions`).
+"""Builds the API extensions server of Kubernetes 1.36 from Debian's packages (`make kube-extensions`).
 
 It is the part of kube-apiserver that serves custom resources: CRDs, CEL rules, server-side apply, selectable fields,
 admission policies. Debian's unstable release has its source and that of all it needs as packages, so it is compiled as
@@ -34,7 +34,7 @@ _UPDATE_SECONDS, _DOWNLOAD_SECONDS, _UNPACK_SECONDS, _BUILD_SECONDS = 300.0, 180
 
 @dataclass(frozen=True)
 class ExtensionsBinaries:
-    """The two programs, and the version of Kubernetes that they are of, such as (1, 36)."""
+    """The two programs and their Kubernetes version, such as (1, 36)."""
 
     server: Path
     etcd: Path
@@ -42,7 +42,7 @@ class ExtensionsBinaries:
 
 
 def find_extensions() -> ExtensionsBinaries | None:
-    """What was built on this machine, or None."""
+    """Returns the programs that were built on this machine, or None."""
     folder = _folder()
     found = ExtensionsBinaries(folder / _PROGRAM, folder / "etcd", (1, int(SERIES.partition(".")[2])))
     return found if found.server.is_file() and found.etcd.is_file() else None
@@ -62,7 +62,7 @@ def require_extensions() -> ExtensionsBinaries:
 
 
 def build_extensions(progress: BuildProgress) -> ExtensionsBinaries:
-    """What was built on this machine, built first if nothing was.
+    """Returns the programs, after building them if necessary.
 
     Raises:
         AcquireError: it cannot be built here; the message says why.
@@ -180,7 +180,7 @@ def _is_main_archive(stanza: str) -> bool:
 
 
 def main() -> int:
-    """Builds, and prints where the programs are; 1 and a reason on stderr when that cannot be."""
+    """Builds the programs and prints their folder; returns 1 and prints the reason to stderr if that fails."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     progress = BuildProgress()
     try:

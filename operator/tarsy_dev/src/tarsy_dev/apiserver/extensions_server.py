@@ -1,4 +1,4 @@
-"""The embedded API with Kubernetes 1.36's own API extensions server behind it, for this project's kinds.
+"""Runs the embedded API with Kubernetes 1.36's API extensions server behind it, for this project's kinds.
 
 Custom resources and their definitions are served by the real machinery (validation, CEL, apply, columns, selectable
 fields, admission policies); everything else by the embedded API, which also says who a caller is and what they may do.
@@ -36,7 +36,7 @@ _SERVED = (("apiextensions.k8s.io", "v1"), (GROUP, VERSION))
 
 
 class ExtensionsApi(EmbeddedApi):
-    """One API in one folder; `start` and `stop` once each, or use it as a context manager.
+    """A Kubernetes API server; call `start` and `stop` once each, or use it as a context manager.
 
     Args:
         state_dir: as of `EmbeddedApi`.

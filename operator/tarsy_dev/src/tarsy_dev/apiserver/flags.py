@@ -1,4 +1,4 @@
-"""The command lines of etcd and kube-apiserver: pure functions of certificates, folders, ports.
+"""Builds the command lines of etcd and kube-apiserver; pure functions of certificates, folders, ports.
 
 One set of flags serves Kubernetes 1.20 (Debian's) to the current releases: every flag here exists in all of them.
 """
@@ -14,7 +14,7 @@ SERVICE_ACCOUNT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
 def etcd_command(binaries: Binaries, pki: Pki, data: Path, port: int, no_fsync: bool) -> list[str]:
-    """etcd with one member, for clients that hold a certificate of the etcd authority, peers included."""
+    """Returns the command of a one-member etcd, which accepts clients and peers with a certificate of the etcd CA."""
     client, peer = f"https://127.0.0.1:{port}", "https://127.0.0.1:0"
     flags = {
         "name": "local",
@@ -40,7 +40,7 @@ def etcd_command(binaries: Binaries, pki: Pki, data: Path, port: int, no_fsync: 
 
 
 def apiserver_command(binaries: Binaries, pki: Pki, port: int, etcd_port: int) -> list[str]:
-    """kube-apiserver with RBAC, service account tokens, admission webhooks and an aggregation layer.
+    """Returns the command of kube-apiserver with RBAC, service account tokens, admission webhooks and aggregation.
 
     The ServiceAccount admission plug-in is off: without a controller-manager no namespace has a `default` account, and
     the plug-in would refuse every pod. No endpoints are published for the `kubernetes` service: there is no pod network

@@ -1,4 +1,4 @@
-"""Child processes that cannot outlive this one, and ports for them on 127.0.0.1.
+"""Starts child processes that cannot outlive this one, and finds free ports on 127.0.0.1.
 
 Linux kills a child with its parent on request (PR_SET_PDEATHSIG), but "parent" there is the *thread* that forked. A
 thread of a pool may end long before the process does, so one thread, owned by the `Spawner`, does all the forking.

@@ -1,4 +1,4 @@
-"""Say on stderr what is going on, with the time it has taken, at least every 15 seconds.
+"""Reports progress on stderr with the elapsed time, at least every 15 seconds.
 
 Commands run with their output in a file and not on the screen: a build prints thousands of lines that matter only
 when it fails, and then the end of the file is part of the error.

@@ -1,4 +1,4 @@
-"""Fetch the official release binaries, checked by the SHA-256 their publishers give.
+"""Downloads the official release binaries, and verifies the SHA-256 checksums of their publishers.
 
 This is the one place where the versions are pinned. The checksum comes from beside the file, over HTTPS, so it guards
 against a broken or swapped mirror copy, not against the publisher. Nothing is executed or moved before it matches.

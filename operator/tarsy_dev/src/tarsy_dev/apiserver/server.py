@@ -1,4 +1,4 @@
-"""etcd and kube-apiserver as children of this process: a real Kubernetes API for development and tests.
+"""Runs etcd and kube-apiserver as child processes: a real Kubernetes API for development and tests.
 
 It is the API and nothing behind it. There is no controller-manager, scheduler or kubelet: the namespaces `default`,
 `kube-system`, `kube-public` exist, but nothing makes `default` ServiceAccounts, empties a deleted namespace (it stays
@@ -41,7 +41,7 @@ _CEL_SINCE = (1, 25)
 
 
 class ApiServer:
-    """One control plane in one folder; `start` and `stop` once each, or use it as a context manager.
+    """A control plane in a folder; call `start` and `stop` once each, or use it as a context manager.
 
     Args:
         state_dir: where etcd's data, keys, logs and kubeconfigs go; None for a temporary folder that `stop` removes.
@@ -120,7 +120,7 @@ class ApiServer:
         self._started.compact()
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
-        """A kubeconfig (mode 0600) with a client certificate for `user` in `groups`, who may do what RBAC says."""
+        """Writes a kubeconfig (mode 0600) with a client certificate for `user` in `groups`; returns its path."""
         running = self._started
         name = hashlib.sha256("\0".join((user, *groups)).encode()).hexdigest()[:16]
         path = running.folder / f"{name}.kubeconfig"

@@ -1,4 +1,4 @@
-"""The folder of one control plane: the caller's, or a temporary one that goes when its owner goes.
+"""Manages the folder of one control plane: a given folder, or a temporary one that is removed with its owner.
 
 A process that is killed cannot remove its folder, so each temporary folder holds a lock file that lives as long as its
 owner, and whoever makes the next folder first removes those whose lock nobody holds.

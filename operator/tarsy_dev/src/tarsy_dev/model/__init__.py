@@ -1,4 +1,4 @@
-"""A scripted model: only the brain is a script, the wire is the real one.
+"""Serves a scripted model over the real wire protocol.
 
 It speaks the OpenAI streaming protocol over loopback, so that everything from the SDK to the record is exercised as
 with a real provider; tests, `tarsy dev` without a key and the benchmarks share it.

@@ -1,4 +1,4 @@
-"""`python -m tarsy_dev.model --script FILE`: the scripted model as a process of its own.
+"""Runs the scripted model as a process of its own: `python -m tarsy_dev.model --script FILE`.
 
 The key comes by the name of an environment variable, never as an argument, which every user of the machine could read.
 """

@@ -1,4 +1,4 @@
-"""What a request tells: who asks, how far the conversation is, which tools there are. Pure functions.
+"""Reads agent, position and tools of a conversation from a request; pure functions.
 
 The agent is named by the last line `Agent: NAME` of the first message of a user, or by one of the system message,
 because the wire protocol has no field for it that every SDK passes on.
@@ -14,7 +14,7 @@ AGENT = re.compile(r"^Agent: (\S+)[ \t]*\r?$", re.MULTILINE)
 
 
 def agent_name(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """The agent that asks, None when no message names one."""
+    """Returns the agent of the request, or None if no message names one."""
     for message in messages:
         role = message.get("role")
         if role in ("system", "developer") and (found := AGENT.search(text_of(message))):
@@ -26,7 +26,7 @@ def agent_name(messages: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def turn(messages: Sequence[Mapping[str, Any]]) -> int:
-    """How many answers the conversation already has."""
+    """Returns the number of answers in the conversation."""
     return sum(message.get("role") == "assistant" for message in messages)
 
 
@@ -58,7 +58,7 @@ def with_call_ids(text: str, messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def tool_names(tools: Iterable[Any]) -> list[str]:
-    """The names of the functions a request offers."""
+    """Returns the names of the functions in a request."""
     functions = (tool.get("function") for tool in tools if isinstance(tool, Mapping))
     return [str(function["name"]) for function in functions if isinstance(function, Mapping) and "name" in function]
 
@@ -73,7 +73,7 @@ def wire_name(name: str, offered: Sequence[str]) -> str:
 
 
 def count_tokens(messages: Sequence[Mapping[str, Any]], tools: str = "") -> int:
-    """Roughly the tokens of a prompt: four characters each."""
+    """Estimates the tokens of a prompt: one per four characters."""
     characters = len(tools)
     for message in messages:
         characters += len(text_of(message)) + len(str(message.get("tool_calls") or ""))

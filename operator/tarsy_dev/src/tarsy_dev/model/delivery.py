@@ -1,4 +1,4 @@
-"""An answer on its way to the client: its pace, and its faults.
+"""Sends an answer to the client with its pace and its faults.
 
 The pace is a schedule, not a sum of sleeps: chunk n is due at start + first + n * per, so a busy machine does not
 stretch a scripted answer beyond what it has to.

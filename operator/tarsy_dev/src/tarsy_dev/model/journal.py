@@ -1,4 +1,4 @@
-"""What the server was asked and what it did: the proof in tests of who called, how often, and what was billed."""
+"""Records the requests and responses of the server, so that tests can check calls and billing."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The script: what each agent's model answers, as people write it in YAML.
+"""Parses the script: the answers of each agent's model, written in YAML.
 
 An answer is chosen by the turn (the number of assistant messages in the conversation), not by counting requests: the
 server keeps no state, so a call that is made again after a crash gets the same answer.
@@ -38,7 +38,7 @@ class ScriptedUsage(_Part):
 
 
 class ScriptedFault(_Part):
-    """What goes wrong, and when: `after` so many chunks (None: instead of the answer).
+    """A fault and its time: `after` this number of chunks (None: instead of the answer).
 
     `times` limits it to the first so many requests for the entry; later ones are answered properly.
     """

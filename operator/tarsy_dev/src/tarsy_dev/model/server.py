@@ -1,4 +1,4 @@
-"""The server: `/v1/chat/completions` and `/v1/models` for SDKs, `/control/...` for tests.
+"""Serves `/v1/chat/completions` and `/v1/models` for SDKs, and `/control/...` for tests.
 
 A client that goes away cancels its request at once (aiohttp's handler_cancellation), so a hang ends with its client and
 the journal tells a disconnected request from a finished one.

@@ -1,4 +1,4 @@
-"""An entry as the OpenAI wire protocol says it: chunks of a stream, or one whole answer. Pure functions."""
+"""Encodes an answer in the OpenAI wire protocol, as stream chunks or as one response; pure functions."""
 
 import re
 import time
@@ -53,7 +53,7 @@ class WireAnswer:
                 yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
     def usage(self, pieces: int) -> dict[str, Any]:
-        """What the answer costs when so many pieces of it were made."""
+        """Returns the usage of the answer after this number of pieces."""
         told = self.entry.usage
         prompt = self.prompt_tokens if told.prompt_tokens is None else told.prompt_tokens
         completion = pieces if told.completion_tokens is None else told.completion_tokens
@@ -127,5 +127,5 @@ def event(data: Any) -> bytes:
 
 
 def error_body(message: str, *, kind: str, code: str | None = None) -> dict[str, Any]:
-    """An error in OpenAI's shape."""
+    """Returns an error body in OpenAI's format: `message`, type `kind` and `code`."""
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}

@@ -1,4 +1,4 @@
-"""Postgres on one machine: a server given by URL, or one of our own as a child that dies with us.
+"""Provides Postgres on one machine: an existing server by URL, or a server as a child process.
 
 The wheels that bring Postgres binaries also bring launchers; as root those create system users, open every directory up
 to `/` to others and leave the server running when their process is killed. So only their binaries are used.

@@ -1,4 +1,4 @@
-"""Where the server's binaries are, and as which user they run.
+"""Finds the server's binaries, and the user to run them as.
 
 The system's own come before those of a wheel: they get security updates. A data directory belongs to one major version
 for life, so an existing one picks the binaries that made it, wherever they are in the order.

@@ -1,4 +1,4 @@
-"""A child process that ends with its parent, however the parent ends.
+"""Ends a child process with its parent, however the parent ends.
 
 Linux tells a child when the *thread* that created it ends (PR_SET_PDEATHSIG). So each child is created by a thread of
 its own, which then waits for it: the thread lives exactly as long as the child or the process, and callers may start

@@ -1,4 +1,4 @@
-"""A data directory: who may use it, what is in it, and how it comes to be.
+"""Creates and checks a data directory: owner, contents, version.
 
 It is guarded by a lock of ours beside the server's own pid file. A free lock over a pid file means that the owner was
 killed: its server is on its way out, so the next start waits for it instead of being refused; a pid that by now belongs

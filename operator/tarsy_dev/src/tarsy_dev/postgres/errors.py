@@ -1,4 +1,4 @@
-"""The one error of this room: its text says what is wrong and what to do, so callers print it and stop."""
+"""Defines the error of the Postgres runner; its text names the problem and the remedy."""
 
 
 class PostgresError(Exception):

@@ -1,4 +1,4 @@
-"""The server: a child process over a data directory, between `start` and `stop`.
+"""Runs the server as a child process over a data directory, between `start` and `stop`.
 
 Only TCP on 127.0.0.1 with a password, no Unix socket: a socket's path would have to be short, reachable by the server's
 user and safe from others at once, which a temporary directory is not on every system.
