@@ -283,3 +283,10 @@ def test_masked_json_keeps_its_shape(document: dict[str, object], indent: int | 
 def test_masked_yaml_keeps_its_shape(document: dict[str, object]) -> None:
     text = yaml.safe_dump(document, width=1000)
     assert _shape(yaml.safe_load(ALL.mask(text))) == _shape(yaml.safe_load(text))
+
+
+def test_the_structural_masker_comes_before_the_patterns() -> None:
+    masked = build_masker(["all"]).mask("apiVersion: v1\nkind: Secret\ndata:\n  password: aHVudGVyMjIxMjM0NTY3ODkw\n")
+
+    assert "MASKED_SECRET_DATA" in masked and "aHVudGVyMjI" not in masked
+    assert "MASKED_PASSWORD" not in masked
