@@ -19,7 +19,7 @@ from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 from tarsy_dev.operator_process import OperatorProcess
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 
 SCRIPT = f"""
 agents:

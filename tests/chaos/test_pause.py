@@ -9,7 +9,7 @@ from chaos.exactness import assert_record_is_whole, repeated_steps
 from e2e.tenant import ANSWER, Tenant, condition
 from tarsy_dev.operator_process import OperatorProcess
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 FAST = ("--lease-seconds", "2")
 SCRIPT = f"""
 agents:

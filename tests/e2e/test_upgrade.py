@@ -42,7 +42,6 @@ agents:
 """
 
 pytestmark = [
-    pytest.mark.kubernetes,
     pytest.mark.timeout(900),
     pytest.mark.heavy("four processes of two versions"),
 ]
