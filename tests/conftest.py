@@ -47,8 +47,9 @@ SLOWEST = (
     "test_zombie.py",
 )
 """Files of machines that take half a minute or more, the longest first."""
-PATIENCE = {"integration": 600, "e2e": 900, "chaos": 900}
-"""Seconds that a test which starts servers may take where it says nothing else; pyproject.toml has those of a unit."""
+PATIENCE = {"integration": 600, "e2e": 900, "chaos": 900, "browser": 240, "cluster": 600}
+"""Seconds that a test which starts servers may take where it says nothing else. pyproject.toml has those of a unit: a
+minute, because a machine that others use too gives it a tenth of a core."""
 SMALL_CHAOS = ("test_pause.py",)
 """Files of `chaos` that are not heavy."""
 
