@@ -3,10 +3,10 @@
 A test asks for an API through a fixture that depends on `api_kind`; the kind then shows in its name. What only a real
 server makes meaningful is marked `real_only(reason)`; what needs Kubernetes 1.30 is marked `newer_api`, and skipped on
 an older real server; `--api newer` runs just these, with custom resources served by Kubernetes 1.36's own API
-extensions server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is
-but a few files; `--quick` skips it. What the real API adds little to is marked `once(reason)`: `--api both` shows it on
-the embedded one only, `--api real` on a real one. The closing lines count by API what ran and what was skipped and why,
-so that a green run never hides what it did not check.
+extensions server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is but
+a few files; `--quick` skips it. What the real API adds little to is marked `once(reason)`: `--api both` shows it on
+the embedded one only, `--api real` on a real one; `shown_once.py` lists whole files. The closing lines count by API
+what ran and what was skipped and why, so that a green run never hides what it did not check.
 """
 
 from collections import Counter, defaultdict
@@ -19,6 +19,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 import goldens
 import second_chance
+import shown_once
 from e2e.kubernetes_mcp import NotToBeHad, program
 from tarsy_dev.apiserver.binaries import find_binaries, program_version, require_binaries
 from tarsy_dev.apiserver.errors import LocalKubernetesError
@@ -46,8 +47,9 @@ SLOWEST = (
     "test_zombie.py",
 )
 """Files of machines that take half a minute or more, the longest first."""
-PATIENCE = {"integration": 600, "e2e": 900, "chaos": 900}
-"""Seconds that a test which starts servers may take where it says nothing else; pyproject.toml has those of a unit."""
+PATIENCE = {"integration": 600, "e2e": 900, "chaos": 900, "browser": 240, "cluster": 600}
+"""Seconds that a test which starts servers may take where it says nothing else. pyproject.toml has those of a unit: a
+minute, because a machine that others use too gives it a tenth of a core."""
 SMALL_CHAOS = ("test_pause.py",)
 """Files of `chaos` that are not heavy."""
 
@@ -156,11 +158,11 @@ def _order(item: pytest.Item) -> tuple[int, bool, int]:
 
 
 def _why_not(item: pytest.Item, kind: str, version: tuple[int, ...] | None, choice: str) -> str:
-    once = item.get_closest_marker("once")
-    if once and choice == "both" and kind == "real":
-        (reason,) = once.args
-        return f"shown on the embedded API ({reason}); --api real shows it on a real one"
     real_only = item.get_closest_marker("real_only")
+    once = item.get_closest_marker("once")
+    reason = once.args[0] if once else None if real_only else shown_once.why_once(item.nodeid)
+    if reason and choice == "both" and kind == "real":
+        return f"shown on the embedded API ({reason}); --api real shows it on a real one"
     if kind == "embedded" and real_only:
         (reason,) = real_only.args
         return f"real API server only: {reason}"

@@ -1,4 +1,4 @@
-"""Stops the writes of chosen investigations at a named point of DESIGN section 5, without a hook in the product.
+"""Stops the writes of chosen investigations at a named point of a run (docs/design.md), without a hook in the product.
 
 Triggers on the record ask for an advisory lock, shared, one for each point and chain. While the test holds it, the
 statement stands still in the middle of its transaction, and the test sees the waiting backend in `pg_locks`. After the
@@ -77,6 +77,20 @@ DROP TABLE chaos_gate;
 """
 
 
+_QUEUED = """
+WITH RECURSIVE dead AS (
+    SELECT application_name FROM pg_stat_activity WHERE pid = ANY($1::int[])
+), queued AS (
+    SELECT unnest($1::int[]) AS pid
+    UNION
+    SELECT a.pid FROM pg_stat_activity a JOIN queued q ON q.pid = ANY(pg_blocking_pids(a.pid))
+    WHERE a.application_name IN (SELECT application_name FROM dead)
+)
+SELECT pid FROM queued WHERE pid <> ALL($1::int[])
+"""
+"""Other backends of the same processes (`application_name` contains the process id) that wait for these."""
+
+
 def _key(chain: str, gate: Gate) -> int:
     return zlib.crc32(f"{chain} {gate}".encode()) % 1_000_000_007
 
@@ -120,16 +134,16 @@ class Points:
         return [row["pid"] for row in rows]
 
     async def let_go(self, chain: str, gate: Gate, *, commit: bool) -> None:
-        """Decides about the write that stands still, and waits until it is over; its process is dead already."""
+        """Commits or rolls back the write that stands still, and waits until it is over; its process is dead already.
+
+        Whatever else its process sent and waits for the same row (a watch and a relist find the same object deleted) is
+        rolled back first: it would be written by a process that is no more.
+        """
         waiting = await self.waiting(chain, gate)
         assert waiting, f"nothing stands still at {gate} of {chain}"
+        await self._end([row["pid"] for row in await self._connection.fetch(_QUEUED, waiting)])
         if not commit:
-            await self._connection.fetch("SELECT pg_terminate_backend(p) FROM unnest($1::int[]) p", waiting)
-
-            async def ended() -> bool:
-                return not await self.waiting(chain, gate)
-
-            await until(f"the backends at {gate} of {chain} have ended", ended)
+            await self._end(waiting)
         await self._connection.execute("SELECT pg_advisory_unlock($1, $2)", _CLASS, _key(chain, gate))
 
         async def over() -> Any:
@@ -138,3 +152,12 @@ class Points:
             )
 
         await until(f"the writes at {gate} of {chain} are over", over)
+
+    async def _end(self, backends: list[int]) -> None:
+        await self._connection.fetch("SELECT pg_terminate_backend(p) FROM unnest($1::int[]) p", backends)
+
+        async def ended() -> bool:
+            left = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY($1::int[])"
+            return not await self._connection.fetchval(left, backends)
+
+        await until(f"the backends {backends} have ended", ended)

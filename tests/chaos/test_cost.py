@@ -13,7 +13,6 @@ from e2e.waiting import until
 from tarsy_dev.model.journal import RequestOutcome
 
 pytestmark = [
-    pytest.mark.kubernetes,
     pytest.mark.timeout(1200),
     pytest.mark.once("the API takes no part in what is shown"),
 ]

@@ -12,7 +12,6 @@ from e2e.waiting import until
 from tarsy_dev.apiserver.process import free_port
 
 pytestmark = [
-    pytest.mark.kubernetes,
     pytest.mark.timeout(900),
     pytest.mark.once("the API takes no part in what is shown"),
 ]

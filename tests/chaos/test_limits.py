@@ -16,7 +16,6 @@ from e2e.tenant import ANSWER, Tenant
 from e2e.waiting import until
 
 pytestmark = [
-    pytest.mark.kubernetes,
     pytest.mark.timeout(1800),
     pytest.mark.once("the API takes no part in what is shown"),
 ]

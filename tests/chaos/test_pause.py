@@ -1,4 +1,4 @@
-"""An operator that stands still for longer than its lease, and then goes on: the zombie of DESIGN section 5."""
+"""An operator that stands still for longer than its lease, and then goes on: a zombie."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from chaos.exactness import assert_record_is_whole, repeated_steps
 from e2e.tenant import ANSWER, Tenant, condition
 from tarsy_dev.operator_process import OperatorProcess
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 FAST = ("--lease-seconds", "2")
 SCRIPT = f"""
 agents:

@@ -30,7 +30,6 @@ from wire.server import StandIn, standing_in
 
 pytestmark = [
     needs("google.genai"),
-    pytest.mark.kubernetes,
     pytest.mark.timeout(1800),
     pytest.mark.once("the API takes no part in what is shown"),
 ]

@@ -18,7 +18,7 @@ from tarsy_dev.stack import bind_secret_role
 from wire import gemini
 from wire.server import StandIn, standing_in
 
-pytestmark = [needs("google.genai"), pytest.mark.kubernetes, pytest.mark.timeout(900)]
+pytestmark = [needs("google.genai"), pytest.mark.timeout(900)]
 SIGNATURES = [bytes(range(256)), b"\xff\xfe\xfd"]
 
 

@@ -28,7 +28,6 @@ from tarsy_dev.apiserver.process import free_port
 from tarsy_dev.objects import put
 
 pytestmark = [
-    pytest.mark.kubernetes,
     pytest.mark.timeout(1800),
     pytest.mark.once("takes minutes; make chaos-storm API=real"),
 ]

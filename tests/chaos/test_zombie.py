@@ -1,4 +1,4 @@
-"""Workers that stand still for longer than their lease, and then go on: the zombie of DESIGN section 5.
+"""Workers that stand still for longer than their lease, and then go on: zombies.
 
 It is stopped in the middle of model calls, streams and tool calls, another worker takes over, and it is woken while
 that one is at work; the answers it was waiting for lie ready for it. It may write no row, and begin nothing.
@@ -22,7 +22,6 @@ from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 
 pytestmark = [
-    pytest.mark.kubernetes,
     pytest.mark.timeout(900),
     pytest.mark.once("the API takes no part in what is shown"),
 ]

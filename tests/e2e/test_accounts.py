@@ -16,7 +16,7 @@ from tarsy.controllers.runs.run_secret import RUN_SECRET
 from tarsy.kube.tokens import secret_name
 from tarsy_dev.objects import put
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 ACCOUNT = "tarsy-agent"
 JWT = "eyJhbGciOi"
 """How every token of a ServiceAccount begins."""

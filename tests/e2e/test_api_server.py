@@ -20,7 +20,6 @@ from tarsy.kube.client import ApiError, KubeClient
 from tarsy.record.timeline import EventType
 
 pytestmark = [
-    pytest.mark.kubernetes,
     pytest.mark.timeout(600),
     pytest.mark.real_only("etcd, processes to kill, and counts of requests"),
 ]

@@ -18,7 +18,7 @@ from tarsy_dev.objects import manifest, put_all
 from tarsy_dev.serving import until_serving
 from tarsy_dev.stack import Stack, running_stack
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 SHOP = "shop"
 SECONDS = 200.0

@@ -9,7 +9,6 @@ from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
 from tarsy.kube.client import ApiError
 
-pytestmark = pytest.mark.kubernetes
 SCRIPT = f"agents: {{agent: [{{text: {ANSWER}}}]}}"
 
 

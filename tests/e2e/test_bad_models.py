@@ -7,8 +7,6 @@ import pytest
 from e2e.tenant import ANSWER, KEY, Tenant, condition
 from e2e.waiting import until
 
-pytestmark = pytest.mark.kubernetes
-
 EVERY_ROW = """
 SELECT query_to_xml(format('SELECT * FROM tarsy.%I', tablename), true, true, '')::text AS rows
 FROM pg_tables WHERE schemaname = 'tarsy'

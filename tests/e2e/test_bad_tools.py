@@ -4,8 +4,6 @@ import pytest
 
 from e2e.tenant import ANSWER, Tenant, condition
 
-pytestmark = pytest.mark.kubernetes
-
 
 def script(tool: str) -> str:
     return f"agents: {{agent: [{{calls: [{{name: tools.{tool}, arguments: {{what: df}}}}]}}, {{text: {ANSWER}}}]}}"

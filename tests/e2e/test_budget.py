@@ -4,7 +4,6 @@ import pytest
 
 from e2e.tenant import ANSWER, Tenant, condition
 
-pytestmark = pytest.mark.kubernetes
 USAGE = "usage: {prompt_tokens: 900, completion_tokens: 100}"
 LOOK = "\n".join(
     f"    - {{text: I look., calls: [{{name: tools.look, arguments: {{what: disk-{i}}}}}], {USAGE}}}" for i in range(3)

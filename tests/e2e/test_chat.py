@@ -4,14 +4,10 @@ import signal
 from typing import Any
 from uuid import UUID
 
-import pytest
-
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 from tarsy.store.reads import Reads
 from tarsy_dev.model.journal import RequestOutcome
-
-pytestmark = pytest.mark.kubernetes
 
 SCRIPT = f"""
 agents:

@@ -9,7 +9,6 @@ import pytest
 
 from e2e.tenant import ANSWER, SUMMARY, Tenant
 
-pytestmark = pytest.mark.kubernetes
 SCRIPT = f"""
 agents:
   agent:

@@ -29,7 +29,7 @@ from tarsy.kube.client import ApiError, KubeClient
 from tarsy.resources.meta import API_VERSION
 from tarsy_dev.objects import manifest, put
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 START_SECONDS = 240.0
 INVESTIGATION = {
     "apiVersion": API_VERSION,

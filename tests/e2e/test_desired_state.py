@@ -8,7 +8,6 @@ from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 from tarsy_dev.model.journal import RequestOutcome
 
-pytestmark = pytest.mark.kubernetes
 SCRIPT = f"""
 agents:
   agent:

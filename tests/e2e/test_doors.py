@@ -16,8 +16,6 @@ from tarsy_dev.objects import manifest, put, put_all
 
 SCRIPT = f"agents: {{agent: [{{text: {ANSWER}}}]}}"
 
-pytestmark = pytest.mark.kubernetes
-
 
 async def viewer(tenant: Tenant) -> tuple[Path, str]:
     """A viewer of the namespace: a kubeconfig with a certificate of one, and the token of another."""

@@ -15,7 +15,6 @@ from e2e.tenant import ANSWER, Tenant, condition
 from e2e.test_commands import tarsy
 from e2e.waiting import until
 
-pytestmark = pytest.mark.kubernetes
 SERVER = Path(__file__).with_name("hostile_server.py")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 INVENTED = {

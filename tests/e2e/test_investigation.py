@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from e2e.tenant import ANSWER, SUMMARY, Tenant, answer, condition
 from e2e.waiting import until
 
-pytestmark = pytest.mark.kubernetes
 SCRIPT = f"""
 agents:
   triage:

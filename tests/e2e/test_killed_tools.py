@@ -4,12 +4,8 @@ import sys
 from functools import partial
 from typing import Any
 
-import pytest
-
 from e2e.tenant import ANSWER, TOOL_SERVER, Tenant, condition
 from e2e.waiting import until
-
-pytestmark = pytest.mark.kubernetes
 
 MOMENTS = ("start", "open", "call", "idle", "close")
 CALL = "{calls: [{name: %s.look, arguments: {what: df}}]}"

@@ -16,8 +16,6 @@ from tarsy_dev.model.journal import RequestOutcome
 SCRIPT = f"agents: {{agent: [{{text: {ANSWER}}}]}}"
 GATED = f"agents: {{agent: [{{text: {ANSWER}, gate: answer}}]}}"
 
-pytestmark = pytest.mark.kubernetes
-
 
 @pytest.fixture(autouse=True)
 def kubectl_is_there(machine: Machine) -> None:

@@ -2,12 +2,9 @@
 
 from uuid import UUID
 
-import pytest
-
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
 
-pytestmark = pytest.mark.kubernetes
 SCRIPT = f"agents: {{agent: [{{text: {ANSWER}, gate: door}}]}}"
 RUNS = 8
 

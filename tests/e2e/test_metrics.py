@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -12,7 +13,6 @@ from e2e.waiting import until
 from tarsy.observe.metric_table import ALL
 from tarsy_dev.apiserver.process import free_port
 
-pytestmark = pytest.mark.kubernetes
 SCRIPT = f"""
 agents:
   look:
@@ -74,6 +74,7 @@ async def test_an_investigation_adds_to_the_metrics_what_its_record_says(bare_te
         await tenant.use_agent(agent, "tools")
     await tenant.use_chain(["look"], ["judge"])
     idle = {"tarsy_investigations_queued": 0.0, "tarsy_investigations_running": 0.0}
+    await until("the Chain is Ready", partial(ready, tenant))
     before = await scrape.when("the operator is active", tarsy_controller_active=1.0, tarsy_record_up=1.0, **idle)
 
     identity = await tenant.investigate()
@@ -81,7 +82,8 @@ async def test_an_investigation_adds_to_the_metrics_what_its_record_says(bare_te
     assert condition(inv, "Succeeded") == "True", inv["status"]
 
     ended = 'tarsy_investigations_terminal_total{kind="investigation",state="completed"}'
-    settled = {"tarsy_projection_pending": 0.0, ended: before[ended] + 1, **idle}
+    record_read = {"tarsy_record_up": 1.0, "tarsy_projection_pending": 0.0, "tarsy_workers": 1.0, **idle}
+    settled = {ended: before[ended] + 1, "tarsy_worker_places": 20.0, **record_read}
     after = await scrape.when("the run is over, and nothing is late", **settled)
     record = await tenant.record(identity)
     assert record.model_calls == 4 and record.tool_calls == 3 and record.cost_usd is None
@@ -119,7 +121,6 @@ async def test_an_investigation_adds_to_the_metrics_what_its_record_says(bare_te
     )
     counted = {n: v for n, v in grown.items() if n.startswith(runs) and "_seconds_sum" not in n}
     assert counted == expected
-    assert after["tarsy_workers"] == 1 and after["tarsy_worker_places"] == 20
     assert after['tarsy_configuration_objects{condition="Ready",kind="Chain",status="True"}'] >= 1
     text = " ".join(after)
     assert tenant.namespace not in text and "DiskFull" not in text and "tools" not in text.replace("tool_results", "")
@@ -131,6 +132,10 @@ async def test_an_investigation_adds_to_the_metrics_what_its_record_says(bare_te
         for method, path, status in (("POST", "/metrics", 405), ("GET", "/", 404), ("GET", "/healthz", 404)):
             async with http.request(method, scrape.url.replace("/metrics", path)) as answered:
                 assert answered.status == status
+
+
+async def ready(tenant: Tenant) -> bool:
+    return condition(await tenant.get("chain", "Chain"), "Ready") == "True"
 
 
 def _suffix(sample: str) -> tuple[str]:

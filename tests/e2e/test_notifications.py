@@ -12,7 +12,6 @@ from tarsy_dev.objects import put
 from wire.receiver import KEY, TOKEN, receiving
 
 pytestmark = [
-    pytest.mark.kubernetes,
     pytest.mark.timeout(600),
     pytest.mark.once("what is told goes past the Kubernetes API"),
 ]

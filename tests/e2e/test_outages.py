@@ -13,7 +13,7 @@ import pytest
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 SCRIPT = f"""
 agents:
   agent:

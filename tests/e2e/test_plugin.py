@@ -15,7 +15,7 @@ from e2e.tenant import SUMMARY, Tenant, answer
 from e2e.waiting import until
 from tarsy.kube.client import ApiError
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 ONCE = pytest.mark.once("others of this file are shown on both")
 LONG = pytest.mark.heavy("each command is a process of its own")
 SCRIPT = f"""

@@ -3,13 +3,10 @@
 import asyncio
 from uuid import UUID
 
-import pytest
-
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
 from tarsy.record.timeline import EventStatus, TimelineEvent
 
-pytestmark = pytest.mark.kubernetes
 RUNS = 6
 HELD = f"agents: {{agent: {{repeat: last, entries: [{{text: {ANSWER}, gate: door}}]}}}}"
 

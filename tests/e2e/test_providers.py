@@ -3,13 +3,10 @@
 import json
 from typing import Any
 
-import pytest
-
 from e2e.tenant import ANSWER, KEY, Tenant, condition
 from e2e.test_commands import tarsy
 from e2e.waiting import until
 
-pytestmark = pytest.mark.kubernetes
 SCRIPT = f"agents: {{agent: {{repeat: last, entries: [{{text: {ANSWER}}}]}}}}"
 
 

@@ -13,8 +13,6 @@ from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
 from tarsy_dev.objects import put
 
-pytestmark = pytest.mark.kubernetes
-
 PASSWORD = "correct-horse-battery"
 CALLS = (
     ("cluster.resources_list", {"apiVersion": "v1", "kind": "ConfigMap"}),

@@ -18,7 +18,7 @@ from e2e.waiting import until
 from tarsy_dev.objects import put
 from tarsy_dev.stack import LIBRARY
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 OWN = "colour-of-shop-0815"
 OPEN = {"from": "All"}
 TOOLS = {"readOnly": ["get_logs", "get_resource", "list_events", "list_resources"]}

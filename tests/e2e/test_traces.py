@@ -10,7 +10,6 @@ from tarsy.observe.tracing import first_span
 from wire.collector import collecting
 
 pytestmark = [
-    pytest.mark.kubernetes,
     pytest.mark.timeout(600),
     pytest.mark.once("no Kubernetes API hears of traces and logs"),
 ]

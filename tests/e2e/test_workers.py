@@ -6,7 +6,7 @@ import pytest
 
 from e2e.tenant import ANSWER, Tenant, condition
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 SCRIPT = f"agents: {{agent: [{{text: {ANSWER}}}]}}"
 
 

@@ -1,13 +1,10 @@
 """What a process that runs for long tells of itself over HTTP."""
 
 import aiohttp
-import pytest
 
 from apis import LocalApi
 from tarsy.app.process import ProcessSettings, Shutdown, connected
 from tarsy_dev.apiserver.process import free_port
-
-pytestmark = pytest.mark.kubernetes
 
 
 async def test_a_process_is_ready_once_it_works_and_is_not_while_it_drains(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from shown_once import ONCE, why_once
 from tarsy_dev.apiserver.binaries import architecture
 
 pytest_plugins = ["pytester"]
@@ -113,3 +114,16 @@ def test_newer_tier_says_what_is_missing(checkout: pytest.Pytester, monkeypatch:
     result = checkout.runpytest_inprocess("--api", "newer")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*no API extensions server of Kubernetes 1.36 in *: run `make kube-extensions`"])
+
+
+@pytest.mark.parametrize("begins", ONCE)
+def test_what_is_shown_once_is_there(begins: str) -> None:
+    path, _, name = begins.partition("::")
+    place = CONFTEST.parents[1] / path
+    assert place.exists()
+    assert f"def {name}" in (place.read_text() if place.is_file() else "def ")
+
+
+def test_a_test_on_both_apis_is_shown_once_where_the_list_says_so() -> None:
+    assert why_once("tests/e2e/test_limits.py::test_x[real]")
+    assert why_once("tests/e2e/test_rights.py::test_x[real]") is None

@@ -7,7 +7,7 @@ import yaml
 
 from e2e.tenant import ANSWER, Tenant, condition
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 SCRIPT = f"agents: {{agent: [{{text: {ANSWER}, gate: first}}, {{text: {ANSWER}}}]}}"
 PRUNED = ("Chain", "Agent", "MCPServer")

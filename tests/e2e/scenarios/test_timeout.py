@@ -1,4 +1,8 @@
-"""Two runs run out of time: one as a whole, one because its model twice says nothing."""
+"""Two runs reach a time limit: one as a whole, one because its model twice sends nothing.
+
+The limits are a multiple of what the steps before them take on a loaded machine: a run that is cut short of its second
+call is another golden.
+"""
 
 from e2e.scenarios.brain import Gate, calls, says
 from e2e.scenarios.scene import Scene
@@ -12,7 +16,7 @@ kind: Chain
 name: whole-run
 spec:
   llmProvider: scripted
-  timeouts: {investigationSeconds: 4}
+  timeouts: {investigationSeconds: 20}
   stages:
   - {name: collect, agents: [{name: collector, displayName: quick}, {name: collector, displayName: slow}]}
   - {name: conclude, agents: [{name: collector}]}
@@ -21,7 +25,7 @@ kind: Chain
 name: silent-model
 spec:
   llmProvider: scripted
-  timeouts: {firstTokenSeconds: 1}
+  timeouts: {firstTokenSeconds: 5}
   stages:
   - {name: collect, agents: [{name: collector, displayName: unheard}]}
   - {name: conclude, agents: [{name: collector}]}

@@ -13,7 +13,7 @@ from integration.admission.test_webhook import taken
 from tarsy.http.admission.webhook import Admission
 from tarsy.kube.client import ApiError, KubeClient
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.newer_api]
+pytestmark = pytest.mark.newer_api
 
 ALICE = {"username": "alice", "groups": ["on-call"]}
 KINDS = ("Alert", "Investigation", "ChatMessage")

@@ -14,7 +14,7 @@ from tarsy.http.admission.webhook import CONFIGURATION
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy_dev.objects import manifest, put
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.newer_api]
+pytestmark = pytest.mark.newer_api
 
 HOOKS, SERVICES = "MutatingWebhookConfiguration", "APIService"
 BUNDLE = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUE\n-----END CERTIFICATE-----\n").decode()

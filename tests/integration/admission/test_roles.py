@@ -19,8 +19,6 @@ from tarsy.kube.client import KubeClient
 from tarsy.resources.v1alpha1 import KINDS
 from tarsy_dev.apiserver.server import ApiServer
 
-pytestmark = pytest.mark.kubernetes
-
 TABLE = Path(__file__).parents[3] / "manifests" / "roles.md"
 OURS = ("tarsy-viewer", "tarsy-investigator", "tarsy-author", "tarsy-tracer")
 CLUSTERS = ("view", "edit", "admin")

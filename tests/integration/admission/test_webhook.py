@@ -17,8 +17,6 @@ from tarsy.http.admission.webhook import CONFIGURATION, Admission
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy_dev.objects import put
 
-pytestmark = pytest.mark.kubernetes
-
 KINDS = ("Alert", "Investigation", "ChatMessage")
 SIGNED_IN = "system:authenticated"
 

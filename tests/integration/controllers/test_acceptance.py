@@ -1,11 +1,7 @@
 """Objects that cannot run: final after their time, told everywhere, and gone when their time to live is over."""
 
-import pytest
-
 from integration.controllers.desk import Desk, eventually
 from tarsy.kube.client import ApiError
-
-pytestmark = pytest.mark.kubernetes
 
 
 async def test_a_run_with_an_unknown_server_ends_as_not_accepted_and_its_alert_tells(desk: Desk) -> None:

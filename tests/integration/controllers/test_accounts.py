@@ -12,7 +12,6 @@ from tarsy.controllers.runs.run_secret import RUN_SECRET
 from tarsy.kube.client import KubeClient
 from tarsy.kube.tokens import secret_name
 
-pytestmark = pytest.mark.kubernetes
 BASE = ("namespace", "serviceaccount", "clusterrole", "role", "secret-reader", "run-secrets")
 
 

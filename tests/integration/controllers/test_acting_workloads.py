@@ -33,7 +33,6 @@ from tarsy.runtime.service_account_tokens import RunTokens
 from tarsy.runtime.workloads import RunToolboxes
 from tarsy.store.claims import ClaimedRun
 
-pytestmark = pytest.mark.kubernetes
 BASE = ("namespace", "serviceaccount", "clusterrole", "role", "secret-reader", "run-secrets", "tool-runner")
 KINDS = ("Job", "Service", "Secret")
 SERVER: dict[str, Any] = {

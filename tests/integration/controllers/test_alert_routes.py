@@ -10,7 +10,6 @@ from integration.controllers.desk import Desk, eventually
 from tarsy.kube.client import ApiError
 from tarsy.store.intake import AlertDraft, Decision, Occurrence, Received
 
-pytestmark = pytest.mark.kubernetes
 T0 = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from integration.controllers.desk import Desk, eventually
 
-pytestmark = pytest.mark.kubernetes
 COUNT = 10
 
 

@@ -10,8 +10,6 @@ import rights
 from integration.controllers.desk import Desk, eventually
 from tarsy_dev.objects import put
 
-pytestmark = pytest.mark.kubernetes
-
 ALICE = {"username": "alice", "uid": "a-1", "groups": ["on-call"]}
 ALERT = {"alertType": "PodCrash", "data": "it crashed"}
 

@@ -10,7 +10,6 @@ import pytest
 from integration.controllers.desk import Desk, eventually
 from tarsy.kube.client import ApiError
 
-pytestmark = pytest.mark.kubernetes
 LABEL = {"tarsy.dev/credentials": "true"}
 
 

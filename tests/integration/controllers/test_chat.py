@@ -7,8 +7,6 @@ import pytest
 from integration.controllers.desk import Desk, eventually
 from tarsy.record.run import DesiredState, Failure, RunOutcome, State
 
-pytestmark = pytest.mark.kubernetes
-
 
 async def test_question_is_queued_owned_by_its_investigation_and_answered_in_its_status(desk: Desk) -> None:
     await desk.configure()

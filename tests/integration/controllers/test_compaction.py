@@ -12,7 +12,7 @@ from integration.controllers.desk import Desk, eventually
 from integration.controllers.link import link_to
 from tarsy.record.run import State
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 
 async def test_changes_that_etcd_has_compacted_away_are_found_by_listing(

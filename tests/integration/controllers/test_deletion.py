@@ -8,7 +8,6 @@ import pytest
 from integration.controllers.desk import Desk, eventually
 from tarsy.record.run import DesiredState, LeaseLost, RunOutcome, State
 
-pytestmark = pytest.mark.kubernetes
 YEAR = 31_536_000
 
 

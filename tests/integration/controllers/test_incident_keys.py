@@ -10,8 +10,6 @@ from tarsy.controllers.alert import investigation_name
 from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1 import Alert
 
-pytestmark = pytest.mark.kubernetes
-
 
 async def _phases(desk: Desk, *names: str) -> list[str]:
     async def look() -> list[str]:

@@ -6,7 +6,6 @@ import pytest
 
 from integration.controllers.desk import Desk
 
-pytestmark = pytest.mark.kubernetes
 LABEL = {"tarsy.dev/credentials": "true"}
 
 

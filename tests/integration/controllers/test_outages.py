@@ -10,7 +10,7 @@ from apis import LocalApi
 from integration.controllers.desk import Desk, eventually
 from tarsy_dev.postgres import LocalPostgres
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 
 async def test_outage_of_the_api_server_is_caught_up(desk: Desk, tarsy_api: LocalApi) -> None:

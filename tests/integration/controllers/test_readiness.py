@@ -10,8 +10,6 @@ from integration.mcp.servers import served
 from integration.store.build import execution, model_call, model_result, stage, writer
 from tarsy.record.run import Failure
 
-pytestmark = pytest.mark.kubernetes
-
 
 async def test_a_provider_that_is_not_ready_is_said_on_the_agents_way_up_and_taken_back_with_one_patch_each(
     desk: Desk, monkeypatch: pytest.MonkeyPatch

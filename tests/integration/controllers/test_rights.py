@@ -15,7 +15,6 @@ from tarsy.kube.client import KubeClient
 from tarsy.kube.lease import LeaderElection
 from tarsy_dev.objects import documents, put
 
-pytestmark = pytest.mark.kubernetes
 ACCOUNT = "system:serviceaccount:tarsy-system:tarsy-operator"
 
 

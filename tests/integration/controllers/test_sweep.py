@@ -9,8 +9,6 @@ from tarsy.observe.metric_table import SWEPT, TERMINAL
 from tarsy.observe.metrics import Metrics
 from tarsy.record.run import LeaseLost, RunOutcome, State
 
-pytestmark = pytest.mark.kubernetes
-
 
 async def test_a_run_without_a_worker_and_without_time_ends_and_is_counted(desk: Desk) -> None:
     await desk.configure()

@@ -6,14 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from embedded_kubeapi.pki import Authority
 from integration.controllers.desk import Desk, eventually
 from integration.mcp.servers import served
 from tarsy.kube.credentials import LABEL
-
-pytestmark = pytest.mark.kubernetes
 
 TOKEN = "a-token-of-the-test"
 READ_ONLY = {"readOnly": ["*"]}

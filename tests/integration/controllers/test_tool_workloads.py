@@ -28,7 +28,6 @@ from tarsy.runtime.workloads import RunToolboxes
 from tarsy.store.claims import ClaimedRun
 from tarsy_dev.objects import documents
 
-pytestmark = pytest.mark.kubernetes
 KINDS = ("Deployment", "Service", "Secret", "NetworkPolicy")
 RUN: dict[str, Any] = {"image": "tools:1", "command": ["tool-server", "--quiet"], "env": [{"name": "A", "value": "b"}]}
 

@@ -18,7 +18,6 @@ from tarsy.kube.client import KubeClient
 from tarsy.resources.meta import API_VERSION
 from tarsy_dev.objects import install_crds, manifest, put
 
-pytestmark = pytest.mark.kubernetes
 OPERATOR = "system:serviceaccount:tarsy-system:tarsy-operator"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:tarsy-system")
 

@@ -7,8 +7,6 @@ import pytest
 from integration.controllers.desk import Desk, eventually
 from tarsy.record.run import DesiredState, State
 
-pytestmark = pytest.mark.kubernetes
-
 
 async def test_alert_is_investigated_to_its_end_with_few_writes_and_each_event_once(desk: Desk) -> None:
     await desk.configure()

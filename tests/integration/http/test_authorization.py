@@ -40,8 +40,6 @@ from tarsy.store.runs import NewRun, Runs
 from tarsy_dev.apiserver.process import free_port
 from tarsy_dev.objects import put
 
-pytestmark = pytest.mark.kubernetes
-
 ROLES = {
     "viewer": "tarsy-viewer",
     "investigator": "tarsy-investigator",

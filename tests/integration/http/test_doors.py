@@ -16,8 +16,6 @@ from integration.http.doors import Doors, aggregated, certificate_of, client_tls
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy_dev.apiserver.process import free_port
 
-pytestmark = pytest.mark.kubernetes
-
 VIEWER = "tarsy-viewer"
 
 

@@ -22,8 +22,6 @@ from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
 from tarsy_dev.apiserver.process import free_port
 
-pytestmark = pytest.mark.kubernetes
-
 
 @pytest.fixture(scope="module")
 def record_port(tarsy_api: LocalApi) -> Iterator[int]:

@@ -32,8 +32,6 @@ from tarsy.resources.meta import API_VERSION
 from tarsy.store.intake import Intake
 from tarsy.store.reads import Reads
 
-pytestmark = pytest.mark.kubernetes
-
 CREATE = [{"apiGroups": ["tarsy.dev"], "resources": ["alerts"], "verbs": ["create"]}]
 LIMIT = 1_048_576
 

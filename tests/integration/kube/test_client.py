@@ -13,8 +13,6 @@ from apis import LocalApi
 from tarsy.kube import client as module
 from tarsy.kube.client import ApiError, KubeClient
 
-pytestmark = pytest.mark.kubernetes
-
 
 def config_map(namespace: str, name: str, **meta: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace, **meta}}

@@ -12,7 +12,6 @@ from e2e.waiting import until
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.lease import LeaderElection
 
-pytestmark = pytest.mark.kubernetes
 SHORT, LONG = 5.0, 60.0
 """A lease that ends by itself soon, and one that lasts though this process stands still for a while."""
 

@@ -16,7 +16,6 @@ from tarsy.kube.tokens import TokenProblem, issue, secret_name, why_none
 from tarsy.mcp.errors import OpenFailed
 from tarsy.runtime.service_account_tokens import RunTokens
 
-pytestmark = pytest.mark.kubernetes
 RUN = uuid.UUID("11111111-2222-4333-8444-555555555555")
 SECRET = secret_name(str(RUN))
 

@@ -11,12 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from apis import LocalApi
 from embedded_kubeapi.pki import Authority
-
-pytestmark = pytest.mark.kubernetes
 
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -26,7 +26,6 @@ from tarsy_dev.apiserver.errors import LocalKubernetesError, ServerStartError
 from tarsy_dev.apiserver.process import free_port
 from tarsy_dev.apiserver.server import ApiServer
 
-pytestmark = pytest.mark.kubernetes
 processes = pytest.mark.real_only("it has processes of its own")
 
 CRD = {

@@ -16,8 +16,6 @@ from tarsy.kubernetes_tools.cluster import ClusterReader
 from tarsy.kubernetes_tools.tools import sample_server
 from tarsy_dev.model import demo_script
 
-pytestmark = pytest.mark.kubernetes
-
 SAMPLES = Path(__file__).parents[3] / "manifests" / "samples" / "demo"
 Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 

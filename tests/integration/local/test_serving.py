@@ -7,8 +7,6 @@ from tarsy_dev.apiserver.errors import LocalKubernetesError
 from tarsy_dev.serving import until_serving
 from tarsy_dev.stack import running_stack
 
-pytestmark = pytest.mark.kubernetes
-
 
 async def test_an_operator_that_does_not_serve_is_told_with_the_last_refusal_and_its_log() -> None:
     async with running_stack(durable=False, api="embedded") as stack:

@@ -22,7 +22,6 @@ from tarsy_dev.operator_process import OperatorProcess
 from tarsy_dev.postgres import LocalPostgres
 
 pytestmark = [
-    pytest.mark.kubernetes,
     pytest.mark.timeout(900),
     pytest.mark.once("takes minutes; test_overlays is shown on both"),
 ]

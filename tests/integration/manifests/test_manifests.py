@@ -11,7 +11,7 @@ from apis import LocalApi
 from integration.manifests.conftest import MANIFESTS, Kubectl, account, documents
 from tarsy.resources.v1alpha1 import KINDS
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(480)]
+pytestmark = pytest.mark.timeout(480)
 
 SEEN = {(plural, verb) for plural in (kind.PLURAL for kind in KINDS.values()) for verb in ("get", "list", "watch")}
 EVERYWHERE = {

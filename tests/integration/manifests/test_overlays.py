@@ -15,7 +15,7 @@ from integration.manifests.cluster import Cluster, build
 from integration.manifests.conftest import MANIFESTS, documents
 from tarsy.resources.meta import API_VERSION
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(480)]
+pytestmark = pytest.mark.timeout(480)
 
 
 @pytest.fixture(scope="module")

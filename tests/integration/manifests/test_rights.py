@@ -12,7 +12,7 @@ from tarsy_dev.objects import manifest, put, put_all
 from tarsy_dev.serving import until_serving
 from tarsy_dev.stack import RealModel, Stack, running_stack
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 SECONDS = 180.0
 SHOP = "shop"

@@ -12,7 +12,6 @@ from tarsy.controllers.runs.runbooks import WORKERS, token_reader
 from tarsy.kube.credentials import Secrets
 from tarsy.runbook.fetch import Fetcher
 
-pytestmark = pytest.mark.kubernetes
 LABEL = {"tarsy.dev/credentials": "true"}
 
 

@@ -59,7 +59,16 @@ def test_the_first_look_misses_nothing(unfiltered: Masker, text: str) -> None:
     assert ALL.mask(text) == unfiltered.mask(text)
 
 
-@pytest.mark.parametrize("filling", ["", "2026-05-01 INFO all is well\n" * 300], ids=["alone", "between logs"])
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "filling",
+    [
+        pytest.param("", id="alone"),
+        pytest.param(
+            "2026-05-01 INFO all is well\n" * 300, id="between logs", marks=pytest.mark.heavy("a megabyte of logs each")
+        ),
+    ],
+)
 def test_the_first_look_misses_nothing_of_the_corpora(unfiltered: Masker, filling: str) -> None:
     families = [*secrets("families.yaml"), *secrets("held_out.yaml")]
     for text in [*(case.text for case in [*secrets(), *families]), *survivors(), *survivors("ordinary.yaml")]:
@@ -239,6 +248,7 @@ def test_a_first_look_that_runs_out_of_memory_leaves_every_rule_to_look_for_itse
     ],
     ids=lambda text: repr(text[:24]),
 )  # fmt: skip
+@pytest.mark.timeout(300)
 def test_no_text_is_slow(text: str) -> None:
     begun = time.process_time()
     ALL.mask(text)
@@ -283,3 +293,10 @@ def test_masked_json_keeps_its_shape(document: dict[str, object], indent: int | 
 def test_masked_yaml_keeps_its_shape(document: dict[str, object]) -> None:
     text = yaml.safe_dump(document, width=1000)
     assert _shape(yaml.safe_load(ALL.mask(text))) == _shape(yaml.safe_load(text))
+
+
+def test_the_structural_masker_comes_before_the_patterns() -> None:
+    masked = build_masker(["all"]).mask("apiVersion: v1\nkind: Secret\ndata:\n  password: aHVudGVyMjIxMjM0NTY3ODkw\n")
+
+    assert "MASKED_SECRET_DATA" in masked and "aHVudGVyMjI" not in masked
+    assert "MASKED_PASSWORD" not in masked

@@ -1,4 +1,4 @@
-"""What goes wrong and what becomes of it: seed 003, "Error Handling"; seed 001, Q5; seed 002, "Error Handling"."""
+"""Failures of model, tools and record, and what becomes of the agent: retried, told to the model, ended."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tarsy.record.run import InteractionState, State
 from tarsy.record.timeline import EventStatus, EventType
 from unit.engine.build import FakeToolboxes, call, plan, scene, stage, until
 from unit.engine.clock import in_virtual_time
-from unit.seeds.agents import LOOPS, asks, concludes, run, tools, who
+from unit.engine.one_agent import LOOPS, asks, concludes, run, tools, who
 from wire.scripted_client import Answer
 
 CUT = ModelError(ModelErrorCode.PARTIAL_STREAM, "the connection broke", retryable=True, started=True)
@@ -28,7 +28,6 @@ TIMEOUTS = {
 
 @pytest.mark.parametrize("strategy", LOOPS)
 async def test_row_model_call_failure_is_recorded_told_and_the_loop_goes_on(strategy: Strategy) -> None:
-    """Seed 003, "Error Categories", LLM call failure; seed 001, Q5: what the retries could not hide."""
     done = await run(strategy, asks(strategy), Answer(error=CUT), concludes(strategy))
 
     assert done.outcome.state is State.COMPLETED
@@ -41,8 +40,6 @@ async def test_row_model_call_failure_is_recorded_told_and_the_loop_goes_on(stra
 
 @pytest.mark.parametrize("strategy", LOOPS)
 async def test_row_tool_failure_is_an_answer_and_the_loop_goes_on(strategy: Strategy) -> None:
-    """Seed 003, "Error Categories", tool execution failure."""
-
     async def fails(_: str) -> ToolOutcome:
         return ToolOutcome("the server went away", is_error=True)
 
@@ -56,8 +53,6 @@ async def test_row_tool_failure_is_an_answer_and_the_loop_goes_on(strategy: Stra
 
 @pytest.mark.parametrize("strategy", LOOPS)
 def test_row_tool_timeout_is_an_answer_too(strategy: Strategy) -> None:
-    """Seed 003, "Error Categories", MCP timeout: counted with its iteration, not as a lost answer of the model."""
-
     async def never(_: str) -> ToolOutcome:
         await asyncio.Event().wait()
         raise AssertionError
@@ -71,7 +66,6 @@ def test_row_tool_timeout_is_an_answer_too(strategy: Strategy) -> None:
 
 
 async def test_row_malformed_answer_stays_and_hears_what_is_wrong() -> None:
-    """Seed 003, "Error Categories", malformed ReAct response."""
     done = await run(Strategy.REACT, Answer("Thought: hm"), concludes(Strategy.REACT))
 
     assert done.outcome.state is State.COMPLETED
@@ -82,7 +76,6 @@ async def test_row_malformed_answer_stays_and_hears_what_is_wrong() -> None:
 
 @pytest.mark.parametrize("strategy", LOOPS)
 async def test_row_consecutive_timeouts_abort(strategy: Strategy) -> None:
-    """Seed 003, "Error Categories", consecutive timeouts: two in a row, no answer in between; seed 001, Q5."""
     apart = await run(
         strategy,
         Answer(error=SILENT),
@@ -101,8 +94,6 @@ async def test_row_consecutive_timeouts_abort(strategy: Strategy) -> None:
 @pytest.mark.parametrize("strategy", LOOPS)
 @pytest.mark.parametrize("by", ["deadline", "user"])
 def test_rows_deadline_and_cancellation_leave_the_engine_as_they_came(strategy: Strategy, by: str) -> None:
-    """Seed 003, "Error Categories", deadline, cancelled; seed 001, Q5: whoever runs the engine ends the run."""
-
     async def main() -> None:
         never = asyncio.Event()
         s = scene({"triage": [asks(strategy), Answer("late", wait=never)]}, toolboxes=tools())
@@ -125,8 +116,6 @@ def test_rows_deadline_and_cancellation_leave_the_engine_as_they_came(strategy: 
 
 @pytest.mark.parametrize("strategy", LOOPS)
 async def test_row_infrastructure_failure_is_no_outcome_of_an_agent(strategy: Strategy) -> None:
-    """Seed 003, "Error Categories", infrastructure failure: a write that fails is an exception, not a failed run."""
-
     class NoDisk(Exception):
         pass
 
@@ -145,7 +134,6 @@ async def test_row_infrastructure_failure_is_no_outcome_of_an_agent(strategy: St
 
 @pytest.mark.parametrize("code", ModelErrorCode)
 async def test_only_timeouts_end_an_agent_as_timed_out(code: ModelErrorCode) -> None:
-    """Seed 003, "Timeout Detection", by class and not by words; seed 001, Q5, timeout of a call."""
     error = ModelError(code, "a timeout, or so it says", retryable=code in TIMEOUTS)
     done = await run(Strategy.LANGCHAIN, *[Answer("hm", error=error)] * 9, limits=AgentLimits(finding_repairs=0))
 
@@ -157,26 +145,20 @@ async def test_only_timeouts_end_an_agent_as_timed_out(code: ModelErrorCode) -> 
 
 @pytest.mark.parametrize("code", [ModelErrorCode.CREDENTIALS, ModelErrorCode.CREDENTIALS_MISSING])
 async def test_an_error_of_credentials_is_returned_at_once(code: ModelErrorCode) -> None:
-    """Seed 001, Q5, last row; reference section 1.7: another try does not help."""
     done = await run(Strategy.LANGCHAIN, Answer(error=ModelError(code, "no key", retryable=False)))
 
     assert (done.outcome.state, len(done.scene.models.requests)) == (State.FAILED, 1)
 
 
-async def test_empty_answers_are_nudged_where_the_seed_repeats_the_request() -> None:
-    """Seed 001, Q5, empty response: twice, and the model hears of it (reference section 1.4)."""
+async def test_an_empty_answer_is_asked_again_and_the_model_is_told() -> None:
     done = await run(Strategy.LANGCHAIN, Answer(""), Answer(""), Answer("full"))
 
     assert (done.outcome.final_analysis, len(done.scene.models.requests)) == ("full", 3)
     assert all("empty" in request.messages[-1].content for request in done.scene.models.requests[1:])
 
 
-# Seed 002, "Error Handling Strategy": what the record keeps of a call.
-
-
 @pytest.mark.parametrize("strategy", LOOPS)
 async def test_case_success_keeps_request_and_answer(strategy: Strategy) -> None:
-    """Seed 002, "Success Case": the messages that were sent, then the answer."""
     done = await run(strategy, concludes(strategy))
 
     (row,) = done.scene.record.model_calls.values()
@@ -189,7 +171,6 @@ async def test_case_success_keeps_request_and_answer(strategy: Strategy) -> None
 
 @pytest.mark.parametrize("strategy", LOOPS)
 async def test_case_failure_keeps_the_request_and_the_error_apart_and_no_answer(strategy: Strategy) -> None:
-    """Seed 002, "Failure Case": what was sent stays, the error stands beside it, no assistant message is made up."""
     refused = ModelError(ModelErrorCode.INVALID_REQUEST, "no such model", retryable=False)
     done = await run(strategy, Answer("half", error=refused))
 
@@ -202,7 +183,6 @@ async def test_case_failure_keeps_the_request_and_the_error_apart_and_no_answer(
 
 
 async def test_a_call_that_cannot_be_made_is_told_to_the_model_with_the_tools_there_are() -> None:
-    """Seed 003, "What Stayed the Same", unknown tool; seed 004, "Tool errors as content"."""
     done = await run(Strategy.REACT, Answer("Thought: t\nAction: k.drop\nAction Input: {}"), concludes(Strategy.REACT))
     assert "k.get: does k.get" in done.scene.record.texts("triage")[3][1]
 

@@ -1,17 +1,16 @@
-"""What each strategy does, row by row: seeds 000, 003 and 004, their tables of controllers; reference section 2."""
+"""Offers, calls and ends of each strategy: what one does otherwise than another."""
 
 import pytest
 
 from tarsy.engine.prompts.builder import conclusion_message
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.plan.builtin import BACKENDS
-from tarsy.plan.model import AgentLimits, Strategy
+from tarsy.plan.model import Strategy
 from tarsy.record.messages import Role
 from tarsy.record.run import InteractionState, ModelCallKind, StageKind, State
 from tarsy.record.timeline import EventType
 from tarsy.record.usage import Usage
 from tarsy.resources.parse import InvalidResource, parse_object
-from unit.seeds.agents import (
+from unit.engine.one_agent import (
     ALONE,
     ARGUMENTS,
     FUNCTIONS,
@@ -30,7 +29,6 @@ REFUSED = ModelError(ModelErrorCode.CREDENTIALS, "the key was refused", retryabl
 
 @pytest.mark.parametrize("strategy", Strategy)
 async def test_a_strategy_offers_tools_in_its_own_way(strategy: Strategy) -> None:
-    """Seed 003, "Strategy-to-Controller Mapping", column Tools; seed 000, "Controller Types"."""
     done = await run(strategy, concludes(strategy))
 
     (request,) = done.scene.models.requests
@@ -44,25 +42,8 @@ async def test_a_strategy_offers_tools_in_its_own_way(strategy: Strategy) -> Non
     assert done.outcome.final_analysis in ("the node is full", "Thought: I know\nFinal Answer: the node is full")
 
 
-@pytest.mark.parametrize(
-    ("strategy", "backend"),
-    [
-        ("react", "langchain"),
-        ("native-thinking", "google-native"),
-        ("langchain", "langchain"),
-        ("synthesis", "langchain"),
-        ("synthesis-native-thinking", "google-native"),
-        ("single-call", "langchain"),
-    ],
-)
-def test_the_strategy_and_not_the_provider_decides_the_backend(strategy: str, backend: str) -> None:
-    """Seed 003, "Backend Selection"; seed 004, "Backend Derivation": a row each."""
-    assert BACKENDS[Strategy(strategy)].value == backend
-
-
 @pytest.mark.parametrize("dropped", ["react-stage", "react-final-analysis", "chat-react", "nonsense", ""])
 def test_a_strategy_that_does_not_exist_is_refused_by_name_of_its_field(dropped: str) -> None:
-    """Seed 003, "Controller Factory Update", default; seed 000, "Dropped from old TARSy"; seed 002, its controllers."""
     document = {
         "apiVersion": "tarsy.dev/v1alpha1",
         "kind": "Agent",
@@ -74,11 +55,7 @@ def test_a_strategy_that_does_not_exist_is_refused_by_name_of_its_field(dropped:
     assert [error.path for error in raised.value.errors] == ["spec.strategy"]
 
 
-# Seed 003, "Key Differences from ReAct".
-
-
 async def test_row_tool_calling_and_response_parsing() -> None:
-    """Seed 003, "Key Differences": the same call, read out of text by one and taken as it came by the other."""
     for strategy in LOOPS:
         done = await run(strategy, asks(strategy), concludes(strategy))
         assert [(name, arguments) for name, arguments, _ in done.scene.toolboxes.called] == [("k.get", ARGUMENTS)]
@@ -89,7 +66,6 @@ async def test_row_tool_calling_and_response_parsing() -> None:
 
 
 async def test_row_tool_definitions() -> None:
-    """Seed 003, "Key Differences": in the system message of one, bound to every call of the other."""
     react = await run(Strategy.REACT, asks(Strategy.REACT), concludes(Strategy.REACT))
     assert all(request.tools == () for request in react.scene.models.requests)
     for strategy in FUNCTIONS:
@@ -98,7 +74,6 @@ async def test_row_tool_definitions() -> None:
 
 
 async def test_row_thinking_content() -> None:
-    """Seed 003, "Key Differences": a Thought in the text, or chunks of their own."""
     for strategy in LOOPS:
         done = await run(strategy, asks(strategy), concludes(strategy))
         thoughts = [event.content for event in done.events if event.type is EventType.LLM_THINKING]
@@ -106,7 +81,6 @@ async def test_row_thinking_content() -> None:
 
 
 async def test_row_message_format() -> None:
-    """Seed 003, "Key Differences": observations are user messages, tool results have a role of their own."""
     for strategy in LOOPS:
         done = await run(strategy, asks(strategy), concludes(strategy))
         roles = [role for role, _ in done.scene.record.texts("triage")]
@@ -115,7 +89,6 @@ async def test_row_message_format() -> None:
 
 
 async def test_row_completion_signal() -> None:
-    """Seed 003, "Key Differences"; seed 004, "Iteration Loop Flows": Final Answer, or an answer without tool calls."""
     done = await run(Strategy.REACT, Answer("the node is full"), concludes(Strategy.REACT, "really"))
     assert (done.outcome.final_analysis, len(done.scene.models.requests)) == ("really", 2)
     for strategy in FUNCTIONS:
@@ -128,7 +101,6 @@ async def test_row_completion_signal() -> None:
 
 @pytest.mark.parametrize("strategy", LOOPS)
 async def test_a_loop_goes_on_until_the_final_answer(strategy: Strategy) -> None:
-    """Seed 003, "Iteration Loop" of both loops; seed 004, "FunctionCallingController"; seed 000, "Iteration Loop"."""
     done = await run(strategy, asks(strategy), asks(strategy), asks(strategy), concludes(strategy))
 
     assert (done.outcome.state, done.outcome.final_analysis) == (State.COMPLETED, "the node is full")
@@ -138,7 +110,6 @@ async def test_a_loop_goes_on_until_the_final_answer(strategy: Strategy) -> None
 
 @pytest.mark.parametrize("strategy", LOOPS)
 async def test_at_the_limit_one_call_without_tools_concludes(strategy: Strategy) -> None:
-    """Seed 003, "Forced Conclusion" of both loops; seed 004, "Forced conclusion"."""
     done = await run(strategy, asks(strategy), asks(strategy), concludes(strategy), iterations=2)
 
     assert done.outcome.final_analysis == "the node is full"
@@ -153,7 +124,6 @@ async def test_at_the_limit_one_call_without_tools_concludes(strategy: Strategy)
 
 @pytest.mark.parametrize("strategy", LOOPS)
 async def test_a_last_iteration_that_failed_is_concluded_too(strategy: Strategy) -> None:
-    """Seed 003, "Forced Conclusion", fails here; what the agent knows already is worth more (DESIGN section 6)."""
     done = await run(strategy, asks(strategy), Answer("half", error=CUT), concludes(strategy), iterations=2)
 
     assert (done.outcome.state, done.outcome.final_analysis) == (State.COMPLETED, "the node is full")
@@ -165,7 +135,6 @@ async def test_a_last_iteration_that_failed_is_concluded_too(strategy: Strategy)
 @pytest.mark.parametrize("strategy", LOOPS)
 @pytest.mark.parametrize("failures", [[REFUSED], [CUT, CUT]], ids=["refused", "lost twice"])
 async def test_a_forced_conclusion_that_fails_fails_the_agent(strategy: Strategy, failures: list[ModelError]) -> None:
-    """Seed 003, "Forced Conclusion": a failed call is an error event and a failed agent."""
     done = await run(strategy, asks(strategy), *(Answer(error=error) for error in failures), iterations=1)
 
     assert done.outcome.state is State.FAILED
@@ -173,18 +142,8 @@ async def test_a_forced_conclusion_that_fails_fails_the_agent(strategy: Strategy
     assert not [event for event in done.events if event.type is EventType.FINAL_ANALYSIS]
 
 
-def test_figures_are_those_of_the_reference() -> None:
-    """Reference section 2, "Loop" and "Retries"; seed 003, "Iteration State", where 004 wins on structure only."""
-    limits = AgentLimits()
-    assert (limits.iteration_seconds, limits.model_call_seconds, limits.tool_call_seconds) == (360, 300, 60)
-    assert (limits.first_token_seconds, limits.stall_seconds) == (120, 60)
-    assert (limits.empty_answers, limits.consecutive_timeouts) == (2, 2)
-    assert limits.investigation_seconds == 40 * 60
-
-
 @pytest.mark.parametrize("strategy", [*LOOPS, Strategy.SINGLE_CALL])
 async def test_usage_of_all_calls_is_summed(strategy: Strategy) -> None:
-    """Seed 003, "Token Usage Accumulator", "LLM Interaction Recording"; seed 000, "Iteration Loop", step 4."""
     first, last = asks(strategy), concludes(strategy)
     answers = [
         Answer(a.text, a.thinking, tool_calls=a.tool_calls, usage=Usage(input_tokens=10, output_tokens=2))
@@ -209,7 +168,6 @@ async def test_usage_of_all_calls_is_summed(strategy: Strategy) -> None:
 
 @pytest.mark.parametrize("strategy", ALONE)
 async def test_a_strategy_without_tools_asks_once_and_its_text_is_the_answer(strategy: Strategy) -> None:
-    """Seed 000, "Basic Single-Call Controller"; seed 003, "Synthesis Controller": never iterates, never calls."""
     done = await run(strategy, asks(Strategy.LANGCHAIN, thought="hm"))
 
     assert done.outcome.final_analysis == "I look"
@@ -218,7 +176,6 @@ async def test_a_strategy_without_tools_asks_once_and_its_text_is_the_answer(str
 
 
 async def test_both_syntheses_differ_in_their_backend_only() -> None:
-    """Seed 003, "Why one controller for two strategies"; seed 004, strategy-to-controller mapping."""
     one, other = [await run_synthesis(strategy, Answer("both", thinking="hm")) for strategy in SYNTHESES]
 
     for done in (one, other):
@@ -233,7 +190,6 @@ async def test_both_syntheses_differ_in_their_backend_only() -> None:
 
 @pytest.mark.parametrize("strategy", SYNTHESES)
 async def test_a_synthesis_that_fails_fails_and_says_why(strategy: Strategy) -> None:
-    """Seed 003, "Testing Strategy", synthesis: error propagation."""
     done = await run_synthesis(strategy, Answer(error=REFUSED))
 
     assert done.outcome.state is State.FAILED

@@ -1,4 +1,4 @@
-"""Reading ReAct, the rows of reference section 3 that have no test beside the parser: 3.1, 3.3, 3.4, 3.7; seed 001."""
+"""Reads ReAct answers: sections, names and arguments in the forms that models write them."""
 
 import pytest
 
@@ -23,7 +23,6 @@ CALL = 'Action: k8s.get_pods\nAction Input: {"namespace": "x"}'
     ],
 )
 def test_what_an_answer_has_is_there_and_the_rest_is_empty(text: str, parsed: Parsed) -> None:
-    """Reference 3.1, the result model; seed 002, "Functional Testing"; seed 001, Q2, section extraction."""
     assert parse_react(text, TOOLS) == parsed
 
 
@@ -35,20 +34,17 @@ def test_what_an_answer_has_is_there_and_the_rest_is_empty(text: str, parsed: Pa
     ],
 )
 def test_what_cannot_be_done_has_feedback_and_nothing_to_do(text: str, kind: Kind) -> None:
-    """Reference 3.1, `error_message`; seed 001, Q2, "Error feedback", "Continuation prompts"; seed 002, malformed."""
     parsed = parse_react(text, TOOLS)
     assert (parsed.kind, parsed.final_answer, parsed.thought) == (kind, "", "t")
     assert parsed.feedback
 
 
 def test_names_and_arguments_come_without_what_surrounds_them() -> None:
-    """Reference 3.1 and seed 002, `ToolCall`: trimmed, parameters default to none."""
     parsed = parse_react("Action:   k8s.logs  \nAction Input:   ", TOOLS)
     assert (parsed.tool, parsed.arguments) == ("k8s.logs", {})
 
 
 def test_an_answer_may_skip_its_thought() -> None:
-    """Seed 002, "Functional Testing", missing thought; reference 3.3, row 1."""
     parsed = parse_react(CALL, TOOLS)
     assert (parsed.kind, parsed.thought, parsed.tool) == (Kind.TOOL_CALL, "", "k8s.get_pods")
 
@@ -65,13 +61,11 @@ def test_an_answer_may_skip_its_thought() -> None:
     ],
 )
 def test_arguments_come_in_every_form(written: str, arguments: dict[str, object]) -> None:
-    """Seed 003, "Action Input Parsing"; seed 002, "Parameter Parsing"; seed 001, Q2; reference 3.5."""
     assert parse_react(f"Thought: t\nAction: k8s.get_pods\nAction Input: {written}", TOOLS).arguments == arguments
 
 
 @pytest.mark.parametrize("empty", ["", " ", "\n", "{}", " {}\n"])
 def test_an_empty_input_means_no_arguments(empty: str) -> None:
-    """Reference 3.3, row 6."""
     parsed = parse_react(f"Thought: t\nAction: k8s.logs\nAction Input:{empty}", TOOLS)
     assert (parsed.kind, parsed.tool, parsed.arguments) == (Kind.TOOL_CALL, "k8s.logs", {})
 
@@ -79,7 +73,6 @@ def test_an_empty_input_means_no_arguments(empty: str) -> None:
 @pytest.mark.parametrize("end", [".", "!", "?"])
 @pytest.mark.parametrize("between", ["", " ", "`", "**", " ** ", "` "])
 def test_a_sentence_may_run_into_the_next_section(end: str, between: str) -> None:
-    """Reference 3.3, row 3; 3.2, tiers 2 and 3; seed 001, Q2: after `.`, `!`, `?`, whatever stands between."""
     called = parse_react(f"Thought: why{end}{between}{CALL}", TOOLS)
     assert (called.kind, called.tool, called.thought) == (Kind.TOOL_CALL, "k8s.get_pods", f"why{end}")
     answered = parse_react(f"Thought: why{end}{between}Final Answer: full", TOOLS)
@@ -88,7 +81,6 @@ def test_a_sentence_may_run_into_the_next_section(end: str, between: str) -> Non
 
 @pytest.mark.parametrize("separator", ["Thought\nwhy", "Thought:\nwhy", "Thought: \n\nwhy"])
 def test_a_thought_may_begin_on_the_next_line(separator: str) -> None:
-    """Reference 3.3, row 2; 3.2, tier 1b."""
     parsed = parse_react(f"{separator}\n{CALL}", TOOLS)
     assert (parsed.kind, parsed.thought) == (Kind.TOOL_CALL, "why")
 
@@ -103,13 +95,11 @@ def test_a_thought_may_begin_on_the_next_line(separator: str) -> None:
     ],
 )
 def test_an_action_is_found_behind_its_input(before: str) -> None:
-    """Reference 3.4, recovery; seed 001, Q2: backwards from the Action Input, whose Action nothing else has found."""
     parsed = parse_react(f"{before}\nAction Input: {{}}", TOOLS)
     assert (parsed.kind, parsed.tool) == (Kind.TOOL_CALL, "k8s.logs")
 
 
 def test_an_input_that_is_missing_is_not_made_up() -> None:
-    """Reference 3.4: recovery is for an Action Input without Action, never the other way round."""
     assert parse_react("Thought: t\nAction: k8s.logs", TOOLS).kind is Kind.MALFORMED
 
 
@@ -124,13 +114,11 @@ def test_an_input_that_is_missing_is_not_made_up() -> None:
     ],
 )
 def test_a_name_is_taken_apart_at_its_first_dot(name: str, kind: Kind) -> None:
-    """Reference 3.4, tool name; seed 001, Q2, "Tool name validation"; 3.7, Action with server only."""
     assert parse_react(f"Thought: t\nAction: {name}\nAction Input: {{}}").kind is kind
 
 
 @pytest.mark.parametrize("text", ["", None, "...", "!?.", "Action:", "Action Input:", "Thought:", "Final Answer:"])
 def test_boundary_conditions_are_malformed_and_never_raise(text: object) -> None:
-    """Reference 3.7, BoundaryConditions; 3.4, empty response; seeds 001 and 002, malformed responses."""
     parsed = parse_react(text, TOOLS)  # type: ignore[arg-type]
     assert parsed.kind is Kind.MALFORMED
     assert parsed.feedback.startswith("FORMAT ERROR:")
@@ -145,6 +133,5 @@ def test_boundary_conditions_are_malformed_and_never_raise(text: object) -> None
     ],
 )
 def test_reading_stops_where_a_model_begins_to_invent(text: str) -> None:
-    """Seed 001, Q2, "Stop conditions"; reference 3.3, row 15."""
     parsed = parse_react(text, TOOLS)
     assert (parsed.kind, parsed.tool, parsed.arguments) == (Kind.TOOL_CALL, "k8s.get_pods", {"namespace": "x"})

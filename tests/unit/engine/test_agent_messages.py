@@ -1,4 +1,4 @@
-"""What a model sees and the record keeps: seed 000, "Conversation Management"; 002, roles; 003, "Message Storage"."""
+"""Messages that a model is sent and the record keeps, by strategy and role."""
 
 from itertools import pairwise
 
@@ -7,7 +7,7 @@ import pytest
 from tarsy.plan.model import Strategy
 from tarsy.record.messages import Message, Role
 from unit.engine.build import call, told
-from unit.seeds.agents import (
+from unit.engine.one_agent import (
     ALONE,
     ARGUMENTS,
     FUNCTIONS,
@@ -30,12 +30,8 @@ def extras(message: Message) -> tuple[object, ...]:
     return (message.tool_calls, message.tool_call_id, message.tool_name)
 
 
-# Seed 000, "Message Types" and "Field Mapping": a row each.
-
-
 @pytest.mark.parametrize("strategy", Strategy)
 async def test_rows_system_and_user_open_a_conversation_and_hold_text_only(strategy: Strategy) -> None:
-    """Seed 000, `system` and `user`; seed 002: a conversation starts with its system message."""
     done = await run(strategy, concludes(strategy))
 
     system, user = done.scene.models.requests[0].messages
@@ -47,7 +43,6 @@ async def test_rows_system_and_user_open_a_conversation_and_hold_text_only(strat
 
 @pytest.mark.parametrize("strategy", FUNCTIONS)
 async def test_row_assistant_holds_its_text_and_the_calls_it_asked_for(strategy: Strategy) -> None:
-    """Seed 000, `assistant`; seed 003, "Message Storage", Native Thinking."""
     done = await run(strategy, asks(strategy), concludes(strategy))
 
     first, last = [message for message in conversation(done) if message.role is Role.ASSISTANT]
@@ -57,7 +52,6 @@ async def test_row_assistant_holds_its_text_and_the_calls_it_asked_for(strategy:
 
 @pytest.mark.parametrize("strategy", FUNCTIONS)
 async def test_an_answer_of_calls_alone_has_no_text_and_is_no_empty_answer(strategy: Strategy) -> None:
-    """Seed 002, "Enhanced LLMMessage Model", forbids empty content; a call without a word is an answer here."""
     done = await run(strategy, Answer(tool_calls=(call("k.get"),)), concludes(strategy))
 
     first, _ = [message for message in conversation(done) if message.role is Role.ASSISTANT]
@@ -67,7 +61,6 @@ async def test_an_answer_of_calls_alone_has_no_text_and_is_no_empty_answer(strat
 
 @pytest.mark.parametrize("strategy", FUNCTIONS)
 async def test_row_tool_links_its_result_to_the_call(strategy: Strategy) -> None:
-    """Seed 000, `tool`; seed 003, "Message Storage", Native Thinking."""
     done = await run(strategy, asks(strategy), concludes(strategy))
 
     (message,) = [message for message in conversation(done) if message.role is Role.TOOL]
@@ -76,7 +69,6 @@ async def test_row_tool_links_its_result_to_the_call(strategy: Strategy) -> None
 
 @pytest.mark.parametrize("strategy", FUNCTIONS)
 async def test_messages_flow_as_the_model_and_its_tools_answer(strategy: Strategy) -> None:
-    """Seed 000, "How Messages Flow": all results of one answer, in its order, before the next answer."""
     both = Answer(tool_calls=(call("k.get", "c1"), call("k.logs", "c2")))
     done = await run(strategy, both, concludes(strategy))
 
@@ -91,11 +83,7 @@ async def test_messages_flow_as_the_model_and_its_tools_answer(strategy: Strateg
     ]
 
 
-# Seed 003, "Message Storage", and the conversation shapes.
-
-
 async def test_react_stores_plain_text_and_observations_of_the_user() -> None:
-    """Seed 003, "Conversation Shape (ReAct)", "Message Storage"; seed 000, "For ReAct"; seed 002; reference 3.7."""
     done = await run(Strategy.REACT, asks(Strategy.REACT), concludes(Strategy.REACT))
 
     _, _, asked, observed, concluded = conversation(done)
@@ -108,7 +96,6 @@ async def test_react_stores_plain_text_and_observations_of_the_user() -> None:
 
 @pytest.mark.parametrize("strategy", SYNTHESES)
 async def test_synthesis_stores_system_user_and_its_answer(strategy: Strategy) -> None:
-    """Seed 003, "Synthesis Conversation Shape" and "Message Storage", Synthesis."""
     done = await run_synthesis(strategy, Answer("both"))
 
     system, user, answer = done.scene.record.execution("look-synth").conversation
@@ -118,12 +105,8 @@ async def test_synthesis_stores_system_user_and_its_answer(strategy: Strategy) -
     assert user.content.index("a says full") < user.content.index("b says empty")
 
 
-# Seed 002: proper roles, and growth.
-
-
 @pytest.mark.parametrize("strategy", LOOPS)
 async def test_each_call_sends_the_one_before_and_what_came_since(strategy: Strategy) -> None:
-    """Seed 002, "Progressive Conversation Growth": nothing is retold as the user's; seed 000, "Iteration Loop"."""
     done = await run(strategy, asks(strategy), asks(strategy), concludes(strategy))
 
     requests = [tuple(request.messages) for request in done.scene.models.requests]
@@ -139,7 +122,6 @@ async def test_each_call_sends_the_one_before_and_what_came_since(strategy: Stra
 
 @pytest.mark.parametrize("strategy", ALONE)
 async def test_a_single_call_is_one_interaction(strategy: Strategy) -> None:
-    """Seed 002, "Interaction Scope Preserved", for the strategies that never loop."""
     done = await run(strategy, Answer("done"))
 
     assert len(done.scene.record.model_calls) == 1
@@ -157,7 +139,6 @@ async def test_a_single_call_is_one_interaction(strategy: Strategy) -> None:
     ],
 )
 async def test_an_alert_is_any_text_and_is_told_as_it_came(alert: str) -> None:
-    """Seed 000, "Alert Data Handling" and its decision: opaque text, never read, in the user message."""
     done = await run(Strategy.LANGCHAIN, Answer("done"), alert=alert)
 
     system, user = done.scene.models.requests[0].messages

@@ -1,4 +1,4 @@
-"""Which events tell what happened, and when: seed 003, "Timeline Events"; seeds 000 and 004, their types and lives."""
+"""Timeline events of each strategy: their types, order and lives."""
 
 import pytest
 
@@ -15,7 +15,19 @@ from tarsy.record.messages import ToolOutcome
 from tarsy.record.run import State
 from tarsy.record.timeline import EventStatus, EventType
 from unit.engine.build import FakeToolboxes, call, plan, says, scene, single, stage
-from unit.seeds.agents import ALONE, FUNCTIONS, LOOPS, SYNTHESES, Done, asks, concludes, run, run_synthesis, tools, who
+from unit.engine.one_agent import (
+    ALONE,
+    FUNCTIONS,
+    LOOPS,
+    SYNTHESES,
+    Done,
+    asks,
+    concludes,
+    run,
+    run_synthesis,
+    tools,
+    who,
+)
 from wire.scripted_client import Answer
 
 THINKING, RESPONSE, CALL = EventType.LLM_THINKING, EventType.LLM_RESPONSE, EventType.LLM_TOOL_CALL
@@ -28,11 +40,7 @@ def types(done: Done) -> list[EventType]:
     return [event.type for event in done.events]
 
 
-# Seed 003, "Event Types by Controller": a test a row, all controllers in it.
-
-
 async def test_row_llm_response_is_text_beside_tool_calls_and_never_raw_react() -> None:
-    """Seed 003, "Event Types by Controller", llm_response; seed 000, `llm_response` vs `final_analysis`."""
     for strategy in FUNCTIONS:
         done = await run(strategy, Answer("I look", tool_calls=GET), Answer("done"))
         assert types(done) == [RESPONSE, CALL, FINAL]
@@ -45,7 +53,6 @@ async def test_row_llm_response_is_text_beside_tool_calls_and_never_raw_react() 
 
 
 async def test_row_llm_thinking_is_a_thought_or_native_reasoning_and_says_which() -> None:
-    """Seed 003, "Event Types by Controller", llm_thinking; seed 000, "Timeline Event Types": `metadata.source`."""
     react = await run(Strategy.REACT, asks(Strategy.REACT), concludes(Strategy.REACT))
     assert [(e.content, e.metadata) for e in react.events if e.type is THINKING] == [
         ("look at it", {"source": "react"}),
@@ -66,7 +73,6 @@ async def test_row_llm_thinking_is_a_thought_or_native_reasoning_and_says_which(
 
 @pytest.mark.parametrize("strategy", LOOPS)
 async def test_rows_tool_call_and_tool_result_are_one_event(strategy: Strategy) -> None:
-    """Seed 003, tool_call and tool_result; seed 004, "Single-Event Lifecycle Pattern", makes them one event."""
     done = await run(strategy, asks(strategy), concludes(strategy))
 
     (event,) = [event for event in done.events if event.type is CALL]
@@ -79,14 +85,12 @@ async def test_rows_tool_call_and_tool_result_are_one_event(strategy: Strategy) 
 
 
 async def test_synthesis_has_no_tool_events() -> None:
-    """Seed 003, "Event Types by Controller", tool_call and tool_result of Synthesis."""
     for strategy in SYNTHESES:
         assert CALL not in types(await run_synthesis(strategy, Answer("both", tool_calls=GET)))
 
 
 @pytest.mark.parametrize("strategy", Strategy)
 async def test_row_final_analysis_is_the_last_event_of_an_agent(strategy: Strategy) -> None:
-    """Seed 003, "Event Types by Controller", final_analysis."""
     done = await run(strategy, concludes(strategy))
 
     last = done.events[-1]
@@ -97,7 +101,6 @@ async def test_row_final_analysis_is_the_last_event_of_an_agent(strategy: Strate
 
 @pytest.mark.parametrize("strategy", Strategy)
 async def test_row_error_is_there_on_failure_and_nothing_else_is(strategy: Strategy) -> None:
-    """Seed 003, "Event Types by Controller", error; "Event Creation Philosophy": no event of what never came."""
     done = await run(strategy, Answer(error=REFUSED))
 
     assert done.outcome.state is State.FAILED
@@ -106,11 +109,7 @@ async def test_row_error_is_there_on_failure_and_nothing_else_is(strategy: Strat
     ]
 
 
-# Seed 003, "Timeline Event Flow Per Controller".
-
-
 async def test_flow_of_react_by_iteration() -> None:
-    """Seed 003, "Timeline Event Flow", ReAct, steps 4 to 6: thought, then what the answer asked for."""
     malformed, unknown = "I shall look.", "Thought: try\nAction: k.drop\nAction Input: {}"
     done = await run(
         Strategy.REACT,
@@ -129,7 +128,6 @@ async def test_flow_of_react_by_iteration() -> None:
 
 @pytest.mark.parametrize("strategy", FUNCTIONS)
 async def test_flow_of_function_calls_by_iteration(strategy: Strategy) -> None:
-    """Seed 003, "Timeline Event Flow", Native Thinking, steps 3 to 6, and its note on combinations."""
     done = await run(
         strategy,
         Answer("I look", thinking="hm", tool_calls=(call("k.get", "c1"), call("k.logs", "c2"))),
@@ -144,7 +142,6 @@ async def test_flow_of_function_calls_by_iteration(strategy: Strategy) -> None:
 
 @pytest.mark.parametrize("strategy", SYNTHESES)
 async def test_flow_of_synthesis(strategy: Strategy) -> None:
-    """Seed 003, "Timeline Event Flow", Synthesis: thinking if there is any, then the analysis."""
     done = await run_synthesis(strategy, Answer("both", thinking="hm"))
 
     (row,) = [r for r in done.scene.record.executions.values() if r.start.display_name == "look-synth"]
@@ -154,7 +151,6 @@ async def test_flow_of_synthesis(strategy: Strategy) -> None:
 
 @pytest.mark.parametrize("strategy", FUNCTIONS)
 async def test_an_event_begins_with_the_first_chunk_of_its_kind_and_ends_with_the_stream(strategy: Strategy) -> None:
-    """Seed 003, "Event Creation Philosophy"; seed 000, column Streamed; seed 004: `streaming`, then closed."""
     done = await run(strategy, Answer("a b c", thinking="hm"))
 
     told = [(event.type, event.status, event.content) for event in done.written]
@@ -168,20 +164,14 @@ async def test_an_event_begins_with_the_first_chunk_of_its_kind_and_ends_with_th
 
 
 async def test_react_shows_no_half_text_while_it_streams() -> None:
-    """Seed 003, note on ReAct `llm_response`; seed 001, Q2: what the text means is known when it is complete."""
     done = await run(Strategy.REACT, asks(Strategy.REACT), concludes(Strategy.REACT))
 
     streaming = [event.type for event in done.written if event.status is EventStatus.STREAMING]
     assert streaming == [CALL]
 
 
-# Seeds 000 and 004: the types, and whose events they are.
-
-
 @pytest.mark.parametrize("strategy", LOOPS)
 async def test_a_tool_that_fails_is_told_in_the_event_of_its_call(strategy: Strategy) -> None:
-    """Seed 004, "Tool Call Lifecycle Events": `is_error` on the completed event; "Tool errors as content"."""
-
     async def fails(_: str) -> ToolOutcome:
         return ToolOutcome("no such pod", is_error=True)
 
@@ -193,7 +183,6 @@ async def test_a_tool_that_fails_is_told_in_the_event_of_its_call(strategy: Stra
 
 
 async def test_what_the_provider_did_has_events_of_its_own() -> None:
-    """Seed 004, "TimelineEvent": code_execution, google_search_result, url_context_result."""
     page = (GroundingSource("a page", "https://docs.example/page"),)
     native = (
         CodeExecutionChunk("1 + 1", "2", "python"),
@@ -211,7 +200,6 @@ async def test_what_the_provider_did_has_events_of_its_own() -> None:
 
 
 async def test_the_executive_summary_is_an_event_of_its_own_stage() -> None:
-    """Seed 000, `executive_summary`; seed 004 has it without a stage: here it is traced as every call is (1.16)."""
     s = scene({"triage": [Answer("full")], "summary": [Answer("In short: full.")]}, toolboxes=tools())
     await s.run(plan(stage("look", who(Strategy.LANGCHAIN)), summary=True))
 
@@ -221,7 +209,6 @@ async def test_the_executive_summary_is_an_event_of_its_own_stage() -> None:
 
 
 async def test_a_later_stage_hears_conclusions_and_a_synthesis_hears_everything() -> None:
-    """Seed 000, "Timeline Event Types", column Cross-Stage Context: a row each for thinking, text, calls, analysis."""
     first = [Answer("I look", thinking="private thought", tool_calls=GET), Answer("a concludes")]
     script = {"a": first, "b": [Answer("b concludes")], "look-synth": [Answer("both")], "next": [Answer("done")]}
     s = scene(script, toolboxes=FakeToolboxes({"k.get": says("raw result")}))
@@ -240,7 +227,6 @@ async def test_a_later_stage_hears_conclusions_and_a_synthesis_hears_everything(
 
 @pytest.mark.parametrize("strategy", LOOPS)
 async def test_events_and_messages_are_counted_apart(strategy: Strategy) -> None:
-    """Seed 003, "What Changed", sequence numbers; "Event Creation Helper": each kind has its own, without gaps."""
     done = await run(strategy, asks(strategy), concludes(strategy))
 
     assert [event.seq for event in done.events] == list(range(1, len(done.events) + 1))

@@ -1,19 +1,15 @@
-"""Patterns that seed 004 lists and that no other test says out loud: stages on record, launch order, maskers first."""
+"""Stages on record, and the order in which the agents of a stage are told to the next."""
 
 import asyncio
 
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.masking import build_masker
 from tarsy.plan.model import SuccessPolicy
 from tarsy.record.run import StageKind, State
 from unit.engine.build import agent, plan, scene, stage, until
 from wire.scripted_client import Answer
 
-SECRET = "apiVersion: v1\nkind: Secret\ndata:\n  password: aHVudGVyMjIxMjM0NTY3ODkw\n"
-
 
 async def test_a_stage_is_on_record_with_its_agents_its_kind_and_its_policy() -> None:
-    """Seed 004, "Session Execution Flow": ParallelType, SuccessPolicy, ExpectedAgentCount, whatever their number."""
     answers = {"a": "1", "b": "2", "look-synth": "both", "c": "done"}
     s = scene(lambda request: Answer(answers[request.agent]))
     both = stage("look", agent("a"), agent("b"), policy=SuccessPolicy.ALL)
@@ -29,7 +25,6 @@ async def test_a_stage_is_on_record_with_its_agents_its_kind_and_its_policy() ->
 
 
 async def test_agents_are_told_in_launch_order_whoever_ends_first() -> None:
-    """Seed 004, `collectAndSort()`: results are sorted by launch index, not by when they came."""
     gate = asyncio.Event()
 
     def answer(request: GenerateRequest) -> Answer:
@@ -47,11 +42,3 @@ async def test_agents_are_told_in_launch_order_whoever_ends_first() -> None:
     (request,) = s.models.requests_of("look-synth")
     text = request.messages[-1].content
     assert text.index("a came last") < text.index("b says so")
-
-
-def test_the_structural_masker_comes_before_the_patterns() -> None:
-    """Seed 004, "Code maskers before regex": what it has replaced says that a Secret stood there."""
-    masked = build_masker(["all"]).mask(SECRET)
-
-    assert "MASKED_SECRET_DATA" in masked and "aHVudGVyMjI" not in masked
-    assert "MASKED_PASSWORD" not in masked

@@ -1,0 +1,56 @@
+"""Lists the tests that `--api both` shows on the embedded Kubernetes API only, as `once(reason)` does, with the reason.
+
+What a real API server decides stays on both: rights, admission, watches, apply, CRDs, one investigation as a whole, one
+crash. The rest of these files is about models, tools, the record or our own HTTP API. `--api real` shows them too.
+"""
+
+_CRASHES = "the API takes no part in it; chaos/test_deletion and test_two_active are shown on both"
+_RECORD = "it is about models, tools and the record; test_investigation is shown on both"
+_HTTP = "it is about our own HTTP API; test_authorization and test_writes are shown on both"
+_CONTROLLERS = "it is about what controllers decide; test_way_of_an_alert and test_bad_input are shown on both"
+_DEMO = "others of this file are shown on both"
+
+ONCE = {
+    "tests/chaos/test_kill.py": _CRASHES,
+    "tests/e2e/scenarios/": "the goldens are the same bytes on both",
+    "tests/e2e/test_bad_configuration.py": _CONTROLLERS,
+    "tests/e2e/test_bad_models.py": _RECORD,
+    "tests/e2e/test_bad_tools.py": _RECORD,
+    "tests/e2e/test_budget.py": _RECORD,
+    "tests/e2e/test_chat.py": _RECORD,
+    "tests/e2e/test_commands.py": _RECORD,
+    "tests/e2e/test_demo.py::test_commands_that_dev_prints": _DEMO,
+    "tests/e2e/test_demo.py::test_demo_that_is_interrupted": _DEMO,
+    "tests/e2e/test_demo.py::test_dev_stamps": _DEMO,
+    "tests/e2e/test_demo.py::test_dev_starts_again": _DEMO,
+    "tests/e2e/test_demo.py::test_spinner": _DEMO,
+    "tests/e2e/test_desired_state.py": _RECORD,
+    "tests/e2e/test_hostile.py": _RECORD,
+    "tests/e2e/test_killed_tools.py": _RECORD,
+    "tests/e2e/test_limits.py": _RECORD,
+    "tests/e2e/test_outages.py::test_postgres": _RECORD,
+    "tests/e2e/test_outages.py::test_two_operators": _CRASHES,
+    "tests/e2e/test_provider_limits.py": _RECORD,
+    "tests/e2e/test_providers.py": _RECORD,
+    "tests/e2e/test_upgrade.py": "both versions ask the API as any client does",
+    "tests/e2e/test_workers.py": _RECORD,
+    "tests/integration/controllers/test_alert_routes.py": _CONTROLLERS,
+    "tests/integration/controllers/test_chat.py": _CONTROLLERS,
+    "tests/integration/controllers/test_incident_keys.py": _CONTROLLERS,
+    "tests/integration/controllers/test_notification_targets.py": _CONTROLLERS,
+    "tests/integration/controllers/test_readiness.py": _CONTROLLERS,
+    "tests/integration/controllers/test_sweep.py": _CONTROLLERS,
+    "tests/integration/controllers/test_tool_servers.py": _CONTROLLERS,
+    "tests/integration/http/test_configuration.py": _HTTP,
+    "tests/integration/http/test_intake.py": _HTTP,
+    "tests/integration/http/test_investigations.py": _HTTP,
+    "tests/integration/http/test_openapi.py": _HTTP,
+    "tests/integration/http/test_timeline_api.py": _HTTP,
+    "tests/integration/runbook/test_acceptance.py": _CONTROLLERS,
+}
+"""The reason by the beginning of the test's id: a folder, a file, or tests of a file."""
+
+
+def why_once(nodeid: str) -> str | None:
+    """Returns why a test is not repeated on a real API server; None: it is."""
+    return next((reason for begins, reason in ONCE.items() if nodeid.startswith(begins)), None)
