@@ -28,7 +28,7 @@ from tarsy.engine.model_calls.call import ModelCallFailed, ResponseReader, call_
 from tarsy.engine.model_calls.events import response_event, sent_back_event
 from tarsy.engine.model_calls.request import prepare_request
 from tarsy.engine.ports import RunContext, Toolbox
-from tarsy.engine.strategies.fallback import adapted
+from tarsy.engine.strategies.format_change import announce_format
 from tarsy.engine.tool_calls.execution import answer_tool_calls, tool_message
 from tarsy.llm.protocol import ModelErrorCode
 from tarsy.plan.model import Strategy
@@ -178,7 +178,7 @@ async def _iterate(
                     if conversation.loop.fallback == provider:
                         _judge_time(conversation, watch)
                     return None
-                turn = adapted(conversation, turn, toolbox.tools)
+                turn = announce_format(conversation, turn, toolbox.tools)
                 forced = kind is ModelCallKind.FORCED_CONCLUSION
                 tools = manner.offer(toolbox.tools) if not forced or _binds(conversation) else ()
                 if not forced and world.meter.bounded:
