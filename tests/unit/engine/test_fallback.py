@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tarsy.engine.prompts import template as prompt_template
-from tarsy.engine.strategies import format_change
+from tarsy.engine.strategies import react_format
 from tarsy.engine.strategies.fallback import exhausted
 from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, ModelError, ModelErrorCode, TextChunk
 from tarsy.llm.retry import Retrying, RetryPolicy
@@ -333,7 +333,7 @@ async def resumed_after_the_change(monkeypatch: pytest.MonkeyPatch, older: bool)
         row = scene.record.execution("triage")
         row.loop = LoopState.model_validate(row.loop.model_dump(mode="json", exclude={"tool_call_format"}))
     read = prompt_template.template
-    for module in (prompt_template, format_change):
+    for module in (prompt_template, react_format):
         monkeypatch.setattr(module, "template", lambda name: Template("In other words: " + read(name).template))
     scene.resume()
     assert (await scene.run(whole)).final_analysis == DONE
