@@ -8,11 +8,10 @@ written, cancellation.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import assert_never
 from uuid import UUID
 
 from tarsy.engine.conversation.state import Conversation
-from tarsy.engine.findings.repair import Hands, marked, settle_finding
+from tarsy.engine.findings.repair import marked, settle_finding
 from tarsy.engine.limits.budget import BudgetSpent
 from tarsy.engine.limits.budget_stop import (
     NO_CONCLUSION,
@@ -25,13 +24,12 @@ from tarsy.engine.model_calls.call import ModelCallFailed
 from tarsy.engine.ports import RunContext, Toolbox
 from tarsy.engine.prompts import builder
 from tarsy.engine.prompts.context import room_for_work, synthesis_context
-from tarsy.engine.prompts.react import react_section
-from tarsy.engine.strategies.react_format import ReactCalls
 from tarsy.engine.strategies.single_call import run_single_call
-from tarsy.engine.strategies.tool_loop import FunctionCalls, Purpose, ToolCallFormat, run_loop
+from tarsy.engine.strategies.table import STRATEGIES, tool_call_format
+from tarsy.engine.strategies.tool_loop import Purpose, run_loop
 from tarsy.engine.task import Task
 from tarsy.engine.tool_calls.pinned_tools import hold_to_pins
-from tarsy.plan.model import AgentLimits, AgentPlan, Strategy
+from tarsy.plan.model import AgentLimits, AgentPlan
 from tarsy.record.ids import event_id
 from tarsy.record.messages import Message
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, Failure, ModelCallKind, StageKind, State
@@ -78,7 +76,7 @@ async def run_agent(
         window = world.windows.get(agent.provider.ref)
         conversation.loop = conversation.loop.model_copy(update={"window": window})
     try:
-        text = await _run_strategy(conversation, kind, task, world)
+        text = await _run_strategy(conversation, task, world)
     except ModelCallFailed as error:
         return await _failed(world, conversation, task, error.state, error.failure)
     except BudgetSpent as spent:
@@ -92,44 +90,36 @@ async def run_agent(
     return await _close(world, conversation, AgentResult(identity, State.COMPLETED, marked(conversation, text)))
 
 
-async def _run_strategy(conversation: Conversation, kind: StageKind, task: Task, world: RunContext) -> str:
+async def _run_strategy(conversation: Conversation, task: Task, world: RunContext) -> str:
     """The final answer, its finding sent back where it is the run's and cannot be used."""
-    match conversation.agent.strategy:
-        case Strategy.LANGCHAIN | Strategy.NATIVE_THINKING | Strategy.REACT:
-            return await _run_with_tools(conversation, task, world)
-        case _:
-            text = conversation.loop.final_answer or await _run_single(conversation, kind, task, world)
-            return await _settled(conversation, text, task, world)
+    if STRATEGIES[conversation.agent.strategy].tool_calls is not None:
+        return await _run_with_tools(conversation, task, world)
+    text = conversation.loop.final_answer or await _run_single(conversation, task, world)
+    return await _settled(conversation, text, task, world)
 
 
 async def _settled(
-    conversation: Conversation, text: str, task: Task, world: RunContext, hands: Hands | None = None
+    conversation: Conversation, text: str, task: Task, world: RunContext, toolbox: Toolbox | None = None
 ) -> str:
     if not text.strip() or not task.finds(concluding=world.concluding):
         return text
-    return await settle_finding(conversation, text, world, hands)
+    return await settle_finding(conversation, text, world, toolbox)
 
 
-async def _run_single(conversation: Conversation, kind: StageKind, task: Task, world: RunContext) -> str:
+async def _run_single(conversation: Conversation, task: Task, world: RunContext) -> str:
     agent, began = conversation.agent, conversation.began
-    match agent.strategy:
-        case Strategy.SYNTHESIS | Strategy.SYNTHESIS_NATIVE_THINKING | Strategy.SINGLE_CALL:
-            if task.summarise is not None:
-                opening = builder.summary_messages(agent, task.summarise)
-                return await run_single_call(conversation, ModelCallKind.EXECUTIVE_SUMMARY, opening, world)
-            if task.synthesise is not None:
-                window = agent.provider.context_window or conversation.limits.context_tokens
-                window = min(window, conversation.loop.window or window)
-                timelines = await world.recorder.stage_timeline(task.synthesise)
-                work = synthesis_context(task.agents, timelines, limit=room_for_work(window))
-                opening = builder.synthesis_messages(agent, task, began, work)
-                return await run_single_call(conversation, ModelCallKind.SYNTHESIS, opening, world)
-            opening = _opening(conversation, task, {}, {}, (), tools=False)
-            return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world)
-        case Strategy.LANGCHAIN | Strategy.NATIVE_THINKING | Strategy.REACT:
-            raise AssertionError("a strategy with tools runs in the loop")
-        case _:
-            assert_never(agent.strategy)
+    if task.summarise is not None:
+        opening = builder.summary_messages(agent, task.summarise)
+        return await run_single_call(conversation, ModelCallKind.EXECUTIVE_SUMMARY, opening, world)
+    if task.synthesise is not None:
+        window = agent.provider.context_window or conversation.limits.context_tokens
+        window = min(window, conversation.loop.window or window)
+        timelines = await world.recorder.stage_timeline(task.synthesise)
+        work = synthesis_context(task.agents, timelines, limit=room_for_work(window))
+        opening = builder.synthesis_messages(agent, task, began, work)
+        return await run_single_call(conversation, ModelCallKind.SYNTHESIS, opening, world)
+    opening = _opening(conversation, task, {}, {}, (), tools=False)
+    return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world)
 
 
 async def _run_with_tools(conversation: Conversation, task: Task, world: RunContext) -> str:
@@ -138,15 +128,12 @@ async def _run_with_tools(conversation: Conversation, task: Task, world: RunCont
         await hold_to_pins(conversation, toolbox, world)
         told = await _report_missing(conversation, toolbox, world)
         instructions = builder.server_instructions(agent, toolbox.instructions)
-        react = agent.strategy is Strategy.REACT
-        sections = [react_section(toolbox.tools)] if react else []
+        sections = tool_call_format(agent.strategy, toolbox).sections
         opening = _opening(conversation, task, toolbox.unavailable, instructions, sections, tools=bool(toolbox.tools))
         try:
             purpose = Purpose(evidence=task.question is None, earlier=bool(task.previous))
-            text = conversation.loop.final_answer or await run_loop(
-                conversation, opening, toolbox, world, _manner, purpose
-            )
-            text = await _settled(conversation, text, task, world, Hands(toolbox, _manner))
+            text = conversation.loop.final_answer or await run_loop(conversation, opening, toolbox, world, purpose)
+            text = await _settled(conversation, text, task, world, toolbox)
         except (ModelCallFailed, BudgetSpent):
             await _report_missing(conversation, toolbox, world, told)
             raise
@@ -168,12 +155,6 @@ def _opening(
     if task.question is not None:
         return builder.chat_messages(agent, task.question, began, unavailable, instructions, sections, tools=tools)
     return builder.investigation_messages(agent, task, began, unavailable, instructions, sections, tools=tools)
-
-
-def _manner(strategy: Strategy, toolbox: Toolbox) -> ToolCallFormat:
-    if strategy is not Strategy.REACT:
-        return FunctionCalls()
-    return ReactCalls(toolbox.tools, lambda name: toolbox.refusal(name) is not None)
 
 
 async def _report_missing(

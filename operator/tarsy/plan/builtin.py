@@ -5,21 +5,45 @@ does not fit is refused when the plan is made, not when it runs. Which client of
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
 from tarsy.plan.model import Backend, Strategy, SuccessPolicy
 
-# By family: `openai-native` is of the family of `langchain`.
-BACKENDS: Final[Mapping[Strategy, Backend]] = MappingProxyType(
+
+class StrategyWork(Enum):
+    """The kind of work that agents of a strategy do."""
+
+    TOOL_LOOP = "tool loop"
+    SYNTHESIS = "synthesis"
+    SINGLE_CALL = "single call"
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyTraits:
+    """The properties of a strategy that a plan depends on.
+
+    `backend` is the family: `openai-native` is of the family of `langchain`.
+    """
+
+    backend: Backend
+    work: StrategyWork
+
+
+STRATEGY_TRAITS: Final[Mapping[Strategy, StrategyTraits]] = MappingProxyType(
     {
-        Strategy.REACT: Backend.LANGCHAIN,
-        Strategy.LANGCHAIN: Backend.LANGCHAIN,
-        Strategy.SYNTHESIS: Backend.LANGCHAIN,
-        Strategy.SINGLE_CALL: Backend.LANGCHAIN,
-        Strategy.NATIVE_THINKING: Backend.GOOGLE_NATIVE,
-        Strategy.SYNTHESIS_NATIVE_THINKING: Backend.GOOGLE_NATIVE,
+        Strategy.REACT: StrategyTraits(Backend.LANGCHAIN, StrategyWork.TOOL_LOOP),
+        Strategy.LANGCHAIN: StrategyTraits(Backend.LANGCHAIN, StrategyWork.TOOL_LOOP),
+        Strategy.NATIVE_THINKING: StrategyTraits(Backend.GOOGLE_NATIVE, StrategyWork.TOOL_LOOP),
+        Strategy.SYNTHESIS: StrategyTraits(Backend.LANGCHAIN, StrategyWork.SYNTHESIS),
+        Strategy.SYNTHESIS_NATIVE_THINKING: StrategyTraits(Backend.GOOGLE_NATIVE, StrategyWork.SYNTHESIS),
+        Strategy.SINGLE_CALL: StrategyTraits(Backend.LANGCHAIN, StrategyWork.SINGLE_CALL),
     }
+)
+BACKENDS: Final[Mapping[Strategy, Backend]] = MappingProxyType(
+    {strategy: traits.backend for strategy, traits in STRATEGY_TRAITS.items()}
 )
 PROVIDER_BACKENDS: Final[Mapping[str, frozenset[Backend]]] = MappingProxyType(
     {
@@ -39,8 +63,10 @@ NATIVE_TOOLS: Final[Mapping[str, str]] = MappingProxyType(
     {"google_search": "googleSearch", "code_execution": "codeExecution", "url_context": "urlContext"}
 )
 
-SYNTHESIS_STRATEGIES: Final = frozenset({Strategy.SYNTHESIS, Strategy.SYNTHESIS_NATIVE_THINKING})
-STRATEGIES_WITHOUT_TOOLS: Final = SYNTHESIS_STRATEGIES | {Strategy.SINGLE_CALL}
+SYNTHESIS_STRATEGIES: Final = frozenset(s for s, t in STRATEGY_TRAITS.items() if t.work is StrategyWork.SYNTHESIS)
+STRATEGIES_WITHOUT_TOOLS: Final = frozenset(
+    s for s, t in STRATEGY_TRAITS.items() if t.work is not StrategyWork.TOOL_LOOP
+)
 
 STRATEGY: Final = Strategy.LANGCHAIN
 MAX_ITERATIONS: Final = 20
@@ -79,16 +105,20 @@ def usual_client(provider_type: str, chosen: Backend | None) -> Backend:
 def stand_in(own: Strategy, wanted: Strategy | None) -> Strategy:
     """The strategy of an agent on a fallback: `wanted` (None: its own), or for an agent without tools, which keeps
     its work, the one of its kind on the backend of `wanted`."""
-    if wanted is None or own is Strategy.SINGLE_CALL:
+    work = STRATEGY_TRAITS[own].work
+    if wanted is None or work is StrategyWork.SINGLE_CALL:
         return own
-    if own in SYNTHESIS_STRATEGIES:
-        native = BACKENDS[wanted] is Backend.GOOGLE_NATIVE
-        return Strategy.SYNTHESIS_NATIVE_THINKING if native else Strategy.SYNTHESIS
+    if work is StrategyWork.SYNTHESIS:
+        return next(s for s, t in STRATEGY_TRAITS.items() if t == StrategyTraits(BACKENDS[wanted], work))
     return wanted
 
 
 def strategies_of(provider_type: str, own: Strategy) -> tuple[Strategy, ...]:
     """The strategies that do the same kind of work as `own` on providers of a type."""
-    kinds = (SYNTHESIS_STRATEGIES, frozenset({Strategy.SINGLE_CALL}), frozenset(Strategy) - STRATEGIES_WITHOUT_TOOLS)
-    same = next(kind for kind in kinds if own in kind)
-    return tuple(strategy for strategy in Strategy if strategy in same and runs_on(strategy, provider_type))
+    work = STRATEGY_TRAITS[own].work
+    return tuple(s for s in Strategy if STRATEGY_TRAITS[s].work is work and runs_on(s, provider_type))
+
+
+def has_native_tools(strategy: Strategy) -> bool:
+    """Whether the backend of a strategy offers tools of the provider's own, such as a web search."""
+    return BACKENDS[strategy] is Backend.GOOGLE_NATIVE

@@ -95,7 +95,8 @@ class LoopState(BaseModel):
     providers before it said. `masked_calls` are the places of those calls of the last answer that had a secret taken
     out of their arguments: only the attempt that got the answer can make them. `sent_back` are the reasons for which
     a final answer was sent back to its model, each once. `partial` is what had come of the last answer when it was cut
-    to conclude, and `cut_by_length` whether the last answer reached its model's output limit.
+    to conclude, and `cut_by_length` whether the last answer reached its model's output limit. `tool_call_format` is the
+    format in which the model was last asked to write its tool calls (None: not asked yet, or by an older release).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -118,6 +119,7 @@ class LoopState(BaseModel):
     sent_back: tuple[str, ...] = ()
     partial: str = ""
     cut_by_length: bool = False
+    tool_call_format: str | None = None
     usage: Usage = Usage()
 
 

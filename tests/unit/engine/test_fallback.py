@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from string import Template
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tarsy.engine.prompts import template as prompt_template
+from tarsy.engine.strategies import react_format
 from tarsy.engine.strategies.fallback import exhausted
 from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, ModelError, ModelErrorCode, TextChunk
 from tarsy.llm.retry import Retrying, RetryPolicy
 from tarsy.plan.model import AgentLimits, AgentPlan, FallbackPlan, Plan, ProviderPlan, Strategy
 from tarsy.record.messages import Refusal, Role
-from tarsy.record.run import InteractionState, State
+from tarsy.record.run import InteractionState, LoopState, State
 from tarsy.record.timeline import EventType, TimelineEvent
 from unit.engine.build import FakeToolboxes, Scene, ScriptedModels, agent, call, plan, ref, says, single, stage
 from unit.engine.memory import Crash
@@ -294,6 +297,57 @@ async def test_function_calls_go_on_as_react_when_that_is_the_other_ones_strateg
     assert len(notes) == 1
     assert "k8s.get: does k8s.get" in notes[0].content
     assert len(scene.toolboxes.called) == 2
+
+
+CHANGING = (
+    [Answer(tool_calls=(call("k8s.get"),)), fails(Code.CREDENTIALS)],
+    [
+        Answer("Thought: look again\nAction: k8s.get\nAction Input: {}"),
+        Answer(f"Thought: known\nFinal Answer: {DONE}"),
+    ],
+)
+
+
+def changing() -> Scene:
+    first, second = CHANGING
+    return Scene(Providers(first=first, second=second), FakeToolboxes({"k8s.get": says("full")}))
+
+
+def notes_of_change(scene: Scene) -> list[str]:
+    return [
+        text for role, text in scene.record.texts("triage") if role is Role.USER and "another model goes on" in text
+    ]
+
+
+async def resumed_after_the_change(monkeypatch: pytest.MonkeyPatch, older: bool) -> Scene:
+    """The provider changed and the second one has called a tool; the next attempt has other words for the change."""
+    whole = one(with_fallback(to("second", Strategy.REACT)))
+    scene = changing()
+    await scene.run(whole)
+    steps = [at for at, name in enumerate(scene.recorder.calls) if name == "model_call_started"]
+    scene = changing()
+    scene.resume(die_at=steps[3])
+    with pytest.raises((Crash, BaseExceptionGroup)):
+        await scene.run(whole)
+    if older:
+        row = scene.record.execution("triage")
+        row.loop = LoopState.model_validate(row.loop.model_dump(mode="json", exclude={"tool_call_format"}))
+    read = prompt_template.template
+    for module in (prompt_template, react_format):
+        monkeypatch.setattr(module, "template", lambda name: Template("In other words: " + read(name).template))
+    scene.resume()
+    assert (await scene.run(whole)).final_analysis == DONE
+    return scene
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["this-release", "begun-by-the-release-before"])
+async def test_a_change_is_told_once_whatever_the_words_of_the_next_release(
+    monkeypatch: pytest.MonkeyPatch, older: bool
+) -> None:
+    scene = await resumed_after_the_change(monkeypatch, older)
+
+    assert len(notes_of_change(scene)) == 1
+    assert scene.record.execution("triage").loop.tool_call_format == "react"
 
 
 async def test_what_is_refused_stays_refused_when_the_strategy_changes_with_the_provider() -> None:

@@ -14,8 +14,8 @@ from tarsy.engine.prompts.calendar import calendar
 from tarsy.engine.prompts.context import StageConclusion, chain_context, investigation_context, synthesis_context
 from tarsy.engine.prompts.react import react_conclusion_message, react_section
 from tarsy.engine.prompts.results import observation_text, tool_text
+from tarsy.engine.strategies.function_calls import FunctionCalls
 from tarsy.engine.strategies.react_format import ReactCalls
-from tarsy.engine.strategies.tool_loop import FunctionCalls
 from tarsy.engine.task import ChatQuestion, Task
 from tarsy.plan.model import AgentPlan
 from tarsy.plan.policy import ToolPolicy

@@ -13,12 +13,10 @@ from typing import Protocol
 from uuid import UUID
 
 from tarsy.engine.prompts import builder
-from tarsy.plan.model import AgentLimits, AgentPlan, Strategy
+from tarsy.plan.builtin import has_native_tools
+from tarsy.plan.model import AgentLimits, AgentPlan
 from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.run import ExecutionRecord, LoopState, ModelCallKind, ToolCallRecord
-
-_NATIVE = frozenset({Strategy.NATIVE_THINKING, Strategy.SYNTHESIS_NATIVE_THINKING})
-"""Strategies whose backend has tools of its own. Nothing else of theirs differs here: the client is the provider's."""
 
 
 def serving_provider(plan: AgentPlan, loop: LoopState) -> AgentPlan:
@@ -79,7 +77,7 @@ class Conversation:
     @property
     def native_tools(self) -> tuple[str, ...]:
         """Tools of the provider that are on: only a backend that has some makes use of them."""
-        return self.agent.native_tools if self.agent.strategy in _NATIVE else ()
+        return self.agent.native_tools if has_native_tools(self.agent.strategy) else ()
 
     def as_written(self, seq: int) -> Message | None:
         """The answer number `seq` as its model wrote it; None when an earlier attempt got it."""

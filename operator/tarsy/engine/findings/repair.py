@@ -8,7 +8,6 @@ needs. Whatever becomes of the repair, the answer is never worse than before, an
 """
 
 import math
-from dataclasses import dataclass
 
 from tarsy.engine.conversation.state import CallModel, Conversation, unanswered_calls
 from tarsy.engine.findings.citations import check_citations, cited, problem
@@ -18,7 +17,7 @@ from tarsy.engine.limits.timing import Stopwatch
 from tarsy.engine.model_calls.call import ModelCallFailed, call_model
 from tarsy.engine.ports import RunContext, Toolbox
 from tarsy.engine.prompts.builder import repair_message
-from tarsy.engine.strategies.tool_loop import ToolCallFormatFactory
+from tarsy.engine.strategies.table import tool_call_format
 from tarsy.engine.tool_calls.execution import answer_tool_calls
 from tarsy.record.finding import Finding
 from tarsy.record.ids import event_id
@@ -50,17 +49,18 @@ def without_evidence(finding: Finding) -> Finding:
     return finding.model_copy(update={"no_tool_called": True, "notes": (*finding.notes, NO_TOOL_CALLED)})
 
 
-@dataclass(frozen=True, slots=True)
-class Hands:
-    """The tools of an agent, which stay bound while its finding is repaired, and how its strategy calls them."""
+async def settle_finding(
+    conversation: Conversation, text: str, world: RunContext, toolbox: Toolbox | None = None
+) -> str:
+    """Returns the final answer, its finding repaired where it had to be and could be.
 
-    toolbox: Toolbox
-    manner_of: ToolCallFormatFactory
-
-
-async def settle_finding(conversation: Conversation, text: str, world: RunContext, hands: Hands | None = None) -> str:
-    """The final answer `text`, its finding repaired where it had to be and could be."""
-    tools = _bound(conversation, hands)
+    Args:
+        conversation: as on record.
+        text: the final answer.
+        world: the ports.
+        toolbox: the agent's tools, which stay bound; None for an agent without tools.
+    """
+    tools = _bound(conversation, toolbox)
     if conversation.loop.final_answer is None:
         finding, _ = await checked_finding(text, world)
         wrong = problem(finding)
@@ -75,12 +75,12 @@ async def settle_finding(conversation: Conversation, text: str, world: RunContex
     watch = Stopwatch(math.inf)
     try:
         while not _answered(conversation):
-            if hands is not None and (calls := unanswered_calls(conversation)):
-                tell = hands.manner_of(conversation.agent.strategy, hands.toolbox).tell
-                await answer_tool_calls(conversation, calls, hands.toolbox, world, watch=watch, tell=tell)
+            if toolbox is not None and (calls := unanswered_calls(conversation)):
+                tell = tool_call_format(conversation.agent.strategy, toolbox).tell
+                await answer_tool_calls(conversation, calls, toolbox, world, watch=watch, tell=tell)
                 continue
             may_call = not (conversation.loop.concluding or world.concluding or _has_called(conversation))
-            shown = hands.toolbox.shown if hands is not None else None
+            shown = toolbox.shown if toolbox is not None else None
             await call_model(conversation, turn, tools, world, watch=watch, shown=shown, may_call=may_call)
             turn = CallModel(ModelCallKind.FINDING_REPAIR, (), conversation.loop)
     except (ModelCallFailed, BudgetSpent):
@@ -89,10 +89,10 @@ async def settle_finding(conversation: Conversation, text: str, world: RunContex
     return with_finding(text, repaired) if repaired.structured else text
 
 
-def _bound(conversation: Conversation, hands: Hands | None) -> tuple[ToolDefinition, ...]:
-    if hands is None:
+def _bound(conversation: Conversation, toolbox: Toolbox | None) -> tuple[ToolDefinition, ...]:
+    if toolbox is None:
         return ()
-    return hands.manner_of(conversation.agent.strategy, hands.toolbox).offer(hands.toolbox.tools)
+    return tool_call_format(conversation.agent.strategy, toolbox).offer(toolbox.tools)
 
 
 def _has_called(conversation: Conversation) -> bool:

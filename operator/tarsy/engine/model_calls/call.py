@@ -19,6 +19,7 @@ from tarsy.engine.limits.timing import Stopwatch
 from tarsy.engine.model_calls.billing import LOST, TIMEOUTS, billed
 from tarsy.engine.model_calls.billing import used as used_by
 from tarsy.engine.model_calls.events import (
+    ResponseReader,
     compaction_event,
     cut_event,
     empty_event,
@@ -54,9 +55,6 @@ class ModelCallFailed(Exception):
 _DISPENSABLE = frozenset({ModelCallKind.EXECUTIVE_SUMMARY, ModelCallKind.FINDING_REPAIR})
 """Calls that a run whose budget has no room for them goes without."""
 
-
-ResponseReader = Callable[[Conversation, UUID, str], list[Event]]
-"""The timeline events that the complete text of a model call makes."""
 
 Accepts = Callable[[LoopState, str], bool]
 """Whether a text without calls ends its agent, with the loop's state after it."""

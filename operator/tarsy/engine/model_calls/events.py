@@ -5,6 +5,7 @@ end replaces, and a step that is written twice shows once. The final answer is s
 programs read; the event's metadata keep it.
 """
 
+from collections.abc import Callable
 from typing import Any, assert_never
 from uuid import UUID
 
@@ -23,6 +24,9 @@ from tarsy.llm.protocol import (
 from tarsy.record.ids import event_id
 from tarsy.record.timeline import CUT_BY_LENGTH, RETRYING, WAITING, Event, EventStatus, EventType
 from tarsy.record.usage import Usage
+
+ResponseReader = Callable[[Conversation, UUID, str], list[Event]]
+"""Makes the timeline events of the complete text of a model call, whose id is the second argument."""
 
 
 def thinking_event(conversation: Conversation, call: UUID, text: str, status: EventStatus) -> Event:

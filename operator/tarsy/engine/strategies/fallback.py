@@ -6,16 +6,12 @@ what a provider wants back of its own answers is ignored by all others. An answe
 a provider and changes nothing.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tarsy.engine.conversation.state import CallModel, Conversation, serving_provider
-from tarsy.engine.prompts.react import react_section
-from tarsy.engine.prompts.template import template
+from tarsy.engine.conversation.state import Conversation, serving_provider
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.plan.builtin import STRATEGIES_WITHOUT_TOOLS
-from tarsy.plan.model import AgentPlan, Strategy
-from tarsy.record.messages import Message, Role, ToolDefinition
+from tarsy.plan.model import AgentPlan
 from tarsy.record.run import LoopState
 from tarsy.record.text import clean
 
@@ -127,32 +123,6 @@ def exhausted(conversation: Conversation, error: ModelError) -> str:
     told = error.message if error.message.startswith(named) else f"{named}: {error.message}"
     tried = conversation.loop.tried
     return f"{told} Tried before it: {'; '.join(tried)}" if tried else told
-
-
-def adapted(conversation: Conversation, turn: CallModel, tools: Sequence[ToolDefinition]) -> CallModel:
-    """The turn, with a word on how tools are called now where the provider in use does it another way than the last.
-
-    Read from the messages, so it is said once, whichever attempt says it.
-    """
-    react = conversation.agent.strategy is Strategy.REACT
-    if not conversation.messages or react is _reacting(conversation):
-        return turn
-    section = {"react": react_section(tools)} if react else {}
-    note = Message(Role.USER, template(_NOTES[react]).substitute(section))
-    return replace(turn, new_messages=(note, *turn.new_messages))
-
-
-_NOTES = {True: "change_to_react", False: "change_to_calls"}
-
-
-def _reacting(conversation: Conversation) -> bool:
-    """Whether the model was told last to call tools in text."""
-    first_lines = {template(name).template.partition("\n")[0]: react for react, name in _NOTES.items()}
-    for message in reversed(conversation.messages):
-        found = first_lines.get(message.content.partition("\n")[0]) if message.role is Role.USER else None
-        if found is not None:
-            return found
-    return conversation.plan.strategy is Strategy.REACT
 
 
 def _next(conversation: Conversation) -> int | None:

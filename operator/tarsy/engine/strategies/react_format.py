@@ -25,8 +25,9 @@ from tarsy.engine.conversation.state import (
 from tarsy.engine.findings.conclusion import read_finding
 from tarsy.engine.model_calls.events import response_event, thought_event, unusable_event
 from tarsy.engine.prompts.example import example_call
-from tarsy.engine.prompts.react import react_conclusion_message
+from tarsy.engine.prompts.react import react_conclusion_message, react_section
 from tarsy.engine.prompts.results import observation_text
+from tarsy.engine.prompts.template import template
 from tarsy.engine.strategies.react import Kind, Parsed, parse_react
 from tarsy.record.ids import call_ref, idempotency_key
 from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition, ToolOutcome
@@ -37,7 +38,7 @@ _THOUGHT = re.compile(r"\A\s*[*_]*thought[*_]*:[*_]*[ \t]*", re.I)
 
 
 class ReactCalls:
-    """The manner of ReAct (`tarsy.engine.strategies.tool_loop.ToolCallFormat`).
+    """Reads tool calls from text in the form of ReAct (`tarsy.engine.strategies.tool_call_format.ToolCallFormat`).
 
     Args:
         tools: the tools of this attempt; names are resolved against them.
@@ -48,8 +49,19 @@ class ReactCalls:
         self._tools = tuple(tools)
         self._refused = refused
 
+    name = "react"
     functions = False
     stop = ("\nObservation:",)
+
+    @property
+    def sections(self) -> Sequence[str]:
+        """The form of an answer, and the tools: they are not bound to the call."""
+        return (react_section(self._tools),)
+
+    @property
+    def change_note(self) -> str:
+        """Explains the form to a model that goes on with a conversation of function calls."""
+        return template("change_to_react").substitute(react=react_section(self._tools))
 
     @property
     def how(self) -> str:

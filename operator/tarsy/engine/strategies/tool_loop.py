@@ -2,104 +2,38 @@
 
 Ask the model; answer its tool calls; an answer without tool calls is the final one, unless it is sent back
 (`tarsy.engine.findings.final_answer`); at the iteration limit, or when asked to conclude, one more call that may make
-none. Each turn comes from `next_turn` and ends on a boundary. How a model asks for a tool and hears of its result is
-the strategy's `Manner`.
+none. Each turn comes from `next_turn` and ends on a boundary. How a model calls tools and is sent their results is its
+strategy's `ToolCallFormat`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from tarsy.engine.conversation.state import (
     CallModel,
-    CallTool,
     CallTools,
     Conversation,
-    ConversationTurn,
     Finish,
     Stop,
-    next_turn,
 )
 from tarsy.engine.findings.final_answer import Expected, Objection, objection
 from tarsy.engine.limits.budget_stop import note_exceeded
 from tarsy.engine.limits.timing import Stopwatch, timeouts
-from tarsy.engine.model_calls.call import ModelCallFailed, ResponseReader, call_model
+from tarsy.engine.model_calls.call import ModelCallFailed, call_model
 from tarsy.engine.model_calls.events import response_event, sent_back_event
 from tarsy.engine.model_calls.request import prepare_request
 from tarsy.engine.ports import RunContext, Toolbox
-from tarsy.engine.strategies.fallback import adapted
-from tarsy.engine.tool_calls.execution import answer_tool_calls, tool_message
+from tarsy.engine.strategies.format_change import announce_format
+from tarsy.engine.strategies.table import tool_call_format
+from tarsy.engine.strategies.tool_call_format import ToolCallFormat
+from tarsy.engine.tool_calls.execution import answer_tool_calls
 from tarsy.llm.protocol import ModelErrorCode
-from tarsy.plan.model import Strategy
 from tarsy.record.ids import model_call_id
-from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
+from tarsy.record.messages import Message
 from tarsy.record.run import Failure, LoopState, ModelCallKind, State
 from tarsy.record.timeline import EventStatus, EventType
-
-
-class ToolCallFormat(Protocol):
-    """What the strategies of this loop do differently."""
-
-    @property
-    def read(self) -> ResponseReader | None:
-        """Makes the timeline events of an answer's text; None when the text is the event."""
-        ...
-
-    @property
-    def functions(self) -> bool:
-        """Whether tools are called by functions, not in text."""
-        ...
-
-    @property
-    def how(self) -> str:
-        """How to call a tool, in a sentence for the model."""
-        ...
-
-    @property
-    def stop(self) -> tuple[str, ...]:
-        """Texts that end an answer."""
-        ...
-
-    def next_turn(
-        self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
-    ) -> ConversationTurn:
-        """What to do next, from the record alone."""
-        ...
-
-    def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
-        """The tools to bind to a call."""
-        ...
-
-    def tell(self, turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
-        """The message that tells the model what became of its call, and to cite it as `ref`."""
-        ...
-
-
-class FunctionCalls:
-    """Tools are bound to the call, calls and results have messages of their own."""
-
-    read: ResponseReader | None = None
-    functions = True
-    how = "Make function calls; do not write them as text."
-    stop: tuple[str, ...] = ()
-
-    def next_turn(
-        self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
-    ) -> ConversationTurn:
-        """See `tarsy.engine.conversation.state.next_turn`."""
-        return next_turn(conversation, opening, stop=stop, max_iterations=max_iterations)
-
-    def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
-        """All of them."""
-        return tuple(tools)
-
-    def tell(self, turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
-        """A tool message."""
-        return tool_message(turn, ref, outcome)
-
-
-ToolCallFormatFactory = Callable[[Strategy, Toolbox], ToolCallFormat]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +54,6 @@ async def run_loop(
     opening: Sequence[Message],
     toolbox: Toolbox,
     world: RunContext,
-    manner_of: ToolCallFormatFactory,
     purpose: Purpose = Purpose(),
 ) -> str:
     """Runs the loop to its final answer (blank when the model gave none).
@@ -130,7 +63,6 @@ async def run_loop(
         opening: the messages a new conversation starts with.
         toolbox: the tools.
         world: the ports.
-        manner_of: what a strategy does differently; a change of provider may change the strategy.
         purpose: what the answer must rest on.
 
     Raises:
@@ -140,7 +72,7 @@ async def run_loop(
     """
     text = None
     while text is None:
-        text = await _iterate(conversation, opening, toolbox, world, manner_of, purpose)
+        text = await _iterate(conversation, opening, toolbox, world, purpose)
     return text
 
 
@@ -149,7 +81,6 @@ async def _iterate(
     opening: Sequence[Message],
     toolbox: Toolbox,
     world: RunContext,
-    manner_of: ToolCallFormatFactory,
     purpose: Purpose,
 ) -> str | None:
     """One model call and the answers to its tool calls; the final text, or None to go on.
@@ -161,7 +92,7 @@ async def _iterate(
     provider = conversation.loop.fallback
     while True:
         stop = _stop(conversation, world)
-        manner = manner_of(conversation.agent.strategy, toolbox)
+        manner = tool_call_format(conversation.agent.strategy, toolbox)
         most = conversation.agent.max_iterations
         turn = manner.next_turn(conversation, opening, stop=stop, max_iterations=most)
         expected = _expected(conversation, toolbox, manner, purpose)
@@ -178,7 +109,7 @@ async def _iterate(
                     if conversation.loop.fallback == provider:
                         _judge_time(conversation, watch)
                     return None
-                turn = adapted(conversation, turn, toolbox.tools)
+                turn = announce_format(conversation, turn, toolbox)
                 forced = kind is ModelCallKind.FORCED_CONCLUSION
                 tools = manner.offer(toolbox.tools) if not forced or _binds(conversation) else ()
                 if not forced and world.meter.bounded:

@@ -1,0 +1,39 @@
+"""Function calls: the format of tool calls of models that are trained to make them."""
+
+from collections.abc import Sequence
+
+from tarsy.engine.conversation.state import CallTool, Conversation, ConversationTurn, Stop, next_turn
+from tarsy.engine.model_calls.events import ResponseReader
+from tarsy.engine.prompts.template import template
+from tarsy.engine.tool_calls.execution import tool_message
+from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
+
+
+class FunctionCalls:
+    """Binds tools to the model call; calls and results are messages of their own."""
+
+    name = "functions"
+    sections: Sequence[str] = ()
+    read: ResponseReader | None = None
+    functions = True
+    how = "Make function calls; do not write them as text."
+    stop: tuple[str, ...] = ()
+
+    @property
+    def change_note(self) -> str:
+        """Says that text is not read for calls any more."""
+        return template("change_to_calls").substitute()
+
+    def next_turn(
+        self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
+    ) -> ConversationTurn:
+        """See `tarsy.engine.conversation.state.next_turn`."""
+        return next_turn(conversation, opening, stop=stop, max_iterations=max_iterations)
+
+    def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+        """All of them."""
+        return tuple(tools)
+
+    def tell(self, turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
+        """A tool message."""
+        return tool_message(turn, ref, outcome)

@@ -1,0 +1,61 @@
+"""Declares the format of tool calls: the part of a tool loop that differs between strategies."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tarsy.engine.conversation.state import CallTool, Conversation, ConversationTurn, Stop
+from tarsy.engine.model_calls.events import ResponseReader
+from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
+
+
+class ToolCallFormat(Protocol):
+    """How the models of a strategy call tools and are sent the results."""
+
+    @property
+    def name(self) -> str:
+        """The name of the format in the loop state; it never changes."""
+        ...
+
+    @property
+    def sections(self) -> Sequence[str]:
+        """Sections that the format adds to the first system message."""
+        ...
+
+    @property
+    def change_note(self) -> str:
+        """The message to a model that takes over a conversation in another format."""
+        ...
+
+    @property
+    def read(self) -> ResponseReader | None:
+        """Makes the timeline events of an answer's text; None when the text is the event."""
+        ...
+
+    @property
+    def functions(self) -> bool:
+        """Whether tools are called by functions, not in text."""
+        ...
+
+    @property
+    def how(self) -> str:
+        """How to call a tool, in a sentence for the model."""
+        ...
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Texts that end an answer."""
+        ...
+
+    def next_turn(
+        self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
+    ) -> ConversationTurn:
+        """What to do next, from the record alone."""
+        ...
+
+    def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+        """The tools to bind to a call."""
+        ...
+
+    def tell(self, turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
+        """The message that tells the model what became of its call, and to cite it as `ref`."""
+        ...
