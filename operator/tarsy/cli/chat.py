@@ -123,7 +123,7 @@ class AnswerTeller:
             self._break()
             self._open = event.id
         elif event.type not in _ANSWERS:
-            self._line.update(event.type.value.replace("_", " "))
+            self._line.update(event.type.replace("_", " "))
 
     def words(self, event: UUID, offset: int, text: str) -> None:
         if self._silent or event != self._open or offset > self._taken:

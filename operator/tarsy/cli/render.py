@@ -4,7 +4,7 @@ Text of models, tools and alerts is printed as rich `Text`, which interprets not
 characters stripped when it was written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -17,7 +17,7 @@ from tarsy.record.run import InvestigationRecord, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 from tarsy.record.words import word
 
-_MARKS = {
+_MARKS: Mapping[str, tuple[str, str]] = {
     EventType.LLM_THINKING: ("thinking", "magenta"),
     EventType.LLM_RESPONSE: ("response", "cyan"),
     EventType.LLM_TOOL_CALL: ("tool", "yellow"),
@@ -39,7 +39,7 @@ _QUOTE = 120
 
 def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
     """One closed event: who, what, and its text, cut to some lines unless `full`."""
-    mark, colour = _MARKS[event.type]
+    mark, colour = _MARKS.get(event.type) or (event.type.replace("_", " "), "blue")
     head = Text()
     head.append(event.created_at.strftime("%H:%M:%S "), style="dim")
     asked = event.metadata.get("author") if event.type is EventType.USER_QUESTION else None

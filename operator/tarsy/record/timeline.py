@@ -1,9 +1,13 @@
-"""Timeline events: what people read while an investigation runs, and after it.
+"""Defines timeline events, which people read while an investigation runs and after it.
 
-One event has one life (`streaming`, then closed), never a pair of events for begin and end (seed 004, "Single-Event
-Lifecycle Pattern"). `INTERRUPTED` is ours: what a crashed attempt left open is closed as such, never doubled.
+An event has one life cycle (`streaming`, then closed); begin and end are not separate events. An event that a crashed
+attempt left open is closed as `INTERRUPTED`.
+
+Writers use only the types of `EventType`. Readers also get types that a newer replica wrote, in a rolling upgrade or
+after a rollback: such a type is passed on as text.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -12,11 +16,11 @@ from uuid import UUID
 
 RETRYING, WAITING = "Retrying", "ProviderLimit"
 CUT_BY_LENGTH = "CutByLength"
-"""Notices with these reasons (in their metadata) tell how a model was asked, and nothing of what is investigated."""
+"""Reasons, in the metadata of notices, that concern the request to a model and not the subject of the investigation."""
 
 
 class EventType(StrEnum):
-    """What a timeline event tells (seed 004, section "TimelineEvent"; `error` and `notice` are run-level too)."""
+    """Type of a timeline event; `error` and `notice` also occur outside of an agent."""
 
     LLM_THINKING = "llm_thinking"
     LLM_RESPONSE = "llm_response"
@@ -33,8 +37,11 @@ class EventType(StrEnum):
     USER_QUESTION = "user_question"
 
 
+_EVENT_TYPES: Mapping[str, EventType] = {known.value: known for known in EventType}
+
+
 class EventStatus(StrEnum):
-    """Where an event is in its life."""
+    """State of an event in its life cycle."""
 
     STREAMING = "streaming"
     COMPLETED = "completed"
@@ -44,12 +51,17 @@ class EventStatus(StrEnum):
     INTERRUPTED = "interrupted"
 
 
+def read_event_type(text: str) -> EventType | str:
+    """Returns the type of that name, or the text itself where a newer version wrote a type unknown to this one."""
+    return _EVENT_TYPES.get(text, text)
+
+
 @dataclass(frozen=True, slots=True)
-class Event:
-    """A timeline event as the engine writes it: created, or replaced by one with the same id."""
+class _EventFields:
+    """Fields that written events and read events have in common."""
 
     id: UUID
-    type: EventType
+    type: EventType | str
     status: EventStatus
     content: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -60,11 +72,18 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineEvent(Event):
-    """A timeline event as readers get it.
+class Event(_EventFields):
+    """A timeline event as the engine writes it: created, or replaced by one with the same id."""
 
-    `seq` orders events by creation within the investigation; `revision` is the investigation's revision at the
-    event's last change, so "what changed since N" is one comparison.
+    type: EventType
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEvent(_EventFields):
+    """A timeline event as readers get it; its type may be one that this version does not know.
+
+    `seq` orders events by creation within the investigation. `revision` is the investigation's revision at the event's
+    last change, so a reader finds all later changes with one comparison.
     """
 
     seq: int = 0

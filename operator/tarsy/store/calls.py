@@ -48,6 +48,6 @@ class Calls:
         """
 
         async def look(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            return list(await connection.fetch(self._sql["ended_since"], moment, most))
+            return list(await connection.fetch(*self._sql["ended_since"](moment=moment, limit=most)))
 
         return [EndedCall(*row.values()) for row in await call(self._pool, "read how model calls ended", look)]

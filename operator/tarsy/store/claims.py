@@ -184,7 +184,9 @@ class Claims:
         """
 
         async def insert(connection: asyncpg.Connection) -> object:
-            return await connection.fetchval(self._sql["register"], worker, clean(host), ttl_seconds, self._knows)
+            return await connection.fetchval(
+                *self._sql["register"](worker=worker, host=clean(host), ttl_seconds=ttl_seconds, knows=self._knows)
+            )
 
         if await call(self._pool, f"register worker {worker}", insert) is None:
             raise SchemaMismatch(
@@ -201,7 +203,9 @@ class Claims:
         """
 
         async def beat(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            rows: Sequence[asyncpg.Record] = await connection.fetch(self._sql["heartbeat"], worker, ttl_seconds)
+            rows: Sequence[asyncpg.Record] = await connection.fetch(
+                *self._sql["heartbeat"](worker=worker, ttl_seconds=ttl_seconds)
+            )
             return rows
 
         rows = await call(self._pool, f"prolong the leases of worker {worker}", beat)
@@ -237,16 +241,16 @@ class Claims:
         async def take(connection: asyncpg.Connection) -> list[ClaimedRun]:
             unreadable.clear()
             async with connection.transaction():
-                await connection.execute(self._sql["lock"], CLAIM_LOCK)
-                await connection.execute(self._sql["reap_workers"])
-                if not await connection.fetchval(self._sql["is_worker"], worker):
+                await connection.execute(*self._sql["lock"](key=CLAIM_LOCK))
+                await connection.execute(*self._sql["reap_workers"]())
+                if not await connection.fetchval(*self._sql["is_worker"](worker=worker)):
                     raise WorkerLost(f"Worker {worker} is not registered, or has expired. Register it again.")
                 ids = await self._asked(connection, questions, namespace_limit) if questions > 0 else []
                 ids += await self._choose(connection, free, global_limit, namespace_limit) if free > 0 else []
                 if ids:
-                    await connection.execute(self._sql["served"], ids)
+                    await connection.execute(*self._sql["served"](ids=ids))
                 claimed = []
-                for row in await connection.fetch(self._sql["take"], ids, worker) if ids else []:
+                for row in await connection.fetch(*self._sql["take"](ids=ids, worker=worker)) if ids else []:
                     try:
                         claimed.append(_claimed(row))
                     except ValueError:
@@ -266,8 +270,9 @@ class Claims:
         return claimed
 
     async def _asked(self, connection: asyncpg.Connection, questions: int, each: int | None) -> list[UUID]:
-        running = _running(await connection.fetch(self._sql["answering"]))
-        waiting = [Candidate(**row) for row in await connection.fetch(self._sql["questions"], questions, self._knows)]
+        running = _running(await connection.fetch(*self._sql["answering"]()))
+        found = await connection.fetch(*self._sql["questions"](limit=questions, knows=self._knows))
+        waiting = [Candidate(**row) for row in found]
         most = sum(running.values()) + questions
         chosen = choose_runs(waiting, running, free=questions, global_limit=most, namespace_limit=each)
         return await self._not_being_written(connection, {run.id: run.leased for run in chosen})
@@ -275,24 +280,27 @@ class Claims:
     async def _choose(
         self, connection: asyncpg.Connection, free: int, global_limit: int, each: int | None
     ) -> list[UUID]:
-        running = _running(await connection.fetch(self._sql["in_progress"]))
+        running = _running(await connection.fetch(*self._sql["in_progress"]()))
         if sum(running.values()) >= global_limit:
             return []
-        waiting = [Candidate(**row) for row in await connection.fetch(self._sql["candidates"], free, self._knows)]
+        found = await connection.fetch(*self._sql["candidates"](limit=free, knows=self._knows))
+        waiting = [Candidate(**row) for row in found]
         chosen = choose_runs(waiting, running, free=free, global_limit=global_limit, namespace_limit=each)
         return await self._not_being_written(connection, {run.id: run.leased for run in chosen})
 
     async def _not_being_written(self, connection: asyncpg.Connection, runs: Mapping[UUID, bool]) -> list[UUID]:
         """Those of the runs (and whether a dead worker's lease is on them) that no zombie writes at this moment."""
         leased = [run for run, lease in runs.items() if lease]
-        locked = {row["investigation"] for row in await connection.fetch(self._sql["lock_leases"], leased)}
+        locked = {row["investigation"] for row in await connection.fetch(*self._sql["lock_leases"](ids=leased))}
         return [run for run, lease in runs.items() if not lease or run in locked]
 
     async def release(self, worker: UUID, run: UUID, attempt: int) -> bool:
         """Hands a run back: claimable at once, by anybody. False when this attempt no longer held it."""
 
+        held = self._sql["release"](investigation=run, attempt=attempt, worker=worker)
+
         async def delete(connection: asyncpg.Connection) -> bool:
-            return await connection.fetchval(self._sql["release"], run, attempt, worker) is not None
+            return await connection.fetchval(*held) is not None
 
         released = await call(self._pool, f"hand back investigation {run}", delete)
         if released:
@@ -303,7 +311,7 @@ class Claims:
         """Ends the worker; what it still held is claimable at once."""
 
         async def delete(connection: asyncpg.Connection) -> None:
-            await connection.execute(self._sql["deregister"], worker)
+            await connection.execute(*self._sql["deregister"](worker=worker))
 
         await call(self._pool, f"end worker {worker}", delete)
         self._notify(QUEUE_CHANNEL, "")

@@ -11,10 +11,11 @@ import asyncpg
 from tarsy.record.ids import event_id
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.text import clean
+from tarsy.store.queries import Statement
 from tarsy.store.text import clean_or_none
 
 
-async def close_run(connection: asyncpg.Connection, statement: str, run: UUID, outcome: RunOutcome) -> bool:
+async def close_run(connection: asyncpg.Connection, statement: Statement, run: UUID, outcome: RunOutcome) -> bool:
     """Writes the outcome and closes stages, executions, interactions and events left open.
 
     Args:
@@ -29,16 +30,17 @@ async def close_run(connection: asyncpg.Connection, statement: str, run: UUID, o
     left_open = State.CANCELLED if outcome.state is State.COMPLETED else outcome.state
     failure = outcome.failure
     closed = await connection.fetchval(
-        statement,
-        run,
-        outcome.state.value,
-        left_open.value,
-        clean_or_none(outcome.final_analysis),
-        None if outcome.finding is None else outcome.finding.model_dump(mode="json", by_alias=True),
-        clean_or_none(outcome.executive_summary),
-        clean_or_none(outcome.executive_summary_error),
-        None if failure is None else failure.reason,
-        None if failure is None else clean(failure.message),
-        event_id(run, "end") if outcome.cut else None,
+        *statement(
+            investigation=run,
+            state=outcome.state.value,
+            left_open=left_open.value,
+            final_analysis=clean_or_none(outcome.final_analysis),
+            finding=None if outcome.finding is None else outcome.finding.model_dump(mode="json", by_alias=True),
+            executive_summary=clean_or_none(outcome.executive_summary),
+            executive_summary_error=clean_or_none(outcome.executive_summary_error),
+            failure_reason=None if failure is None else failure.reason,
+            failure_message=None if failure is None else clean(failure.message),
+            event=event_id(run, "end") if outcome.cut else None,
+        )
     )
     return closed is not None

@@ -12,25 +12,28 @@ from tarsy.record.text import clean
 from tarsy.record.timeline import Event
 
 
-def event_columns(written: Sequence[Event]) -> tuple[list[Any], ...]:
-    """Timeline events as arrays of one length, one a column."""
+def event_columns(written: Sequence[Event]) -> dict[str, list[Any]]:
+    """Returns timeline events as parameters of a step: arrays of one length, one a column."""
     last = list({event.id: event for event in written}.values())  # one statement may not touch a row twice
-    return (
-        [event.id for event in last],
-        [event.type.value for event in last],
-        [event.status.value for event in last],
-        [clean(event.content) for event in last],
-        [event.metadata for event in last],
-        [event.stage for event in last],
-        [event.execution for event in last],
-        [event.model_call for event in last],
-        [event.tool_call for event in last],
-    )
+    return {
+        "event_ids": [event.id for event in last],
+        "event_types": [event.type.value for event in last],
+        "event_statuses": [event.status.value for event in last],
+        "event_contents": [clean(event.content) for event in last],
+        "event_metadata": [event.metadata for event in last],
+        "event_stages": [event.stage for event in last],
+        "event_executions": [event.execution for event in last],
+        "event_model_calls": [event.model_call for event in last],
+        "event_tool_calls": [event.tool_call for event in last],
+    }
 
 
-def failure_columns(found: Failure | None) -> tuple[str | None, str | None]:
-    """Reason and message of a failure."""
-    return (None, None) if found is None else (found.reason, clean(found.message))
+def failure_columns(found: Failure | None) -> dict[str, str | None]:
+    """Returns a failure as the parameters `failure_reason` and `failure_message`."""
+    return {
+        "failure_reason": None if found is None else found.reason,
+        "failure_message": None if found is None else clean(found.message),
+    }
 
 
 def tool_calls(message: Message) -> list[dict[str, str]] | None:

@@ -31,7 +31,7 @@ class Gauges:
         """
 
         async def look(connection: asyncpg.Connection) -> asyncpg.Record:
-            return await connection.fetchrow(self._sql["now"])
+            return await connection.fetchrow(*self._sql["now"]())
 
         row = await call(self._pool, "read what is waiting, for metrics", look)
         return {

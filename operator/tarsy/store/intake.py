@@ -177,7 +177,7 @@ class Intake:
 
         async def write(connection: asyncpg.Connection) -> Decision:
             async with connection.transaction():
-                await connection.execute(self._sql["lock"], received.digest)
+                await connection.execute(*self._sql["lock"](key=received.digest))
                 before = await self._before(connection, received)
                 if before is None:
                     await self._write(connection, received, "rejected", reason, None)
@@ -201,14 +201,14 @@ class Intake:
 
         async def write(connection: asyncpg.Connection) -> Decision:
             async with connection.transaction():
-                await connection.execute(self._sql["lock"], received.route)
+                await connection.execute(*self._sql["lock"](key=received.route))
                 before = await self._before(connection, received)
                 if before is not None:
                     return before
                 fate, reason, incident = await self._fate(connection, received, what)
                 await self._write(connection, received, fate, reason, incident)
                 namespace, _, name = received.route.partition("/")
-                await connection.execute(self._sql["matched"], what.route_uid, namespace, name)
+                await connection.execute(*self._sql["matched"](uid=what.route_uid, namespace=namespace, name=name))
                 return Decision(fate, reason, await self._alert(connection, incident))
 
         return await call(self._pool, "decide about a notification", write, remaining=remaining)
@@ -217,71 +217,93 @@ class Intake:
         self, connection: asyncpg.Connection, received: Received, what: Occurrence
     ) -> tuple[Fate, str, UUID | None]:
         if not what.firing:
-            ended = await connection.fetchval(self._sql["ended"], what.group, what.last)
+            ended = await connection.fetchval(*self._sql["ended"](group=what.group, last=what.last))
             if ended is not None:
-                await connection.execute(self._sql["resolve"], ended)
+                await connection.execute(*self._sql["resolve"](id=ended))
             return "resolved", "Resolved" if ended is not None else "ResolvedUnknown", ended
-        same = await connection.fetchval(self._sql["same"], what.group, what.first, QUIET_SECONDS)
+        same = await connection.fetchval(*self._sql["same"](group=what.group, first=what.first, seconds=QUIET_SECONDS))
         if same is not None:
-            await connection.execute(self._sql["repeat"], same, what.first, what.last)
+            await connection.execute(*self._sql["repeat"](id=same, first=what.first, last=what.last))
             return "folded", "Repeat", same
-        waiting = await connection.fetchrow(self._sql["waiting"], what.namespace, self._each)
+        waiting = await connection.fetchrow(*self._sql["waiting"](namespace=what.namespace, limit=self._each))
         if waiting["here"] > self._each:
             raise QueueFull(what.namespace)
         if waiting["everywhere"] > self._queue_limit and waiting["here"]:
             raise QueueFull
         incident, in_storm = uuid4(), False
-        if await connection.fetchval(self._sql["recent"], received.route, what.storm_seconds) >= what.storm_alerts:
-            storm = await connection.fetchval(self._sql["storm"], received.route, what.storm_seconds)
+        period = {"route": received.route, "seconds": what.storm_seconds}
+        if await connection.fetchval(*self._sql["recent"](**period)) >= what.storm_alerts:
+            storm = await connection.fetchval(*self._sql["storm"](**period))
             if storm is not None:
-                columns = (incident, storm, received.route, what.group, what.first, what.last)
-                await connection.execute(self._sql["fold"], *columns)
+                await connection.execute(
+                    *self._sql["fold"](
+                        id=incident,
+                        storm=storm,
+                        route=received.route,
+                        group=what.group,
+                        first=what.first,
+                        last=what.last,
+                    )
+                )
                 return "folded", "Storm", incident
             in_storm = True
-        draft = what.draft(what.first or await connection.fetchval(self._sql["now"]), in_storm)
+        draft = what.draft(what.first or await connection.fetchval(*self._sql["now"]()), in_storm)
         if draft.body is not None:
-            await connection.execute(self._sql["keep_body"], draft.namespace, *draft.body)
+            digest, content = draft.body
+            await connection.execute(*self._sql["keep_body"](namespace=draft.namespace, digest=digest, content=content))
         await connection.execute(
-            self._sql["open"],
-            incident,
-            received.route,
-            what.group,
-            draft.namespace,
-            draft.name,
-            dict(draft.manifest),
-            in_storm,
-            what.first,
-            what.last,
-            draft.incident_key,
+            *self._sql["open"](
+                id=incident,
+                route=received.route,
+                group=what.group,
+                namespace=draft.namespace,
+                alert=draft.name,
+                manifest=dict(draft.manifest),
+                storm=in_storm,
+                first=what.first,
+                last=what.last,
+                incident_key=draft.incident_key,
+            )
         )
         return "investigated", "StormBegins" if in_storm else "NewIncident", incident
 
     async def _before(self, connection: asyncpg.Connection, received: Received) -> Decision | None:
         row = await connection.fetchrow(
-            self._sql["resend"], received.digest, received.route, received.sender, RESEND_SECONDS
+            *self._sql["resend"](
+                digest=received.digest, route=received.route, sender=received.sender, seconds=RESEND_SECONDS
+            )
         )
         if row is None:
             return None
         return Decision(row["fate"], row["reason"], await self._alert(connection, row["incident"]))
 
     async def _alert(self, connection: asyncpg.Connection, incident: UUID | None) -> Owed | None:
-        row = await connection.fetchrow(self._sql["alert"], incident) if incident is not None else None
+        row = await connection.fetchrow(*self._sql["alert"](id=incident)) if incident is not None else None
         return Owed(row["id"], row["namespace"], row["alert"], row["manifest"]) if row is not None else None
 
     async def _write(
         self, connection: asyncpg.Connection, received: Received, fate: Fate, reason: str, incident: UUID | None
     ) -> None:
-        one = received
-        columns = (one.source, one.route, one.sender, one.digest, one.size, fate, reason, incident)
-        await connection.execute(self._sql["write"], *columns)
+        await connection.execute(
+            *self._sql["write"](
+                source=received.source,
+                route=received.route,
+                sender=received.sender,
+                digest=received.digest,
+                size=received.size,
+                fate=fate,
+                reason=reason,
+                incident=incident,
+            )
+        )
 
     async def made(self, incident: UUID, alert_uid: str) -> None:
         """Notes that the Alert of an incident is there."""
-        await self._execute("note that an Alert was made", "made", incident, alert_uid)
+        await self._execute("note that an Alert was made", "made", id=incident, alert_uid=alert_uid)
 
     async def refused(self, incident: UUID, reason: str) -> None:
         """Notes that the Alert of an incident can never be made: what led to it is rejected."""
-        await self._execute("note that an Alert was refused", "refuse", incident, reason)
+        await self._execute("note that an Alert was refused", "refuse", id=incident, reason=reason)
 
     async def lead(self, namespace: str, key: str, alert: str, uid: str, *, instead_of: UUID | None = None) -> Led:
         """Who leads the incident of a key: the first Alert that asks, or the one that replaces it.
@@ -296,13 +318,24 @@ class Intake:
 
         async def write(connection: asyncpg.Connection) -> Led:
             async with connection.transaction():
-                await connection.execute(self._sql["lock"], f"{namespace}\n{key}")
-                row = await connection.fetchrow(self._sql["followed"], _place(uid))
+                await connection.execute(*self._sql["lock"](key=f"{namespace}\n{key}"))
+                row = await connection.fetchrow(*self._sql["followed"](id=_place(uid)))
                 if row is None or row["id"] == instead_of:
-                    row = await connection.fetchrow(self._sql["leader"], namespace, key, QUIET_SECONDS)
+                    row = await connection.fetchrow(
+                        *self._sql["leader"](namespace=namespace, incident_key=key, seconds=QUIET_SECONDS)
+                    )
                 if row is None or row["id"] == instead_of:
                     incident, group = uuid4(), hashlib.sha256(f"incidentKey\n{namespace}\n{key}".encode()).hexdigest()
-                    await connection.execute(self._sql["lead"], incident, group, namespace, alert, uid, key)
+                    await connection.execute(
+                        *self._sql["lead"](
+                            id=incident,
+                            group=group,
+                            namespace=namespace,
+                            alert=alert,
+                            alert_uid=uid,
+                            incident_key=key,
+                        )
+                    )
                     return Led(incident, alert, uid, own=True)
                 own = row["alert"] == alert and row["alert_uid"] in (None, uid)
                 return Led(row["id"], row["alert"], row["alert_uid"], own, row["recent"], row["resolved"])
@@ -311,52 +344,55 @@ class Intake:
 
     async def follow(self, incident: UUID, namespace: str, alert: str, uid: str) -> None:
         """Counts an Alert that is folded into an incident; once."""
-        await self._execute("fold an Alert", "follow", incident, _place(uid), namespace, alert)
+        await self._execute(
+            "fold an Alert", "follow", incident=incident, id=_place(uid), namespace=namespace, alert=alert
+        )
 
     async def owed(self, *, older_seconds: float, limit: int = 100) -> list[Owed]:
         """Alerts that are owed for longer than that, the oldest first."""
-        rows = await self._fetch("look for Alerts that are owed", "owed", older_seconds, limit)
+        rows = await self._fetch("look for Alerts that are owed", "owed", seconds=older_seconds, limit=limit)
         return [Owed(row["id"], row["namespace"], row["alert"], row["manifest"]) for row in rows]
 
     async def keep(self, namespace: str, digest: str, text: str) -> None:
         """Keeps a text that an Alert of the namespace is to name by its SHA-256."""
-        await self._execute("keep the text of an alert", "keep_body", namespace, digest, text)
+        await self._execute("keep the text of an alert", "keep_body", namespace=namespace, digest=digest, content=text)
 
     async def body(self, namespace: str, digest: str) -> str | None:
         """A text that an Alert of the namespace names; None when it is not kept (any more)."""
-        rows = await self._fetch("read the text of an alert", "body", namespace, digest)
+        rows = await self._fetch("read the text of an alert", "body", namespace=namespace, digest=digest)
         return str(rows[0]["content"]) if rows else None
 
     async def unpublished(self, limit: int = 500) -> list[Tally]:
         """What is to be told on Alerts."""
-        rows = await self._fetch("read what is to be told on Alerts", "unpublished", limit)
+        rows = await self._fetch("read what is to be told on Alerts", "unpublished", limit=limit)
         return [Tally(**row) for row in rows]
 
     async def published(self, tally: Tally) -> None:
         """Notes that it was told."""
-        await self._execute("note what was told on an Alert", "published", tally.id, tally.revision)
+        await self._execute("note what was told on an Alert", "published", id=tally.id, revision=tally.revision)
 
     async def changed_routes(self, limit: int = 1000) -> list[tuple[str, str, str]]:
         """Uid, namespace and name of routes whose count has grown."""
-        rows = await self._fetch("read which routes took something", "changed_routes", limit)
+        rows = await self._fetch("read which routes took something", "changed_routes", limit=limit)
         return [(row["uid"], row["namespace"], row["name"]) for row in rows]
 
     async def route(self, uid: str) -> tuple[int, datetime] | None:
         """How many notifications a route took, and when it took the last one."""
-        rows = await self._fetch("read what a route took", "route", uid)
+        rows = await self._fetch("read what a route took", "route", uid=uid)
         return (rows[0]["matched"], rows[0]["last_matched"]) if rows else None
 
     async def route_published(self, uid: str, matched: int) -> None:
         """Notes that the count was told."""
-        await self._execute("note what was told on a route", "route_published", uid, matched)
+        await self._execute("note what was told on a route", "route_published", uid=uid, matched=matched)
 
     async def ledger(self, seconds: float | None = None) -> tuple[list[LedgerLine], int]:
         """What became of the notifications of the last `seconds` (None: of all), and how many incidents began twice."""
 
         async def read(connection: asyncpg.Connection) -> tuple[list[LedgerLine], int]:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
-                rows = await connection.fetch(self._sql["ledger"], seconds)
-                return [LedgerLine(**row) for row in rows], await connection.fetchval(self._sql["twice"], seconds)
+                rows = await connection.fetch(*self._sql["ledger"](seconds=seconds))
+                twice: int = await connection.fetchval(*self._sql["twice"](seconds=seconds))
+                return [LedgerLine(**row) for row in rows], twice
 
         return await call(self._pool, "read the ledger of notifications", read)
 
@@ -365,21 +401,23 @@ class Intake:
         deleted = 0
         for statement in ("purge_notifications", "purge_incidents", "purge_bodies"):
             while True:
-                gone = await self._execute("delete old notifications", statement, seconds, _PURGED_AT_ONCE)
+                gone = await self._execute(
+                    "delete old notifications", statement, seconds=seconds, limit=_PURGED_AT_ONCE
+                )
                 deleted += gone if statement == "purge_notifications" else 0
                 if not gone:  # those that stood for others go in a round of their own
                     break
         return deleted
 
-    async def _execute(self, what: str, statement: str, *arguments: Any) -> int:
+    async def _execute(self, what: str, statement: str, /, **values: Any) -> int:
         async def run(connection: asyncpg.Connection) -> int:
-            return int((await connection.execute(self._sql[statement], *arguments)).rpartition(" ")[2])
+            return int((await connection.execute(*self._sql[statement](**values))).rpartition(" ")[2])
 
         return await call(self._pool, what, run)
 
-    async def _fetch(self, what: str, statement: str, *arguments: Any) -> list[asyncpg.Record]:
+    async def _fetch(self, what: str, statement: str, /, **values: Any) -> list[asyncpg.Record]:
         async def run(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            return list(await connection.fetch(self._sql[statement], *arguments))
+            return list(await connection.fetch(*self._sql[statement](**values)))
 
         return await call(self._pool, what, run)
 

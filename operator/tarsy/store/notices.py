@@ -64,10 +64,17 @@ class Notices:
         Raises:
             StoreError: Postgres is away or refused.
         """
-        identity = uuid5(run, f"{target}\0{occasion}")
+        owed = self._sql["owe"](
+            id=uuid5(run, f"{target}\0{occasion}"),
+            investigation=run,
+            target=target,
+            occasion=occasion,
+            settings=dict(settings),
+            thread=thread,
+        )
 
         async def write(connection: asyncpg.Connection) -> None:
-            await connection.execute(self._sql["owe"], identity, run, target, occasion, dict(settings), thread)
+            await connection.execute(*owed)
 
         await call(self._pool, f"note whom to tell of investigation {run}", write)
 
@@ -75,7 +82,7 @@ class Notices:
         """Namespace and name of the AlertRoute that made an Alert, as the intake wrote it down; None: none did."""
 
         async def read(connection: asyncpg.Connection) -> str | None:
-            found: str | None = await connection.fetchval(self._sql["route"], alert_uid)
+            found: str | None = await connection.fetchval(*self._sql["route"](alert_uid=alert_uid))
             return found
 
         found = await call(self._pool, "read which route made an alert", read)
@@ -88,42 +95,46 @@ class Notices:
         """What is due now, for `seconds` this caller's to send."""
 
         async def take(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            found: list[asyncpg.Record] = await connection.fetch(self._sql["take"], most, seconds)
+            found: list[asyncpg.Record] = await connection.fetch(*self._sql["take"](limit=most, seconds=seconds))
             return found
 
         return [Notice(**dict(row)) for row in await call(self._pool, "take notices that are due", take)]
 
     async def sent(self, notice: UUID) -> None:
         """It was taken by its target."""
-        await self._execute("note that a notice was sent", "sent", notice)
+        await self._execute("note that a notice was sent", "sent", id=notice)
 
     async def failed(self, notice: UUID, problem: str) -> None:
         """It is given up."""
-        await self._execute("note that a notice failed", "failed", notice, problem)
+        await self._execute("note that a notice failed", "failed", id=notice, problem=problem)
 
     async def later(self, notice: UUID, problem: str, seconds: float) -> None:
         """It is tried again then."""
-        await self._execute("put a notice off", "later", notice, problem, seconds)
+        await self._execute("put a notice off", "later", id=notice, problem=problem, seconds=seconds)
 
     async def thread(self, target: str, thread: str) -> str | None:
         """The message under which it is put; None: it begins one."""
 
         async def read(connection: asyncpg.Connection) -> str | None:
-            found: str | None = await connection.fetchval(self._sql["thread"], target, thread, THREAD_SECONDS)
+            found: str | None = await connection.fetchval(
+                *self._sql["thread"](target=target, thread=thread, seconds=THREAD_SECONDS)
+            )
             return found
 
         return await call(self._pool, "read the thread of a notice", read)
 
     async def keep_thread(self, target: str, thread: str, ts: str) -> None:
         """Notes the message that was sent; the first of a thread stays the one that others are put under."""
-        await self._execute("note the thread of a notice", "keep_thread", target, thread, ts, THREAD_SECONDS)
+        await self._execute(
+            "note the thread of a notice", "keep_thread", target=target, thread=thread, ts=ts, seconds=THREAD_SECONDS
+        )
 
     async def forget_threads(self) -> None:
         """Deletes those that nothing is put under any more."""
-        await self._execute("forget threads of notices", "forget_threads", THREAD_SECONDS)
+        await self._execute("forget threads of notices", "forget_threads", seconds=THREAD_SECONDS)
 
-    async def _execute(self, what: str, statement: str, *values: Any) -> None:
+    async def _execute(self, what: str, statement: str, /, **values: Any) -> None:
         async def write(connection: asyncpg.Connection) -> None:
-            await connection.execute(self._sql[statement], *values)
+            await connection.execute(*self._sql[statement](**values))
 
         await call(self._pool, what, write)

@@ -1,22 +1,85 @@
-"""Named SQL, read from the `.sql` files beside this module.
+"""Loads named SQL statements from the `.sql` files beside this module.
 
-A file is a sequence of `-- name: what` blocks. A block whose name begins with an underscore is a fragment, and
-`{_fragment}` in a later block stands for its text: the fence and the timeline are written once and are the same
-text in every step. Nothing else is ever put into a statement; values travel as parameters.
+A file is a sequence of `-- name: NAME` blocks. A block whose name begins with an underscore is a fragment, and
+`{_fragment}` in a later block stands for its text, so that the fence and the timeline are written once. Nothing else is
+put into a statement: values are parameters.
+
+Decision: a statement names its parameters (`:attempt`), because a step of a run has up to thirty of them and a wrong
+position is a wrong column. Postgres and asyncpg number them (`$2`), so names are translated once, when a file is read.
 """
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Any, Self
 
 _BLOCK = re.compile(r"^-- name: (\w+)[ \t]*\n", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
+_TOKEN = re.compile(
+    r"""
+    (?<!\w)[eE]'(?:[^'\\]|\\.|'')*'                     # a string with backslash escapes
+    | '(?:[^']|'')*'                                    # a string
+    | "(?:[^"]|"")*"                                    # a quoted identifier
+    | \$(?P<tag>(?:[a-zA-Z_]\w*)?)\$.*?\$(?P=tag)\$     # a dollar-quoted string
+    | --[^\n]*                                          # a comment
+    | /\*.*?\*/                                         # a comment
+    | ::                                                # a cast
+    | :(?P<name>[a-zA-Z_]\w*)
+    | (?P<number>\$(?:\d+|\?))
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL as Postgres takes it, and the names of its parameters in the order of their numbers."""
+
+    sql: str
+    parameters: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Translates the named parameters of a statement into numbers; a repeated name has one number.
+
+        Raises:
+            ValueError: the statement numbers a parameter itself.
+        """
+        numbers: dict[str, int] = {}
+
+        def translated(token: re.Match[str]) -> str:
+            if token["number"] is not None:
+                raise ValueError(f"Parameter {token['number']} has no name, in: {text}")
+            if (name := token["name"]) is None:
+                return token[0]
+            return f"${numbers.setdefault(name, len(numbers) + 1)}"
+
+        return cls(_TOKEN.sub(translated, text), tuple(numbers))
+
+    def __call__(self, /, **values: Any) -> tuple[Any, ...]:
+        """Returns the arguments of a method of an asyncpg connection: the SQL, then the values in order.
+
+        Raises:
+            TypeError: a parameter has no value, or a value is of no parameter.
+        """
+        if values.keys() != set(self.parameters):
+            missing = [name for name in self.parameters if name not in values]
+            unknown = [name for name in values if name not in self.parameters]
+            raise TypeError(f"Missing parameters: {missing}, unknown parameters: {unknown}, in: {self.sql}")
+        return self.sql, *(values[name] for name in self.parameters)
 
 
 @cache
-def load(name: str) -> Mapping[str, str]:
-    """The statements of `sql/<name>.sql` by name, fragments put in."""
+def load(name: str) -> Mapping[str, Statement]:
+    """Returns the statements of `sql/<name>.sql` by name."""
+    return {key: Statement.of(text) for key, text in load_blocks(name).items()}
+
+
+@cache
+def load_blocks(name: str) -> Mapping[str, str]:
+    """Returns the blocks of `sql/<name>.sql` by name, fragments put in, parameters still named."""
     parts = _BLOCK.split(files("tarsy.store").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8"))
     blocks: dict[str, str] = {}
     for key, text in zip(parts[1::2], parts[2::2], strict=True):
@@ -25,3 +88,9 @@ def load(name: str) -> Mapping[str, str]:
             statement = statement.replace(f"{{{fragment}}}", body)
         blocks[key] = statement
     return {key: text for key, text in blocks.items() if not key.startswith("_")}
+
+
+@lru_cache(maxsize=256)
+def assembled(text: str) -> Statement:
+    """Translates a statement that was put together from blocks; the last few hundred are kept."""
+    return Statement.of(text)

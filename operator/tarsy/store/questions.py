@@ -58,7 +58,7 @@ class Questions:
         """The frozen plan of a run, None when its record is not here."""
 
         async def fetch(connection: asyncpg.Connection) -> Plan | None:
-            text = await connection.fetchval(self._sql["plan"], run)
+            text = await connection.fetchval(*self._sql["plan"](id=run))
             return None if text is None else read_plan(text)
 
         return await call(self._pool, f"read the plan of {run}", fetch)
@@ -68,8 +68,8 @@ class Questions:
 
         async def insert(connection: asyncpg.Connection) -> list[UUID]:
             async with connection.transaction():
-                await connection.execute(self._sql["lock"], about)
-                asked = [await connection.fetchval(self._sql["ask"], *self._columns(about, one)) for one in questions]
+                await connection.execute(*self._sql["lock"](id=about))
+                asked = [await connection.fetchval(*self._asking(about, one)) for one in questions]
                 return [run for run in asked if run is not None]
 
         asked = await call(self._pool, f"take questions about {about}", insert)
@@ -85,7 +85,7 @@ class Questions:
         """The questions about an investigation that have no answer yet, in the order of their turns."""
 
         async def fetch(connection: asyncpg.Connection) -> list[UUID]:
-            return [row["id"] for row in await connection.fetch(self._sql["unfinished"], about)]
+            return [row["id"] for row in await connection.fetch(*self._sql["unfinished"](parent=about))]
 
         return await call(self._pool, f"read the open questions about {about}", fetch)
 
@@ -97,10 +97,13 @@ class Questions:
 
         async def fetch(connection: asyncpg.Connection) -> PastWork:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
-                earlier = await connection.fetch(self._sql["earlier"], about, run)
+                earlier = await connection.fetch(*self._sql["earlier"](parent=about, before=run))
                 of = [about, *(row["id"] for row in earlier[-QUESTIONS_WITH_WORK:])]
-                work = await connection.fetch(self._sql["work"], of)
-                told = [await connection.fetch(self._reads["timeline"], one, 0, _ALL) for one in of]
+                work = await connection.fetch(*self._sql["work"](ids=of))
+                told = [
+                    await connection.fetch(*self._reads["timeline"](investigation=one, after=0, limit=_ALL))
+                    for one in of
+                ]
             events: defaultdict[UUID, list[TimelineEvent]] = defaultdict(list)
             for event in map(rows.timeline_event, chain.from_iterable(told)):
                 if event.execution is not None:
@@ -118,18 +121,18 @@ class Questions:
 
         return await call(self._pool, f"read what {about} did", fetch)
 
-    def _columns(self, about: UUID, question: NewQuestion) -> tuple[Any, ...]:
+    def _asking(self, about: UUID, question: NewQuestion) -> tuple[Any, ...]:
         plan = question.plan
-        return (
-            about,
-            question.id,
-            question.name,
-            plan.digest,
-            plan.limits.investigation_seconds,
-            dict(question.author),
-            clean(question.text),
-            plan.dump().decode(),
-            self._version,
+        return self._sql["ask"](
+            parent=about,
+            id=question.id,
+            name=question.name,
+            plan_hash=plan.digest,
+            limit_seconds=plan.limits.investigation_seconds,
+            author=dict(question.author),
+            question=clean(question.text),
+            plan=plan.dump().decode(),
+            reader=self._version,
         )
 
 

@@ -89,11 +89,11 @@ class ProviderSlots:
 
     async def publish(self, ref: ObjectRef, limits: CallLimits | None) -> None:
         """Makes a provider's limits those that count, unless a newer generation's do; whoever is next looks again."""
-        key = provider_key(ref)
+        next_waiting = self._sql["first_waiting"](provider=provider_key(ref))
 
         async def write(connection: asyncpg.Connection) -> UUID | None:
             status = await self._publish(connection, ref, limits)
-            return await connection.fetchval(self._sql["first_waiting"], key) if status.endswith("1") else None
+            return await connection.fetchval(*next_waiting) if status.endswith("1") else None
 
         self._wake(await call(self._pool, f"write the limits of LLMProvider {ref.namespace}/{ref.name}", write))
 
@@ -121,19 +121,21 @@ class ProviderSlots:
             LeaseLost: another attempt owns the run.
             StoreError: Postgres is away or refused.
         """
-        key, mine = provider_key(provider.ref), (run, attempt)
+        key = provider_key(provider.ref)
+        mine = {"ticket": ticket, "provider": key, "investigation": run, "attempt": attempt}
 
         async def ask(connection: asyncpg.Connection) -> tuple[SlotRequest, UUID | None]:
             async with connection.transaction():
                 limits = await self._limits(connection, key, provider)
                 if limits == _NONE:
                     return SlotRequest(limited=False), None
-                row = await connection.fetchrow(self._sql["load"], key, ticket, *mine)
+                row = await connection.fetchrow(*self._sql["load"](**mine))
                 if not row["held"]:
                     raise LeaseLost(f"Attempt {attempt} of investigation {run} does not hold the lease.")
                 found = Load(row["running"], row["requests"], row["tokens"], row["behind"], row["seconds"])
                 held = hold_slots(limits, found, tokens)
-                await connection.execute(self._sql["admit" if held is None else "wait"], ticket, key, *mine, tokens)
+                admit_or_wait = self._sql["admit" if held is None else "wait"]
+                await connection.execute(*admit_or_wait(**mine, tokens=tokens))
                 return SlotRequest(limited=True, held=held), row["next"] if held is None else None
 
         turn, following = await call(self._pool, f"ask for a turn at {provider.ref.name}", ask, remaining=remaining)
@@ -148,7 +150,7 @@ class ProviderSlots:
         """
 
         async def write(connection: asyncpg.Connection) -> list[UUID]:
-            rows = await connection.fetch(self._sql["release"], list(used), list(used.values()))
+            rows = await connection.fetch(*self._sql["release"](tickets=list(used), used=list(used.values())))
             return [row["id"] for row in rows]
 
         for following in await call(self._pool, "give back places of model calls", write):
@@ -156,10 +158,10 @@ class ProviderSlots:
 
     async def _limits(self, connection: asyncpg.Connection, key: str, provider: ProviderPlan) -> CallLimits:
         """The limits that count, with their row locked; without a row there are none."""
-        row = await connection.fetchrow(self._sql["limits"], key)
+        row = await connection.fetchrow(*self._sql["limits"](provider=key))
         if (row is None and provider.limits) or (row is not None and row["generation"] < provider.ref.generation):
             await self._publish(connection, provider.ref, provider.limits)
-            row = await connection.fetchrow(self._sql["limits"], key)
+            row = await connection.fetchrow(*self._sql["limits"](provider=key))
         if row is None:
             return _NONE
         return CallLimits(
@@ -171,12 +173,13 @@ class ProviderSlots:
     async def _publish(self, connection: asyncpg.Connection, ref: ObjectRef, limits: CallLimits | None) -> str:
         new = limits or _NONE
         status: str = await connection.execute(
-            self._sql["publish"],
-            provider_key(ref),
-            ref.generation,
-            new.max_concurrent,
-            new.requests_per_minute,
-            new.tokens_per_minute,
+            *self._sql["publish"](
+                provider=provider_key(ref),
+                generation=ref.generation,
+                max_concurrent=new.max_concurrent,
+                requests_per_minute=new.requests_per_minute,
+                tokens_per_minute=new.tokens_per_minute,
+            )
         )
         return status
 

@@ -29,7 +29,7 @@ class Reads:
 
     async def record(self, run: UUID) -> InvestigationRecord | None:
         """The investigation, None when its record is not here."""
-        found = await self._records("record", run)
+        found = await self._records("record", id=run)
         return found[0] if found else None
 
     async def find(self, namespace: str, name: str, namespace_uid: str | None = None) -> InvestigationRecord | None:
@@ -41,12 +41,12 @@ class Reads:
             namespace_uid: which namespace of that name; the one of the latest investigation when None. Records of a
                 namespace that was deleted are never found by the name of its successor.
         """
-        found = await self._records("find", namespace, name, namespace_uid)
+        found = await self._records("find", namespace=namespace, name=name, namespace_uid=namespace_uid)
         return found[0] if found else None
 
     async def answers(self, run: UUID) -> list[InvestigationRecord]:
         """The answers to questions about an investigation, in the order in which they are given."""
-        return await self._records("answers", run)
+        return await self._records("answers", parent=run)
 
     async def unpublished(self, limit: int, but: Collection[UUID] = ()) -> list[InvestigationRecord]:
         """Investigations whose objects' status is behind, oldest first.
@@ -55,13 +55,13 @@ class Reads:
             limit: investigations at most.
             but: those that are left out unless they have finished.
         """
-        return await self._records("unpublished", limit, list(but))
+        return await self._records("unpublished", limit=limit, without=list(but))
 
     async def mark_published(self, run: UUID, revision: int) -> None:
         """Notes that the object's status shows `revision`; an older one changes nothing."""
 
         async def update(connection: asyncpg.Connection) -> None:
-            await connection.execute(self._sql["mark_published"], run, revision)
+            await connection.execute(*self._sql["mark_published"](id=run, revision=revision))
 
         await call(self._pool, f"mark investigation {run} as published", update)
 
@@ -73,14 +73,14 @@ class Reads:
             after_revision: 0 for all.
             limit: events; more come when they changed in one transaction.
         """
-        return [
-            rows.timeline_event(row)
-            for row in await self._fetch("timeline", f"timeline of {run}", run, after_revision, limit)
-        ]
+        found = await self._fetch(
+            "timeline", f"timeline of {run}", investigation=run, after=after_revision, limit=limit
+        )
+        return [rows.timeline_event(row) for row in found]
 
     async def sent(self, model_call: UUID) -> list[Message]:
         """The conversation exactly as one model call was sent it, whatever was compacted later."""
-        found = await self._fetch("sent", f"the messages of model call {model_call}", model_call)
+        found = await self._fetch("sent", f"the messages of model call {model_call}", model_call=model_call)
         return [rows.message(row) for row in found]
 
     async def queue_depth(self) -> QueueDepth:
@@ -96,7 +96,7 @@ class Reads:
             by: what is summed up under one name.
             namespace_uids: only in these namespaces; None: in all.
         """
-        found = await self._fetch("usage", "the usage of models", seconds, by, namespace_uids)
+        found = await self._fetch("usage", "the usage of models", seconds=seconds, by=by, namespace_uids=namespace_uids)
         return [UsageSum(**row) for row in found]
 
     async def unfinished(self) -> set[UUID]:
@@ -105,23 +105,24 @@ class Reads:
 
     async def known(self, ids: Iterable[UUID]) -> set[UUID]:
         """Those of `ids` that have a record."""
-        return {row["id"] for row in await self._fetch("known", "known investigations", list(ids))}
+        return {row["id"] for row in await self._fetch("known", "known investigations", ids=list(ids))}
 
-    async def _records(self, query: str, *args: Any) -> list[InvestigationRecord]:
-        found = await self._fetch(query, "investigations", *args)
+    async def _records(self, query: str, /, **values: Any) -> list[InvestigationRecord]:
+        found = await self._fetch(query, "investigations", **values)
         if not found:
             return []
         stages: defaultdict[UUID, list[StageProgress]] = defaultdict(list)
-        for row in await self._fetch("stages", "stages", [row["id"] for row in found]):
+        ids = [row["id"] for row in found]
+        for row in await self._fetch("stages", "stages", ids=ids):
             stages[row["investigation"]].append(rows.stage_view(row))
         changes: defaultdict[UUID, list[ProviderChange]] = defaultdict(list)
-        for row in await self._fetch("provider_changes", "changes of provider", [row["id"] for row in found]):
+        for row in await self._fetch("provider_changes", "changes of provider", ids=ids):
             changes[row["investigation"]].append(ProviderChange(row["revision"], row["reason"], row["message"]))
         return [rows.investigation(row, stages[row["id"]], changes[row["id"]]) for row in found]
 
-    async def _fetch(self, query: str, what: str, *args: Any) -> Sequence[asyncpg.Record]:
+    async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
         async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            found: Sequence[asyncpg.Record] = await connection.fetch(self._sql[query], *args)
+            found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql[query](**values))
             return found
 
         return await call(self._pool, f"read {what}", fetch)

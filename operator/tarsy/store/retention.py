@@ -46,7 +46,7 @@ class Retention:
         """What `purge` with the same arguments would delete, by namespace."""
 
         async def look(connection: asyncpg.Connection) -> list[OldRecords]:
-            rows = await connection.fetch(self._sql["survey"], seconds, list(namespaces))
+            rows = await connection.fetch(*self._sql["survey"](seconds=seconds, namespaces=list(namespaces)))
             return [OldRecords(**row) for row in rows]
 
         return await call(self._pool, "look for old records", look)
@@ -86,16 +86,19 @@ class Retention:
 
         async def delete(connection: asyncpg.Connection) -> Counter[str]:
             async with connection.transaction():
-                await connection.execute(self._sql["lock"], PURGE_LOCK)
-                chosen = await connection.fetch(self._sql["choose"], seconds, list(namespaces), runs, rows)
+                await connection.execute(*self._sql["lock"](key=PURGE_LOCK))
+                chosen = await connection.fetch(
+                    *self._sql["choose"](seconds=seconds, namespaces=list(namespaces), runs=runs, rows=rows)
+                )
                 if not chosen:
                     return Counter()
                 ids = [row["id"] for row in chosen]
-                tool_sets = [row["tool_set"] for row in await connection.fetch(self._sql["tool_sets"], ids)]
-                gone = await connection.fetch(self._sql["delete"], ids)
+                found = await connection.fetch(*self._sql["tool_sets"](ids=ids))
+                tool_sets = [row["tool_set"] for row in found]
+                gone = await connection.fetch(*self._sql["delete"](ids=ids))
                 try:
                     async with connection.transaction():
-                        await connection.execute(self._sql["delete_tool_sets"], tool_sets)
+                        await connection.execute(*self._sql["delete_tool_sets"](hashes=tool_sets))
                 except asyncpg.ForeignKeyViolationError:
                     pass  # a run took one of them into use just now: it goes with that run
                 return Counter(row["namespace"] for row in gone)

@@ -23,7 +23,7 @@ from tarsy.record.run import (
     State,
     ToolCallRecord,
 )
-from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
+from tarsy.record.timeline import EventStatus, TimelineEvent, read_event_type
 from tarsy.record.usage import Usage
 
 
@@ -97,7 +97,7 @@ def timeline_event(row: asyncpg.Record) -> TimelineEvent:
     """A timeline event with the names of its stage and agent."""
     return TimelineEvent(
         id=row["id"],
-        type=EventType(row["type"]),
+        type=read_event_type(row["type"]),
         status=EventStatus(row["status"]),
         content=row["content"],
         metadata=row["metadata"],

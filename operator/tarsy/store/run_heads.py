@@ -35,19 +35,19 @@ class Heads:
 
     async def of(self, runs: Collection[UUID]) -> list[Head]:
         """Those of `runs` that have a record."""
-        return [Head(**row) for row in await self._fetch("heads", list(runs))]
+        return [Head(**row) for row in await self._fetch("heads", ids=list(runs))]
 
     async def stirring(self, known: Collection[UUID]) -> list[Head]:
         """Those of all runs that wait or run, or have just ended, and of those that were `known` as such."""
-        return [Head(**row) for row in await self._fetch("stirring", list(known))]
+        return [Head(**row) for row in await self._fetch("stirring", known=list(known))]
 
     async def streaming(self, run: UUID) -> dict[UUID, int]:
         """The open events of a run, with the revision of the run at which each was last written."""
-        return {row["id"]: row["revision"] for row in await self._fetch("streaming", run)}
+        return {row["id"]: row["revision"] for row in await self._fetch("streaming", investigation=run)}
 
-    async def _fetch(self, query: str, *args: Any) -> Sequence[asyncpg.Record]:
+    async def _fetch(self, query: str, /, **values: Any) -> Sequence[asyncpg.Record]:
         async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            found: Sequence[asyncpg.Record] = await connection.fetch(self._sql[query], *args)
+            found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql[query](**values))
             return found
 
         return await call(self._pool, "read how far runs are", fetch)

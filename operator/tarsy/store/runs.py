@@ -85,30 +85,29 @@ class Runs:
     async def accept(self, run: NewRun) -> bool:
         """Puts the run in the queue. False when it had been accepted before: then nothing is changed."""
         plan = run.plan
+        accepting = self._sql["accept"](
+            id=run.id,
+            namespace=run.namespace,
+            namespace_uid=run.namespace_uid,
+            name=run.name,
+            alert_type=plan.alert_type,
+            chain=plan.chain.name,
+            chain_namespace=plan.chain.namespace,
+            plan_hash=plan.digest,
+            stages_planned=run.stages_planned,
+            limit_seconds=plan.limits.investigation_seconds,
+            namespace_limit=plan.namespace_limit,
+            chain_limit=plan.chain_limit,
+            priority=run.priority,
+            author=dict(run.author),
+            alert_data=clean(run.alert_data),
+            runbook=clean_or_none(run.runbook),
+            plan=plan.dump().decode(),
+            reader=self._version,
+        )
 
         async def insert(connection: asyncpg.Connection) -> bool:
-            accepted = await connection.fetchval(
-                self._sql["accept"],
-                run.id,
-                run.namespace,
-                run.namespace_uid,
-                run.name,
-                plan.alert_type,
-                plan.chain.name,
-                plan.chain.namespace,
-                plan.digest,
-                run.stages_planned,
-                plan.limits.investigation_seconds,
-                plan.namespace_limit,
-                plan.chain_limit,
-                run.priority,
-                dict(run.author),
-                clean(run.alert_data),
-                clean_or_none(run.runbook),
-                plan.dump().decode(),
-                self._version,
-            )
-            return accepted is not None
+            return await connection.fetchval(*accepting) is not None
 
         accepted = await call(self._pool, f"accept investigation {run.namespace}/{run.name}", insert)
         if accepted:
@@ -121,16 +120,19 @@ class Runs:
     async def set_desired_state(self, run: UUID, desired: DesiredState) -> bool:
         """Moves the desired state further, never back; a pending run ends at once. False when nothing changed."""
         early = _BEFORE_START.get(desired)
+        reason, message = _TOLD[desired]
 
         async def update(connection: asyncpg.Connection) -> asyncpg.Record | None:
             return await connection.fetchrow(
-                self._sql["set_desired_state"],
-                run,
-                desired.value,
-                None if early is None else early.reason,
-                None if early is None else early.message,
-                event_id(run, desired.value),
-                *_TOLD[desired],
+                *self._sql["set_desired_state"](
+                    id=run,
+                    desired=desired.value,
+                    failure_reason=None if early is None else early.reason,
+                    failure_message=None if early is None else early.message,
+                    event=event_id(run, desired.value),
+                    reason=reason,
+                    message=message,
+                )
             )
 
         changed = await call(self._pool, f"set the desired state of investigation {run}", update)
@@ -146,7 +148,7 @@ class Runs:
         """Cancels a run whose object is gone; the record stays, and is not published any more."""
 
         async def update(connection: asyncpg.Connection) -> None:
-            await connection.execute(self._sql["forget_object"], run)
+            await connection.execute(*self._sql["forget_object"](id=run))
 
         await call(self._pool, f"note that the object of investigation {run} is gone", update)
         await self.set_desired_state(run, DesiredState.CANCELLED)
@@ -171,10 +173,12 @@ class Runs:
 
         async def close(connection: asyncpg.Connection) -> bool:
             async with connection.transaction():
-                if await connection.fetchval(self._sql["lock_own_lease"], run, attempt) is not None:
+                lease = self._sql["lock_own_lease"](investigation=run, attempt=attempt)
+                if await connection.fetchval(*lease) is not None:
                     return await close_run(connection, self._sql["close"], run, outcome)
                 # Written by a try of this very call whose answer was lost on the way?
-                return bool(await connection.fetchval(self._sql["was_finished"], run, attempt, outcome.state.value))
+                written = self._sql["was_finished"](id=run, attempt=attempt, state=outcome.state.value)
+                return bool(await connection.fetchval(*written))
 
         if not await call(self._pool, f"finish investigation {run}", close, remaining=remaining):
             raise LeaseLost(f"Attempt {attempt} of investigation {run} no longer holds the lease.")
@@ -189,11 +193,12 @@ class Runs:
 
         async def sweep(connection: asyncpg.Connection) -> list[tuple[UUID, bool, State]]:
             async with connection.transaction():
-                await connection.execute(self._lock["lock"], CLAIM_LOCK)
-                await connection.execute(self._lock["reap_workers"])
-                rows = await connection.fetch(self._sql["overdue"], grace_seconds)
+                await connection.execute(*self._lock["lock"](key=CLAIM_LOCK))
+                await connection.execute(*self._lock["reap_workers"]())
+                rows = await connection.fetch(*self._sql["overdue"](grace_seconds=grace_seconds))
                 leased = [row["id"] for row in rows if row["leased"]]
-                locked = {row["investigation"] for row in await connection.fetch(self._lock["lock_leases"], leased)}
+                leases = await connection.fetch(*self._lock["lock_leases"](ids=leased))
+                locked = {row["investigation"] for row in leases}
                 ended = []
                 for row in rows:
                     if row["leased"] and row["id"] not in locked:

@@ -21,7 +21,7 @@ from tarsy.record.listing import InvestigationListItem, InvestigationPage, PageP
 from tarsy.record.run import DesiredState, State
 from tarsy.store import rows
 from tarsy.store.database import call
-from tarsy.store.queries import load
+from tarsy.store.queries import assembled, load_blocks
 
 Sort = Literal["newest", "oldest", "finished", "cost", "tokens"]
 LOOKED_AT = 200
@@ -58,7 +58,7 @@ class Search:
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
-        self._sql = load("search")
+        self._blocks = load_blocks("search")
 
     async def page(
         self, filters: Filters, sort: Sort, limit: int, after: PagePosition | None = None
@@ -85,85 +85,80 @@ class Search:
 
     async def one(self, run: UUID) -> InvestigationListItem | None:
         """An investigation as a list shows it, None when its record is not here."""
-        statement, values = self._assembled("newest", 1, [("with_id", (run,))])
-        found = await self._fetch(statement, *values)
+        found = await self._fetch(self._assembled("newest", 1, {"with_id": {"id": run}}))
         return _listed(found[0]) if found else None
 
     async def _listed(
         self, filters: Filters, sort: Sort, limit: int, after: PagePosition | None
     ) -> list[InvestigationListItem]:
-        statement, values = self._statement(filters, sort, limit, after)
-        return [_listed(row) for row in await self._fetch(statement, *values)]
+        return [_listed(row) for row in await self._fetch(self._page(filters, sort, limit, after))]
 
     async def _holding(self, ids: Sequence[UUID], text: str) -> set[UUID]:
         if not ids:
             return set()
-        return {row["id"] for row in await self._fetch(self._sql["holding"], ids, pattern(text))}
+        holding = assembled(self._blocks["holding"])
+        return {row["id"] for row in await self._fetch(holding(ids=ids, pattern=pattern(text)))}
 
-    def _statement(self, filters: Filters, sort: Sort, limit: int, after: PagePosition | None) -> tuple[str, list[Any]]:
-        blocks: list[tuple[str, tuple[Any, ...]]] = []
+    def _page(self, filters: Filters, sort: Sort, limit: int, after: PagePosition | None) -> tuple[Any, ...]:
+        blocks: dict[str, dict[str, Any]] = {}
         if filters.ids is not None:
-            blocks.append(("of_ids", (list(filters.ids),)))
+            blocks["of_ids"] = {"ids": list(filters.ids)}
         if filters.namespaces is not None and len(filters.namespaces) == 1:
-            blocks.append(("in_namespace", next(iter(filters.namespaces.items()))))
+            ((namespace, uid),) = filters.namespaces.items()
+            blocks["in_namespace"] = {"namespace": namespace, "namespace_uid": uid}
         elif filters.namespaces is not None:
-            blocks.append(("in_namespaces", (list(filters.namespaces), list(filters.namespaces.values()))))
+            uids = list(filters.namespaces.values())
+            blocks["in_namespaces"] = {"namespaces": list(filters.namespaces), "namespace_uids": uids}
         if filters.states:
-            blocks.append(("in_states", ([state.value for state in filters.states],)))
-        one_value: tuple[tuple[str, Any], ...] = (
-            ("of_alert_type", filters.alert_type),
-            ("of_chain", filters.chain),
-            ("of_chain_namespace", filters.chain_namespace),
-            ("by_author", filters.author),
-            ("since", filters.since),
-            ("until", filters.until),
+            blocks["in_states"] = {"states": [state.value for state in filters.states]}
+        one_value: tuple[tuple[str, str, Any], ...] = (
+            ("of_alert_type", "alert_type", filters.alert_type),
+            ("of_chain", "chain", filters.chain),
+            ("of_chain_namespace", "chain_namespace", filters.chain_namespace),
+            ("by_author", "author", filters.author),
+            ("since", "since", filters.since),
+            ("until", "until", filters.until),
         )
-        blocks += [(name, (value,)) for name, value in one_value if value is not None]
+        blocks |= {block: {name: value} for block, name, value in one_value if value is not None}
         if sort == "finished":
-            blocks.append(("only_finished", ()))
+            blocks["only_finished"] = {}
         if filters.words is not None:
-            blocks.append(("with_words", (tsquery(filters.words),)))
+            blocks["with_words"] = {"words": tsquery(filters.words)}
         by_words = filters.words is not None and sort in ("newest", "oldest")
         place = f"{sort}_words" if by_words else sort
         if after is not None:
-            blocks.append((f"after_{place}", (after.key, after.id)))
-        source = "" if filters.words is None else self._sql["from_words"]
+            blocks[f"after_{place}"] = {"after_key": after.key, "after_id": after.id}
+        source = "" if filters.words is None else self._blocks["from_words"]
         return self._assembled(sort, limit, blocks, source, place)
 
     def _assembled(
         self,
         sort: Sort,
         limit: int,
-        blocks: Sequence[tuple[str, tuple[Any, ...]]],
+        filters: Mapping[str, Mapping[str, Any]],
         source: str = "",
         place: str = "newest",
-    ) -> tuple[str, list[Any]]:
-        values: list[Any] = [limit]
-        written = []
-        for name, more in blocks:
-            text = self._sql[name]
-            for value in more:
-                values.append(value)
-                text = text.replace("$?", f"${len(values)}", 1)
-            written.append(text)
+    ) -> tuple[Any, ...]:
+        """A statement with these filters (blocks, each with its values by name), and all values in order."""
         parts = {
             "{from}": source,
-            "{filters}": "\n".join(written),
-            "{order}": self._sql[f"order_{place}"],
-            "{shown}": self._sql[f"order_{sort}"],
+            "{filters}": "\n".join(self._blocks[block] for block in filters),
+            "{order}": self._blocks[f"order_{place}"],
+            "{shown}": self._blocks[f"order_{sort}"],
         }
-        statement = self._sql["page"]
-        for part, text in parts.items():
-            statement = statement.replace(part, text)
-        return statement, values
+        text = self._blocks["page"]
+        for part, block in parts.items():
+            text = text.replace(part, block)
+        values = {name: value for given in filters.values() for name, value in given.items()}
+        return assembled(text)(limit=limit, **values)
 
-    async def _fetch(self, statement: str, *values: Any) -> Sequence[asyncpg.Record]:
+    async def _fetch(self, statement: tuple[Any, ...]) -> Sequence[asyncpg.Record]:
         async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
             async with connection.transaction(readonly=True):
                 await connection.execute(
                     f"SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL statement_timeout = '{_SECONDS}s'"
                 )
-                found: Sequence[asyncpg.Record] = await connection.fetch(statement, *values)
+                found: Sequence[asyncpg.Record] = await connection.fetch(*statement)
                 return found
 
         return await call(self._pool, "list investigations", fetch)

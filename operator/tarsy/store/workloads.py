@@ -37,7 +37,7 @@ class Workloads:
         """Those of all runs under way."""
 
         async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            found: Sequence[asyncpg.Record] = await connection.fetch(self._sql["running"])
+            found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql["running"]())
             return found
 
         rows = await call(self._pool, "read which tool servers runs have for themselves", fetch)

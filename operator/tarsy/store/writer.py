@@ -72,13 +72,15 @@ class RunWriter:
             "begin_stage",
             f"begin stage {stage.name}",
             (),
-            stage.id,
-            stage.index,
-            stage.name,
-            stage.kind.value,
-            stage.expected_agents,
-            stage.parallel,
-            stage.success_policy,
+            {
+                "id": stage.id,
+                "index": stage.index,
+                "name": stage.name,
+                "kind": stage.kind.value,
+                "expected_agents": stage.expected_agents,
+                "parallel": stage.parallel,
+                "success_policy": stage.success_policy,
+            },
         )
         return StageRecord(stage.id, State(row["state"]), rows.failure_of_row(row))
 
@@ -88,9 +90,11 @@ class RunWriter:
             "finish_stage",
             f"finish stage {outcome.stage}",
             events,
-            outcome.stage,
-            outcome.state.value,
-            *columns.failure_columns(outcome.failure),
+            {
+                "id": outcome.stage,
+                "state": outcome.state.value,
+                **columns.failure_columns(outcome.failure),
+            },
         )
 
     async def begin_execution(self, execution: ExecutionStart) -> ExecutionRecord:
@@ -99,23 +103,26 @@ class RunWriter:
             "begin_execution",
             f"begin execution of agent {execution.display_name}",
             (),
-            execution.id,
-            execution.stage,
-            execution.index,
-            execution.agent,
-            execution.display_name,
-            execution.strategy,
-            execution.provider,
-            execution.model,
+            {
+                "id": execution.id,
+                "stage": execution.stage,
+                "index": execution.index,
+                "agent": execution.agent,
+                "display_name": execution.display_name,
+                "strategy": execution.strategy,
+                "provider": execution.provider,
+                "model": execution.model,
+            },
         )
         messages: Sequence[asyncpg.Record] = ()
         unanswered: Sequence[asyncpg.Record] = ()
         superseded: Sequence[asyncpg.Record] = ()
         if row["existed"]:
-            messages = await self._fetch("messages", "load the conversation", execution.id)
-            run = self._investigation
-            unanswered = await self._fetch("unanswered", "load unanswered tool calls", execution.id, run)
-            superseded = await self._fetch("superseded", "load what was compacted", execution.id)
+            messages = await self._fetch("messages", "load the conversation", execution=execution.id)
+            unanswered = await self._fetch(
+                "unanswered", "load unanswered tool calls", execution=execution.id, investigation=self._investigation
+            )
+            superseded = await self._fetch("superseded", "load compacted messages", execution=execution.id)
         return rows.execution(execution.id, row, messages, unanswered, superseded)
 
     async def finish_execution(self, outcome: ExecutionOutcome, events: Sequence[Event] = ()) -> None:
@@ -124,10 +131,12 @@ class RunWriter:
             "finish_execution",
             f"finish execution {outcome.execution}",
             events,
-            outcome.execution,
-            outcome.state.value,
-            clean_or_none(outcome.result),
-            *columns.failure_columns(outcome.failure),
+            {
+                "id": outcome.execution,
+                "state": outcome.state.value,
+                "result": clean_or_none(outcome.result),
+                **columns.failure_columns(outcome.failure),
+            },
         )
 
     async def model_call_started(self, call: ModelCallStart, events: Sequence[Event] = ()) -> None:
@@ -138,29 +147,31 @@ class RunWriter:
             "model_call_started",
             f"write the start of model call {call.number}",
             events,
-            call.id,
-            call.execution,
-            call.number,
-            call.kind.value,
-            call.provider,
-            call.model,
-            call.strategy,
-            call.message_count,
-            None if call.loop is None else call.loop.model_dump(mode="json"),
-            tool_set,
-            definitions,
-            call.first_seq,
-            [message.role.value for message in messages],
-            [clean(message.content) for message in messages],
-            [columns.tool_calls(message) for message in messages],
-            [clean_or_none(message.tool_call_id) for message in messages],
-            [clean_or_none(message.tool_name) for message in messages],
-            [message.provider_state for message in messages],
-            call.estimated_tokens,
-            call.estimated_cost_usd,
-            list(call.superseded),
-            [clean(content) for content in call.superseded.values()],
-            columns.request(call.request),
+            {
+                "id": call.id,
+                "execution": call.execution,
+                "number": call.number,
+                "kind": call.kind.value,
+                "provider": call.provider,
+                "model": call.model,
+                "strategy": call.strategy,
+                "message_count": call.message_count,
+                "loop": None if call.loop is None else call.loop.model_dump(mode="json"),
+                "tool_set": tool_set,
+                "tools": definitions,
+                "first_seq": call.first_seq,
+                "roles": [message.role.value for message in messages],
+                "contents": [clean(message.content) for message in messages],
+                "tool_calls": [columns.tool_calls(message) for message in messages],
+                "tool_call_ids": [clean_or_none(message.tool_call_id) for message in messages],
+                "tool_names": [clean_or_none(message.tool_name) for message in messages],
+                "provider_states": [message.provider_state for message in messages],
+                "estimated_tokens": call.estimated_tokens,
+                "estimated_cost_usd": call.estimated_cost_usd,
+                "superseded_seqs": list(call.superseded),
+                "superseded_contents": [clean(content) for content in call.superseded.values()],
+                "request": columns.request(call.request),
+            },
         )
         if tool_set is not None:
             self._tool_sets.add(tool_set)
@@ -173,27 +184,29 @@ class RunWriter:
             "model_call_finished",
             f"write the end of model call {result.id}",
             events,
-            result.id,
-            result.execution,
-            (InteractionState.INTERRUPTED if result.interrupted else state).value,
-            result.duration_ms,
-            None if message is None else result.message_seq,
-            clean(result.thinking),
-            dict(result.response_metadata),
-            None if usage is None else usage.input_tokens,
-            None if usage is None else usage.output_tokens,
-            None if usage is None else usage.thinking_tokens,
-            None if usage is None else usage.cached_tokens,
-            *columns.failure_columns(result.failure),
-            usage is not None and usage.complete,
-            None if message is None else clean(message.content),
-            None if message is None else columns.tool_calls(message),
-            None if message is None else message.provider_state,
-            result.loop.model_dump(mode="json"),
-            None if message is None else message.role.value,
-            result.cost_usd,
-            result.estimated_tokens,
-            result.estimated_cost_usd,
+            {
+                "id": result.id,
+                "execution": result.execution,
+                "state": (InteractionState.INTERRUPTED if result.interrupted else state).value,
+                "duration_ms": result.duration_ms,
+                "message_seq": None if message is None else result.message_seq,
+                "thinking": clean(result.thinking),
+                "response_metadata": dict(result.response_metadata),
+                "input_tokens": None if usage is None else usage.input_tokens,
+                "output_tokens": None if usage is None else usage.output_tokens,
+                "thinking_tokens": None if usage is None else usage.thinking_tokens,
+                "cached_tokens": None if usage is None else usage.cached_tokens,
+                **columns.failure_columns(result.failure),
+                "usage_complete": usage is not None and usage.complete,
+                "content": None if message is None else clean(message.content),
+                "tool_calls": None if message is None else columns.tool_calls(message),
+                "provider_state": None if message is None else message.provider_state,
+                "loop": result.loop.model_dump(mode="json"),
+                "role": None if message is None else message.role.value,
+                "cost_usd": result.cost_usd,
+                "estimated_tokens": result.estimated_tokens,
+                "estimated_cost_usd": result.estimated_cost_usd,
+            },
         )
 
     async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
@@ -202,27 +215,32 @@ class RunWriter:
             "tool_call_started",
             f"write the start of tool call {call.server}.{call.tool}",
             events,
-            call.id,
-            call.execution,
-            call.message_seq,
-            call.index,
-            call.attempt,
-            clean(call.call.id),
-            clean(call.server),
-            clean(call.tool),
-            clean(call.call.arguments),
-            call.idempotency_key,
-            call.made,
-            call.repeatable,
-            call.repeated_of,
-            call.access.value,
-            call.refused,
+            {
+                "id": call.id,
+                "execution": call.execution,
+                "message_seq": call.message_seq,
+                "index": call.index,
+                "call_attempt": call.attempt,
+                "call_id": clean(call.call.id),
+                "server": clean(call.server),
+                "tool": clean(call.tool),
+                "arguments": clean(call.call.arguments),
+                "idempotency_key": call.idempotency_key,
+                "made": call.made,
+                "repeatable": call.repeatable,
+                "repeated_of": call.repeated_of,
+                "access": call.access.value,
+                "refused": call.refused,
+            },
         )
 
     async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
         """The result in full of a call that stays open until its model is told of it."""
         await self._step(
-            "tool_call_answered", f"write what tool call {call} answered", events, call, duration_ms, clean(result)
+            "tool_call_answered",
+            f"write the answer of tool call {call}",
+            events,
+            {"id": call, "duration_ms": duration_ms, "result": clean(result)},
         )
 
     async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
@@ -232,30 +250,31 @@ class RunWriter:
             "tool_call_finished",
             f"write the result of tool call {result.id}",
             events,
-            result.id,
-            result.execution,
-            (InteractionState.INTERRUPTED if result.interrupted else state).value,
-            result.duration_ms,
-            clean(result.result),
-            result.message_seq,
-            clean(result.message.content),
-            clean_or_none(result.message.tool_call_id),
-            clean_or_none(result.message.tool_name),
-            result.loop.model_dump(mode="json"),
-            result.message.role.value,
+            {
+                "id": result.id,
+                "execution": result.execution,
+                "state": (InteractionState.INTERRUPTED if result.interrupted else state).value,
+                "duration_ms": result.duration_ms,
+                "result": clean(result.result),
+                "message_seq": result.message_seq,
+                "content": clean(result.message.content),
+                "tool_call_id": clean_or_none(result.message.tool_call_id),
+                "tool_name": clean_or_none(result.message.tool_name),
+                "loop": result.loop.model_dump(mode="json"),
+                "role": result.message.role.value,
+            },
         )
 
     async def write_events(self, events: Sequence[Event]) -> None:
         """Creates or replaces timeline events outside of a step."""
         if events:
-            await self._step("write_events", "write timeline events", events)
+            await self._step("write_events", "write timeline events", events, {})
 
     async def stage_timeline(self, stage: UUID) -> Mapping[UUID, Sequence[TimelineEvent]]:
         """The events of a stage by execution, in order."""
         by_execution: dict[UUID, list[TimelineEvent]] = {}
-        for row in await self._fetch(
-            "stage_timeline", f"read the timeline of stage {stage}", self._investigation, stage
-        ):
+        what = f"read the timeline of stage {stage}"
+        for row in await self._fetch("stage_timeline", what, investigation=self._investigation, stage=stage):
             if row["execution"] is not None:
                 by_execution.setdefault(row["execution"], []).append(rows.timeline_event(row))
         return by_execution
@@ -265,7 +284,9 @@ class RunWriter:
         if not call_ids:
             return {}
         wanted = sorted({clean(call_id) for call_id in call_ids})
-        found = await self._fetch("evidence", "read the tool results", self._investigation, wanted)
+        found = await self._fetch(
+            "evidence", "read the tool results", investigation=self._investigation, call_ids=wanted
+        )
         return {
             row["cited"]: Evidence(row["id"], row["stage"], row["agent"], row["tool"], row["result"]) for row in found
         }
@@ -273,24 +294,26 @@ class RunWriter:
     async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
         """What the run first saw of these servers: `found` (digests of tools, by server) where it sees one now."""
         servers = sorted(found)
-        row = await self._step("pin_tools", "note what tools there are", (), servers, [dict(found[s]) for s in servers])
+        tools = [dict(found[server]) for server in servers]
+        row = await self._step("pin_tools", "pin tool definitions", (), {"servers": servers, "tools": tools})
         pins: Mapping[str, Mapping[str, str]] = row["pins"] or {}
         return pins
 
     async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
         """Notes tool servers (name to reason) that were missing."""
         if missing:
-            await self._step("degrade_evidence", "note missing tool servers", (), dict(missing))
+            await self._step("degrade_evidence", "note missing tool servers", (), {"missing": dict(missing)})
 
     async def budget_exceeded(self, exceeded: BudgetExceeded, events: Sequence[Event] = ()) -> None:
         """Notes the limit that the run reached; the first one stays."""
         what = "note that the budget is reached"
-        await self._step("budget_exceeded", what, events, exceeded.limit.value, exceeded.message)
+        values = {"budget_limit": exceeded.limit.value, "budget_message": exceeded.message}
+        await self._step("budget_exceeded", what, events, values)
 
     async def history(self) -> RunHistory:
         """What the run used and called so far, by all its attempts."""
-        (row,) = await self._fetch("history", "read the history", self._investigation)
-        calls = await self._fetch("past_calls", "read the tool calls", self._investigation)
+        (row,) = await self._fetch("history", "read the history", investigation=self._investigation)
+        calls = await self._fetch("past_calls", "read the tool calls", investigation=self._investigation)
         return rows.history(row, calls)
 
     def _tool_set(self, tools: Sequence[ToolDefinition]) -> tuple[str | None, list[dict[str, Any]] | None]:
@@ -300,11 +323,12 @@ class RunWriter:
         definitions, digest = columns.tool_set(tools)
         return digest, None if digest in self._tool_sets else definitions
 
-    async def _step(self, query: str, what: str, events: Sequence[Event], *args: Any) -> asyncpg.Record:
-        of_events = columns.event_columns(events)
+    async def _step(self, query: str, what: str, events: Sequence[Event], values: Mapping[str, Any]) -> asyncpg.Record:
+        run = {"investigation": self._investigation, "attempt": self._attempt}
+        statement = self._sql[query](**run, **columns.event_columns(events), **values)
 
         async def write(connection: asyncpg.Connection) -> asyncpg.Record | None:
-            return await connection.fetchrow(self._sql[query], self._investigation, self._attempt, *of_events, *args)
+            return await connection.fetchrow(*statement)
 
         where = f"{what} of investigation {self._investigation}"
         row = await database.call(self._pool, where, write, remaining=self._remaining)
@@ -315,9 +339,9 @@ class RunWriter:
         self._notify(RUN_CHANNEL, str(self._investigation))
         return row
 
-    async def _fetch(self, query: str, what: str, *args: Any) -> Sequence[asyncpg.Record]:
+    async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
         async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            found: Sequence[asyncpg.Record] = await connection.fetch(self._sql[query], *args)
+            found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql[query](**values))
             return found
 
         return await database.call(

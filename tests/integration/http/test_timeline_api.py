@@ -215,3 +215,16 @@ async def test_who_reads_the_timeline_does_not_read_the_trace(site: Site, namesp
     assert (await tracer.get(_path(namespace, "timeline"))).status == 403
     assert {(await tracer.get(_path(namespace, part))).status for part in traces} == {200}
     assert (await tracer.get(_path(namespace))).status == 403
+
+
+async def test_an_event_of_a_type_that_a_newer_replica_wrote_is_served_with_its_type_as_text(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    run = await site.accepted(namespace)
+    pool = site.services.pool
+    await Claims(pool).claim(await worker(pool), 10, 1000)
+    await writer(pool, run.id).write_events([event(run.id, "known"), event(run.id, "newer")])
+    await pool.execute("UPDATE timeline_event SET type = 'something_newer' WHERE content = 'newer'")
+    page = await administrator.get(_path(namespace, "timeline"))
+    assert page.status == 200
+    assert [item["type"] for item in page.body["items"]] == ["llm_response", "something_newer"]

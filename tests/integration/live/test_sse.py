@@ -138,3 +138,17 @@ async def test_stream_ends_with_the_process_and_leaves_its_place_when_the_client
             api.services.stopping.set()
             async with asyncio.timeout(PATIENCE):
                 assert await answer.content.read() == b""
+
+
+async def test_an_event_of_a_type_that_a_newer_replica_wrote_is_followed_as_any_other(
+    dsn: str, pool: asyncpg.Pool
+) -> None:
+    async with running_run(pool) as run, serving(dsn, pool) as api:
+        await run.event("newer")
+        await pool.execute("UPDATE timeline_event SET type = 'something_newer'")
+        async with api.get(f"{ONE}/events?follow=true") as answer:
+            told = [f["data"]["event"] for f in await frames(answer, "caughtUp") if "event" in f["data"]]
+            assert [(e["type"], e["content"]) for e in told] == [("something_newer", "newer")]
+            await run.event("known")
+            (live,) = await frames(answer, "timelineEvent.closed")
+        assert live["data"]["event"]["type"] == "llm_response"

@@ -322,7 +322,7 @@ async def _record() -> None:
         sent = {one.statement for half in halves for one in half}
         files = ("claims", "questions", "reads", "runs", "slots", "writer")
         statements = [(file, *of) for file in files for of in load(file).items()]
-        never = [f"{file}.{name}" for file, name, text in statements if text not in sent]
+        never = [f"{file}.{name}" for file, name, statement in statements if statement.sql not in sent]
         assert not never, f"the halves never send {', '.join(never)}"
         FILE.write_text(dump(max(step.version for step in migrations()), halves), encoding="utf-8")
         await pool.close()

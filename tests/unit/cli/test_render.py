@@ -87,3 +87,11 @@ def test_every_kind_of_event_can_be_shown() -> None:
     for kind in EventType:
         event = TimelineEvent(id=UUID(int=3), type=kind, status=EventStatus.COMPLETED, content="x", created_at=NOW)
         assert "x" in shown(event_block(event))
+
+
+def test_an_event_of_a_type_that_this_version_does_not_know_is_shown_with_its_type() -> None:
+    event = TimelineEvent(
+        id=UUID(int=4), type="something_newer", status=EventStatus.COMPLETED, content="x", created_at=NOW
+    )
+    text = shown(event_block(event))
+    assert "something newer" in text and "x" in text

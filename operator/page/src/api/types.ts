@@ -12,6 +12,7 @@ export type Spent = Schemas["Spent"];
 export type Finding = Schemas["FindingView"];
 export type Citation = Schemas["CitationView"];
 export type RunHead = Schemas["RunHead"];
+export type EventType = Schemas["EventType"];
 export type ToldEvent = Schemas["ToldEvent"];
 export type QuestionRef = Schemas["QuestionRef"];
 export type StageChange = Schemas["StageChange"];

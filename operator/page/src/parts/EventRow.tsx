@@ -2,11 +2,12 @@
 import { memo, useState } from "react";
 import { clock, phase, pretty, words } from "../logic/format";
 import { eventAsMarkdown, withoutBlock } from "../logic/markdown";
+import type { EventType } from "../api/types";
 import type { Ev } from "../logic/timeline";
 import { Markdown } from "./Markdown";
 import { Copy } from "./parts";
 
-const NAMES: Record<Ev["type"], string> = {
+const NAMES: Record<EventType, string> = {
   llm_thinking: "thinking",
   llm_response: "response",
   llm_tool_call: "tool",
@@ -23,6 +24,11 @@ const NAMES: Record<Ev["type"], string> = {
 };
 const FOLDED = 12;
 
+/** The name of a type; a newer replica may have written one that is not known here. */
+function nameOf(type: string): string {
+  return (NAMES as Record<string, string | undefined>)[type] ?? words(type);
+}
+
 type Props = { ev: Ev; chosen?: boolean; link?: string; showAgent?: boolean };
 
 export const EventRow = memo(function EventRow({ ev, chosen = false, link, showAgent = true }: Props) {
@@ -32,7 +38,7 @@ export const EventRow = memo(function EventRow({ ev, chosen = false, link, showA
   return (
     <article className={`event e-${ev.type}${chosen ? " chosen" : ""}${failed ? " failed" : ""}`} aria-busy={streaming}>
       <header>
-        <span className="kind">{NAMES[ev.type] ?? words(ev.type)}</span>
+        <span className="kind">{nameOf(ev.type)}</span>
         {showAgent && ev.agent && <span className="who">{ev.agent}</span>}
         {failed && ev.type !== "error" && <span className="bad">failed</span>}
         {ev.metadata["written_as"] === "text" && (

@@ -13,7 +13,7 @@ import orjson
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from tarsy.record.finding import SUMMARY_LIMIT, Citation, Claim, Confidence, Finding
-from tarsy.record.timeline import Event
+from tarsy.record.timeline import TimelineEvent
 
 MAX_CLAIMS = 32
 MAX_CITATIONS = 4
@@ -91,7 +91,7 @@ def without_block(text: str) -> tuple[str, str]:
     return analysis.strip() or read_finding(text)[0].summary, "\n\n".join(text[b.start : b.end] for b in blocks).strip()
 
 
-def whole_text(event: Event) -> str:
+def whole_text(event: TimelineEvent) -> str:
     """The final text of an event as it was written, blocks included."""
     block = event.metadata.get("finding")
     return f"{event.content}\n\n{block}" if block else event.content

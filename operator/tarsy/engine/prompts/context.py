@@ -9,7 +9,7 @@ Work is as long as it is until it does not fit: then tool results and thoughts a
 length, the longest of a few that makes it fit; at last they are left out. What agents concluded is never cut.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -118,7 +118,7 @@ def _agent(title: str, agent: AgentWork, events: Sequence[TimelineEvent], length
     return "\n\n".join(parts)
 
 
-_TITLES = {
+_TITLES: Mapping[str, str] = {
     EventType.LLM_THINKING: "Thinking",
     EventType.LLM_RESPONSE: "Response",
     EventType.CODE_EXECUTION: "Code execution",
@@ -148,9 +148,9 @@ def _work(events: Sequence[TimelineEvent], length: int | None) -> Iterator[str]:
         if event.type is EventType.LLM_TOOL_CALL:
             yield _call(event, summaries.get(event.tool_call), length)
         elif event.type is EventType.FINAL_ANALYSIS and event.content.strip():
-            yield f"{_TITLES[event.type]}:\n{fence(event.type.name, readable_text(whole_text(event)))}"
+            yield f"{_TITLES[event.type]}:\n{fence(event.type.upper(), readable_text(whole_text(event)))}"
         elif (title := _TITLES.get(event.type)) and event.content.strip() and not _of_the_provider(event):
-            yield f"{title}:\n{fence(event.type.name, _cut(event.content, length))}"
+            yield f"{title}:\n{fence(event.type.upper(), _cut(event.content, length))}"
 
 
 def _of_the_provider(event: TimelineEvent) -> bool:

@@ -6,7 +6,7 @@ later changes. WebSocket and server-sent events carry the same events.
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import Field
@@ -78,7 +78,10 @@ class EventView(View):
     id: UUID
     seq: int = Field(description="Position in the timeline. Sort events by it.")
     revision: int = Field(description="Revision of the investigation at the last change of the event.")
-    type: EventType
+    type: Annotated[
+        EventType | str,
+        Field(union_mode="left_to_right", description="A newer replica may send a type that is not listed here."),
+    ]
     status: EventStatus
     content: str
     metadata: dict[str, Any]

@@ -1,4 +1,4 @@
--- What became of model calls, by the LLMProvider that was asked.
+-- Reads the outcome of model calls by LLMProvider.
 
 -- A plan names its providers by name; uid, namespace and generation are those of the objects that it was made from.
 -- Calls that were interrupted say nothing of their provider.
@@ -6,8 +6,9 @@
 WITH ended AS (
     SELECT c.id, c.provider, c.finished_at, c.failure_reason, s.investigation
     FROM llm_interaction c JOIN execution e ON e.id = c.execution JOIN stage s ON s.id = e.stage
-    WHERE c.started_at > $1::timestamptz - interval '1 hour' AND c.finished_at > $1 AND c.state <> 'interrupted'
-    ORDER BY c.finished_at DESC LIMIT $2
+    WHERE c.started_at > :moment::timestamptz - interval '1 hour' AND c.finished_at > :moment
+        AND c.state <> 'interrupted'
+    ORDER BY c.finished_at DESC LIMIT :limit
 ), asked AS (
     SELECT n.investigation, o.*
     FROM (SELECT DISTINCT investigation FROM ended) d JOIN investigation_input n USING (investigation),

@@ -2,14 +2,14 @@
 -- and taking are one step. A lease row is locked before its investigation, as the writers do.
 
 -- name: lock
-SELECT pg_advisory_xact_lock($1)
+SELECT pg_advisory_xact_lock(:key)
 
--- A worker that let its time pass is no worker any more; its heartbeat will find that out.
+-- Deletes expired workers; their next heartbeat fails.
 -- name: reap_workers
 DELETE FROM worker WHERE expires_at <= clock_timestamp()
 
 -- name: is_worker
-SELECT EXISTS (SELECT FROM worker WHERE id = $1)
+SELECT EXISTS (SELECT FROM worker WHERE id = :worker)
 
 -- Runs in progress: those whose worker is alive. Answers to questions are not counted: they wait for no other run.
 -- name: in_progress
@@ -18,15 +18,16 @@ FROM lease l JOIN worker w ON w.id = l.worker JOIN investigation i ON i.id = l.i
 WHERE i.parent IS NULL
 GROUP BY i.namespace, i.chain_namespace, i.chain
 
--- Whether a worker that knows migration $2 may run `i`: its plan is no newer, or nobody newer has come for it for long.
+-- Whether a worker that knows migration :knows may run `i`: the plan is no newer, or the run has waited for 10 minutes and
+-- no worker is registered that knows its plan.
 -- name: _readable
-(i.reader <= $2 OR (
+(i.reader <= :knows OR (
     i.accepted_at < now() - interval '10 minutes'
     AND NOT EXISTS (SELECT FROM worker newer WHERE newer.schema_version >= i.reader)
 ))
 
--- What may be claimed: pending, handed back or orphaned; at most $1 of each namespace and chain, the first in line.
--- Those past their deadline are the sweep's. The lines are found by hopping over the index from one to the next.
+-- Runs that may be claimed: pending, handed back or orphaned; the first :limit of each namespace and chain. The sweep ends
+-- those past their deadline. The recursion finds each namespace and chain with one look-up in the index.
 -- name: candidates
 WITH RECURSIVE line AS (
     (
@@ -49,7 +50,7 @@ SELECT waiting.*, t.claimed_at AS served_at FROM line CROSS JOIN LATERAL (
         AND i.namespace = line.namespace AND i.chain_namespace = line.chain_namespace AND i.chain = line.chain
         AND (i.deadline IS NULL OR i.deadline > clock_timestamp())
         AND {_readable}
-    ORDER BY i.priority DESC, i.accepted_at, i.id LIMIT $1
+    ORDER BY i.priority DESC, i.accepted_at, i.id LIMIT :limit
 ) waiting LEFT JOIN namespace_turn t ON t.namespace = waiting.namespace AND NOT t.questions
 
 -- Answers in progress, by namespace.
@@ -59,7 +60,7 @@ FROM lease l JOIN worker w ON w.id = l.worker JOIN investigation i ON i.id = l.i
 WHERE i.parent IS NOT NULL
 GROUP BY i.namespace
 
--- The first question about each investigation that is not answered, when nobody answers it; at most $1 of a namespace.
+-- The first open question about each investigation, when no worker answers it; at most :limit of a namespace.
 -- name: questions
 WITH RECURSIVE space AS (
     (
@@ -85,13 +86,13 @@ SELECT waiting.*, t.claimed_at AS served_at FROM space CROSS JOIN LATERAL (
             SELECT FROM investigation before
             WHERE before.parent = i.parent AND before.place < i.place AND before.state IN ('pending', 'running')
         )
-    ORDER BY i.accepted_at, i.id LIMIT $1
+    ORDER BY i.accepted_at, i.id LIMIT :limit
 ) waiting LEFT JOIN namespace_turn t ON t.namespace = waiting.namespace AND t.questions
 
 -- Notes that these namespaces were served; one that was not for a day counts as never served.
 -- name: served
 WITH served AS (
-    SELECT DISTINCT namespace, parent IS NOT NULL AS questions FROM investigation WHERE id = ANY($1::uuid[])
+    SELECT DISTINCT namespace, parent IS NOT NULL AS questions FROM investigation WHERE id = ANY(:ids::uuid[])
 ), old AS (
     DELETE FROM namespace_turn t WHERE t.claimed_at < now() - interval '1 day'
         AND NOT EXISTS (SELECT FROM served s WHERE s.namespace = t.namespace AND s.questions = t.questions)
@@ -102,7 +103,7 @@ ON CONFLICT (namespace, questions) DO UPDATE SET claimed_at = excluded.claimed_a
 
 -- Leases of the dead; one that a dead worker is writing under this very moment is left for the next time.
 -- name: lock_leases
-SELECT investigation FROM lease WHERE investigation = ANY($1::uuid[]) FOR UPDATE SKIP LOCKED
+SELECT investigation FROM lease WHERE investigation = ANY(:ids::uuid[]) FOR UPDATE SKIP LOCKED
 
 -- name: take
 WITH taken AS (
@@ -110,10 +111,10 @@ WITH taken AS (
         state = 'running', attempt = attempt + 1, revision = revision + 1,
         started_at = coalesce(started_at, clock_timestamp()),
         deadline = coalesce(deadline, clock_timestamp() + limit_seconds * interval '1 second')
-    WHERE id = ANY($1::uuid[]) AND state IN ('pending', 'running')
+    WHERE id = ANY(:ids::uuid[]) AND state IN ('pending', 'running')
     RETURNING id, attempt, namespace, name, desired_state, deadline, parent, started_at - accepted_at AS waited
 ), leased AS (
-    INSERT INTO lease (investigation, attempt, worker) SELECT id, attempt, $2 FROM taken
+    INSERT INTO lease (investigation, attempt, worker) SELECT id, attempt, :worker FROM taken
     ON CONFLICT (investigation) DO UPDATE SET attempt = excluded.attempt, worker = excluded.worker
 )
 SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, t.parent, n.plan, n.alert_data, n.runbook, n.author,
@@ -121,16 +122,16 @@ SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, t.parent, n.plan, 
     extract(epoch FROM t.waited)::double precision AS waited_seconds
 FROM taken t JOIN investigation_input n ON n.investigation = t.id
 
--- A worker that registers holds no lease, whatever it held in an earlier life. One whose code is too old for the schema
--- ($4 is what it knows) is not registered.
+-- A worker that registers holds no lease, even if it held some before. One whose code is too old for the schema (:knows is
+-- the newest migration it knows) is not registered.
 -- name: register
 WITH old AS (
-    DELETE FROM lease WHERE worker = $1
+    DELETE FROM lease WHERE worker = :worker
 ), allowed AS (
-    SELECT coalesce(max(min_reader), 0) AS least FROM schema_migrations HAVING coalesce(max(min_reader), 0) <= $4
+    SELECT coalesce(max(min_reader), 0) AS least FROM schema_migrations HAVING coalesce(max(min_reader), 0) <= :knows
 )
 INSERT INTO worker (id, host, expires_at, schema_version)
-SELECT $1, $2, now() + $3 * interval '1 second', $4 FROM allowed
+SELECT :worker, :host, now() + :ttl_seconds * interval '1 second', :knows FROM allowed
 ON CONFLICT (id) DO UPDATE SET host = excluded.host, started_at = now(), expires_at = excluded.expires_at,
     schema_version = excluded.schema_version
 RETURNING id
@@ -138,16 +139,18 @@ RETURNING id
 -- No row: the worker is lost. One row without an investigation: it holds nothing.
 -- name: heartbeat
 WITH beat AS (
-    UPDATE worker SET expires_at = now() + $2 * interval '1 second' WHERE id = $1 AND expires_at > now() RETURNING id
+    UPDATE worker SET expires_at = now() + :ttl_seconds * interval '1 second'
+    WHERE id = :worker AND expires_at > now() RETURNING id
 )
 SELECT l.investigation, l.attempt, i.desired_state
 FROM beat LEFT JOIN lease l ON l.worker = beat.id LEFT JOIN investigation i ON i.id = l.investigation
 
 -- name: release
-DELETE FROM lease WHERE investigation = $1 AND attempt = $2 AND worker = $3 RETURNING investigation
+DELETE FROM lease WHERE investigation = :investigation AND attempt = :attempt AND worker = :worker
+RETURNING investigation
 
 -- name: deregister
 WITH held AS (
-    DELETE FROM lease WHERE worker = $1
+    DELETE FROM lease WHERE worker = :worker
 )
-DELETE FROM worker WHERE id = $1
+DELETE FROM worker WHERE id = :worker

@@ -1,16 +1,16 @@
--- What readers need who follow the record as it grows.
+-- Reads the progress of runs for clients that follow them.
 
 -- name: _head
 id, parent, namespace, namespace_uid, revision, state NOT IN ('pending', 'running') AS finished
 
 -- name: heads
-SELECT {_head} FROM investigation WHERE id = ANY($1::uuid[])
+SELECT {_head} FROM investigation WHERE id = ANY(:ids::uuid[])
 
--- Those of $1, and all that wait or run, or have just ended.
+-- Runs of :known, and all runs that wait or run, or have just ended.
 -- name: stirring
 SELECT {_head} FROM investigation WHERE NOT settled
 UNION ALL
-SELECT {_head} FROM investigation WHERE settled AND id = ANY($1::uuid[])
+SELECT {_head} FROM investigation WHERE settled AND id = ANY(:known::uuid[])
 
 -- name: streaming
-SELECT id, revision FROM timeline_event WHERE investigation = $1 AND status = 'streaming'
+SELECT id, revision FROM timeline_event WHERE investigation = :investigation AND status = 'streaming'

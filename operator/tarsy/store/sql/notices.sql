@@ -1,39 +1,41 @@
--- Who is told how runs end: rows that are owed until they were sent, or given up.
+-- Keeps the outbox of notices about runs: a row is owed until it was sent or given up.
 
 -- name: owe
-INSERT INTO notice (id, investigation, target, occasion, settings, thread) VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO notice (id, investigation, target, occasion, settings, thread)
+VALUES (:id, :investigation, :target, :occasion, :settings, :thread)
 ON CONFLICT DO NOTHING
 
 -- The AlertRoute (namespace/name) whose incident an Alert stands for.
 -- name: route
-SELECT route FROM incident WHERE alert_uid = $1 LIMIT 1
+SELECT route FROM incident WHERE alert_uid = :alert_uid LIMIT 1
 
--- Takes what is due. It is due again after $2 seconds, should this process die before it has said what became of it.
+-- Takes due notices. They are due again after :seconds, should this process die before it records the result.
 -- name: take
-UPDATE notice n SET tries = n.tries + 1, due_at = now() + make_interval(secs => $2)
+UPDATE notice n SET tries = n.tries + 1, due_at = now() + make_interval(secs => :seconds)
 FROM (
-    SELECT id FROM notice WHERE state = 'owed' AND due_at <= now() ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
+    SELECT id FROM notice WHERE state = 'owed' AND due_at <= now() ORDER BY due_at LIMIT :limit FOR UPDATE SKIP LOCKED
 ) due
 WHERE n.id = due.id
 RETURNING n.id, n.investigation, n.target, n.occasion, n.settings, n.thread, n.tries, n.made_at,
     extract(epoch FROM now() - n.made_at)::float8 AS age
 
 -- name: sent
-UPDATE notice SET state = 'sent', done_at = now(), problem = NULL WHERE id = $1
+UPDATE notice SET state = 'sent', done_at = now(), problem = NULL WHERE id = :id
 
 -- name: failed
-UPDATE notice SET state = 'failed', done_at = now(), problem = $2 WHERE id = $1
+UPDATE notice SET state = 'failed', done_at = now(), problem = :problem WHERE id = :id
 
 -- name: later
-UPDATE notice SET problem = $2, due_at = now() + make_interval(secs => $3) WHERE id = $1 AND state = 'owed'
+UPDATE notice SET problem = :problem, due_at = now() + make_interval(secs => :seconds) WHERE id = :id AND state = 'owed'
 
 -- name: thread
-SELECT ts FROM notice_thread WHERE target = $1 AND thread = $2 AND used_at > now() - make_interval(secs => $3)
+SELECT ts FROM notice_thread
+WHERE target = :target AND thread = :thread AND used_at > now() - make_interval(secs => :seconds)
 
 -- name: keep_thread
-INSERT INTO notice_thread AS t (target, thread, ts) VALUES ($1, $2, $3)
+INSERT INTO notice_thread AS t (target, thread, ts) VALUES (:target, :thread, :ts)
 ON CONFLICT (target, thread) DO UPDATE SET
-    ts = CASE WHEN t.used_at > now() - make_interval(secs => $4) THEN t.ts ELSE excluded.ts END, used_at = now()
+    ts = CASE WHEN t.used_at > now() - make_interval(secs => :seconds) THEN t.ts ELSE excluded.ts END, used_at = now()
 
 -- name: forget_threads
-DELETE FROM notice_thread WHERE used_at < now() - make_interval(secs => $1)
+DELETE FROM notice_thread WHERE used_at < now() - make_interval(secs => :seconds)

@@ -1,38 +1,38 @@
--- The record as the projector, the HTTP interface and the CLI read it.
+-- Reads the record for the projector, the HTTP API and the CLI.
 
 -- name: _columns
 id, namespace, name, alert_type, chain, chain_namespace, plan_hash, stages_planned, state, desired_state, attempt,
     revision, published_revision, accepted_at, started_at, finished_at, deadline, input_tokens, output_tokens,
     thinking_tokens, cached_tokens, usage_complete, model_calls, interrupted_model_calls, tool_calls,
-    cost_usd, cost_complete, budget_limit, budget_message, evidence_missing, final_analysis, finding, executive_summary, executive_summary_error, failure_reason,
-    failure_message, parent
+    cost_usd, cost_complete, budget_limit, budget_message, evidence_missing, final_analysis, finding, executive_summary,
+    executive_summary_error, failure_reason, failure_message, parent
 
 -- name: record
-SELECT {_columns} FROM investigation WHERE id = $1
+SELECT {_columns} FROM investigation WHERE id = :id
 
--- A namespace that was deleted and created anew does not read its predecessor's: $3 is its uid, or null for the latest
--- namespace of that name.
+-- :namespace_uid keeps a namespace that was deleted and created again from reading records of its predecessor; null: the
+-- latest namespace of that name.
 -- name: find
 SELECT {_columns} FROM investigation
-WHERE namespace = $1 AND name = $2 AND parent IS NULL AND namespace_uid = coalesce($3, (
-    SELECT namespace_uid FROM investigation WHERE namespace = $1 ORDER BY accepted_at DESC LIMIT 1
+WHERE namespace = :namespace AND name = :name AND parent IS NULL AND namespace_uid = coalesce(:namespace_uid, (
+    SELECT namespace_uid FROM investigation WHERE namespace = :namespace ORDER BY accepted_at DESC LIMIT 1
 ))
 ORDER BY accepted_at DESC LIMIT 1
 
 -- name: answers
-SELECT {_columns} FROM investigation WHERE parent = $1 ORDER BY place
+SELECT {_columns} FROM investigation WHERE parent = :parent ORDER BY place
 
 -- name: unpublished
 SELECT {_columns} FROM investigation
 WHERE NOT settled AND revision > published_revision
-    AND (state NOT IN ('pending', 'running') OR id <> ALL($2::uuid[]))
-ORDER BY accepted_at LIMIT $1
+    AND (state NOT IN ('pending', 'running') OR id <> ALL(:without::uuid[]))
+ORDER BY accepted_at LIMIT :limit
 
 -- name: stages
 SELECT s.investigation, s.index, s.name, s.kind, s.state, s.expected_agents, s.started_at, s.finished_at,
     s.failure_reason, s.failure_message,
     (SELECT count(*) FROM execution e WHERE e.stage = s.id AND e.state NOT IN ('pending', 'running')) AS agents_finished
-FROM stage s WHERE s.investigation = ANY($1::uuid[]) ORDER BY s.investigation, s.index
+FROM stage s WHERE s.investigation = ANY(:ids::uuid[]) ORDER BY s.investigation, s.index
 
 -- The last changes of provider of each run, oldest first.
 -- name: provider_changes
@@ -41,21 +41,21 @@ SELECT * FROM (
         concat_ws('/', s.name, e.display_name) || ': ' || t.content AS message,
         row_number() OVER (PARTITION BY t.investigation ORDER BY t.seq DESC) AS latest
     FROM timeline_event t LEFT JOIN stage s ON s.id = t.stage LEFT JOIN execution e ON e.id = t.execution
-    WHERE t.investigation = ANY($1::uuid[]) AND t.type = 'provider_fallback'
+    WHERE t.investigation = ANY(:ids::uuid[]) AND t.type = 'provider_fallback'
 ) change WHERE latest <= 20 ORDER BY investigation, seq
 
 -- name: mark_published
 UPDATE investigation SET
-    published_revision = $2,
-    settled = settled OR (state NOT IN ('pending', 'running') AND $2 >= revision)
-WHERE id = $1 AND $2 > published_revision
+    published_revision = :revision,
+    settled = settled OR (state NOT IN ('pending', 'running') AND :revision >= revision)
+WHERE id = :id AND :revision > published_revision
 
--- What changed since revision $2, whole revisions at a time, at least $3 events when there are so many.
+-- Events changed after revision :after, whole revisions at a time; with more than :limit events, at least :limit.
 -- name: timeline
 SELECT changed.*, s.name AS stage_name, e.display_name AS agent_name
 FROM (
-    SELECT * FROM timeline_event WHERE investigation = $1 AND revision > $2
-    ORDER BY revision FETCH FIRST $3 ROWS WITH TIES
+    SELECT * FROM timeline_event WHERE investigation = :investigation AND revision > :after
+    ORDER BY revision FETCH FIRST :limit ROWS WITH TIES
 ) changed
 LEFT JOIN stage s ON s.id = changed.stage
 LEFT JOIN execution e ON e.id = changed.execution
@@ -70,7 +70,7 @@ LEFT JOIN worker w ON w.id = l.worker AND w.expires_at > now()
 WHERE i.state IN ('pending', 'running')
 
 -- name: known
-SELECT id FROM investigation WHERE id = ANY($1::uuid[])
+SELECT id FROM investigation WHERE id = ANY(:ids::uuid[])
 
 -- Every run that is waiting or in progress: a relist looks whether its object is still there.
 -- name: unfinished
@@ -82,7 +82,7 @@ SELECT m.role, m.content, NULL::jsonb AS tool_calls, NULL::text AS tool_call_id,
     NULL::jsonb AS provider_state, m.seq
 FROM llm_interaction c,
     ROWS FROM (jsonb_to_recordset(c.request) AS (role text, content text)) WITH ORDINALITY AS m (role, content, seq)
-WHERE c.id = $1
+WHERE c.id = :model_call
 UNION ALL
 SELECT m.role, coalesce(shown.content, m.content), m.tool_calls, m.tool_call_id, m.tool_name, m.provider_state, m.seq
 FROM llm_interaction c JOIN message m ON m.execution = c.execution AND m.seq < c.message_count
@@ -90,17 +90,17 @@ LEFT JOIN LATERAL (
     SELECT s.content FROM superseded s
     WHERE s.execution = m.execution AND s.seq = m.seq AND s.call <= c.number ORDER BY s.call DESC LIMIT 1
 ) shown ON true
-WHERE c.id = $1 AND c.request IS NULL ORDER BY seq
+WHERE c.id = :model_call AND c.request IS NULL ORDER BY seq
 
--- Model calls begun in the last $1 seconds that are over, in the namespaces whose uids are $3 (null: all), summed by $2.
+-- Model calls begun in the last :seconds that are over, in the namespaces with these uids (null: all), summed by :by.
 -- A call that an attempt left open was billed, but nobody knows how much, and was none where it was never sent; one that
 -- was refused used nothing. A namespace that was deleted and created anew has its predecessors beside it.
 -- name: usage
 WITH latest AS (
-    SELECT DISTINCT ON (namespace) namespace, namespace_uid FROM investigation WHERE $2 = 'namespace'
+    SELECT DISTINCT ON (namespace) namespace, namespace_uid FROM investigation WHERE :by = 'namespace'
     ORDER BY namespace, accepted_at DESC
 )
-SELECT CASE $2
+SELECT CASE :by
         WHEN 'model' THEN c.model
         WHEN 'provider' THEN c.provider
         WHEN 'chain' THEN i.chain_namespace || '/' || i.chain
@@ -126,7 +126,7 @@ LEFT JOIN latest l ON l.namespace = i.namespace,
 LATERAL (
     SELECT c.state = 'failed' AND coalesce(c.input_tokens + c.output_tokens, 0) = 0 AND c.estimated_tokens = 0 AS so
 ) refused
-WHERE c.started_at >= now() - make_interval(secs => $1) AND c.state <> 'started'
+WHERE c.started_at >= now() - make_interval(secs => :seconds) AND c.state <> 'started'
     AND (c.state <> 'interrupted' OR c.input_tokens IS NULL)
-    AND ($3::text[] IS NULL OR i.namespace_uid = ANY($3))
+    AND (:namespace_uids::text[] IS NULL OR i.namespace_uid = ANY(:namespace_uids))
 GROUP BY 1 ORDER BY sum(c.cost_usd) DESC NULLS LAST, sum(c.input_tokens) DESC NULLS LAST, 1

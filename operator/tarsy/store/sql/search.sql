@@ -1,5 +1,5 @@
 -- Lists of investigations: a page of those that pass the filters, in one order. A statement is put together from these
--- blocks; `$?` in a filter is the number of its value.
+-- blocks; each parameter has one name, whatever blocks are used together.
 
 -- name: page
 SELECT i.id, i.namespace, i.namespace_uid, i.name, i.alert_type, i.chain, i.chain_namespace, i.state, i.desired_state,
@@ -10,7 +10,7 @@ SELECT i.id, i.namespace, i.namespace_uid, i.name, i.alert_type, i.chain, i.chai
     i.executive_summary, i.failure_reason, i.failure_message, i.object_deleted_at, n.author->>'username' AS author,
     s.finished AS stages_finished, s.running AS current_stage
 FROM (
-    SELECT i.id FROM investigation i {from} WHERE i.parent IS NULL {filters} ORDER BY {order} LIMIT $1
+    SELECT i.id FROM investigation i {from} WHERE i.parent IS NULL {filters} ORDER BY {order} LIMIT :limit
 ) found JOIN investigation i ON i.id = found.id JOIN investigation_input n ON n.investigation = i.id, LATERAL (
     SELECT count(*) FILTER (WHERE state NOT IN ('pending', 'running')) AS finished,
         (array_agg(name ORDER BY index DESC) FILTER (WHERE state = 'running'))[1] AS running
@@ -23,72 +23,72 @@ i.accepted_at DESC, i.id DESC
 -- name: order_newest_words
 w.accepted_at DESC, w.investigation DESC
 -- name: after_newest_words
-AND (w.accepted_at, w.investigation) < ($?::timestamptz, $?::uuid)
+AND (w.accepted_at, w.investigation) < (:after_key::timestamptz, :after_id::uuid)
 -- name: after_newest
-AND (i.accepted_at, i.id) < ($?::timestamptz, $?::uuid)
+AND (i.accepted_at, i.id) < (:after_key::timestamptz, :after_id::uuid)
 
 -- name: order_oldest
 i.accepted_at, i.id
 -- name: order_oldest_words
 w.accepted_at, w.investigation
 -- name: after_oldest_words
-AND (w.accepted_at, w.investigation) > ($?::timestamptz, $?::uuid)
+AND (w.accepted_at, w.investigation) > (:after_key::timestamptz, :after_id::uuid)
 -- name: after_oldest
-AND (i.accepted_at, i.id) > ($?::timestamptz, $?::uuid)
+AND (i.accepted_at, i.id) > (:after_key::timestamptz, :after_id::uuid)
 
 -- name: order_finished
 i.finished_at DESC, i.id DESC
 -- name: after_finished
-AND (i.finished_at, i.id) < ($?::timestamptz, $?::uuid)
+AND (i.finished_at, i.id) < (:after_key::timestamptz, :after_id::uuid)
 -- name: only_finished
 AND i.finished_at IS NOT NULL
 
 -- name: order_cost
 coalesce(i.cost_usd, -1) DESC, i.id DESC
 -- name: after_cost
-AND (coalesce(i.cost_usd, -1), i.id) < ($?::numeric, $?::uuid)
+AND (coalesce(i.cost_usd, -1), i.id) < (:after_key::numeric, :after_id::uuid)
 
 -- name: order_tokens
 i.input_tokens + i.output_tokens DESC, i.id DESC
 -- name: after_tokens
-AND (i.input_tokens + i.output_tokens, i.id) < ($?::bigint, $?::uuid)
+AND (i.input_tokens + i.output_tokens, i.id) < (:after_key::bigint, :after_id::uuid)
 
 -- name: with_id
-AND i.id = $?::uuid
+AND i.id = :id::uuid
 -- name: in_namespace
-AND i.namespace = $?::text AND i.namespace_uid = $?::text
+AND i.namespace = :namespace::text AND i.namespace_uid = :namespace_uid::text
 -- name: in_namespaces
-AND i.namespace = ANY($?::text[]) AND i.namespace_uid = ANY($?::text[])
+AND i.namespace = ANY(:namespaces::text[]) AND i.namespace_uid = ANY(:namespace_uids::text[])
 -- name: of_ids
-AND i.id = ANY($?::uuid[])
+AND i.id = ANY(:ids::uuid[])
 -- name: in_states
-AND i.state = ANY($?::text[])
+AND i.state = ANY(:states::text[])
 -- name: of_alert_type
-AND i.alert_type = $?::text
+AND i.alert_type = :alert_type::text
 -- name: of_chain
-AND i.chain = $?::text
+AND i.chain = :chain::text
 -- name: of_chain_namespace
-AND i.chain_namespace = $?::text
+AND i.chain_namespace = :chain_namespace::text
 -- name: by_author
-AND i.id IN (SELECT investigation FROM investigation_input WHERE author->>'username' = $?::text)
+AND i.id IN (SELECT investigation FROM investigation_input WHERE author->>'username' = :author::text)
 -- name: since
-AND i.accepted_at >= $?::timestamptz
+AND i.accepted_at >= :since::timestamptz
 -- name: until
-AND i.accepted_at < $?::timestamptz
+AND i.accepted_at < :until::timestamptz
 
 -- name: from_words
 JOIN investigation_words w ON w.investigation = i.id
 -- name: with_words
-AND w.words @@ to_tsquery('pg_catalog.simple', $?::text)
+AND w.words @@ to_tsquery('pg_catalog.simple', :words::text)
 
--- Those of $1 that hold the text somewhere: $2 is a pattern of ILIKE. Of letters beyond ASCII case counts: a language's
--- own rules cost many times as much. The limit keeps each timeline a look-up of its own, never a scan of them all.
+-- Runs of :ids that contain the text somewhere; :pattern is a pattern of ILIKE. Letters beyond ASCII are case-sensitive: the
+-- rules of a language cost many times as much. The limit makes each timeline an index look-up, never a scan of them all.
 -- name: holding
-SELECT r.id FROM unnest($1::uuid[]) AS r (id)
+SELECT r.id FROM unnest(:ids::uuid[]) AS r (id)
 JOIN investigation i ON i.id = r.id JOIN investigation_input n ON n.investigation = r.id
 LEFT JOIN LATERAL (
-    SELECT true AS holds FROM timeline_event WHERE investigation = r.id AND content COLLATE "C" ILIKE $2 LIMIT 1
+    SELECT true AS holds FROM timeline_event WHERE investigation = r.id AND content COLLATE "C" ILIKE :pattern LIMIT 1
 ) told ON true
-WHERE told.holds OR i.name COLLATE "C" ILIKE $2 OR i.alert_type COLLATE "C" ILIKE $2
-    OR n.alert_data COLLATE "C" ILIKE $2 OR i.executive_summary COLLATE "C" ILIKE $2
-    OR i.final_analysis COLLATE "C" ILIKE $2
+WHERE told.holds OR i.name COLLATE "C" ILIKE :pattern OR i.alert_type COLLATE "C" ILIKE :pattern
+    OR n.alert_data COLLATE "C" ILIKE :pattern OR i.executive_summary COLLATE "C" ILIKE :pattern
+    OR i.final_analysis COLLATE "C" ILIKE :pattern

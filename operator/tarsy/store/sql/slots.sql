@@ -1,21 +1,21 @@
--- Model calls under the limits of their providers. Whoever takes a place holds the row of the provider's limits, so
+-- Admits model calls under the limits of their providers. Taking a slot locks the row of the provider's limits, so that
 -- counting and taking are one step. A call is alive while the lease of its run's attempt holds.
 
 -- name: limits
-SELECT generation, max_concurrent, requests_per_minute, tokens_per_minute FROM provider_limit WHERE provider = $1
+SELECT generation, max_concurrent, requests_per_minute, tokens_per_minute FROM provider_limit WHERE provider = :provider
 FOR UPDATE
 
--- The newest generation that anybody has seen counts.
+-- The newest generation that was published counts.
 -- name: publish
 INSERT INTO provider_limit AS known (provider, generation, max_concurrent, requests_per_minute, tokens_per_minute)
-VALUES ($1, $2, $3, $4, $5)
+VALUES (:provider, :generation, :max_concurrent, :requests_per_minute, :tokens_per_minute)
 ON CONFLICT (provider) DO UPDATE SET
     generation = excluded.generation, max_concurrent = excluded.max_concurrent,
     requests_per_minute = excluded.requests_per_minute, tokens_per_minute = excluded.tokens_per_minute
 WHERE known.generation < excluded.generation
 
--- What counts at this moment, but call $2 itself. What counts no more is deleted; what somebody else is just closing is
--- left for the next time.
+-- The load of a provider at this moment, without call :ticket itself. Calls that no longer count are deleted; rows that
+-- another transaction is closing are left for the next time.
 -- name: load
 WITH moment AS MATERIALIZED (
     SELECT clock_timestamp() AS now, clock_timestamp() - interval '1 minute' AS minute
@@ -23,11 +23,11 @@ WITH moment AS MATERIALIZED (
     SELECT c.*, w.id IS NOT NULL AS alive FROM moment, provider_call c
     LEFT JOIN lease l ON l.investigation = c.investigation AND l.attempt = c.attempt
     LEFT JOIN worker w ON w.id = l.worker AND w.expires_at > clock_timestamp()
-    WHERE c.provider = $1
+    WHERE c.provider = :provider
 ), counted AS (
     SELECT c.*, c.admitted_at > moment.minute AS recent, c.finished_at > moment.minute AS just_over,
         c.admitted_at IS NULL AND c.alive AS waiting
-    FROM calls c, moment WHERE c.id <> $2
+    FROM calls c, moment WHERE c.id <> :ticket
 ), gone AS (
     DELETE FROM provider_call WHERE id IN (
         SELECT p.id FROM provider_call p JOIN counted c ON c.id = p.id
@@ -38,12 +38,13 @@ WITH moment AS MATERIALIZED (
 SELECT
     EXISTS (
         SELECT FROM lease l JOIN worker w ON w.id = l.worker AND w.expires_at > clock_timestamp()
-        WHERE l.investigation = $3 AND l.attempt = $4
+        WHERE l.investigation = :investigation AND l.attempt = :attempt
     ) AS held,
     count(*) FILTER (WHERE alive AND admitted_at IS NOT NULL AND finished_at IS NULL) AS running,
     count(*) FILTER (WHERE recent) AS requests,
     (coalesce(sum(tokens) FILTER (WHERE recent), 0) + coalesce(sum(excess) FILTER (WHERE just_over), 0))::bigint AS tokens,
-    coalesce(bool_or(waiting AND place < coalesce((SELECT place FROM calls WHERE id = $2), place + 1)), false) AS behind,
+    coalesce(bool_or(waiting AND place < coalesce((SELECT place FROM calls WHERE id = :ticket), place + 1)), false)
+        AS behind,
     extract(epoch FROM least(
         min(admitted_at) FILTER (WHERE recent), min(finished_at) FILTER (WHERE just_over AND excess > 0)
     ) - (SELECT minute FROM moment))::double precision AS seconds,
@@ -51,19 +52,20 @@ SELECT
 FROM counted
 
 -- name: wait
-INSERT INTO provider_call (id, provider, investigation, attempt, tokens) VALUES ($1, $2, $3, $4, $5)
+INSERT INTO provider_call (id, provider, investigation, attempt, tokens)
+VALUES (:ticket, :provider, :investigation, :attempt, :tokens)
 ON CONFLICT (id) DO NOTHING
 
 -- name: admit
 INSERT INTO provider_call AS c (id, provider, investigation, attempt, tokens, admitted_at)
-VALUES ($1, $2, $3, $4, $5, clock_timestamp())
+VALUES (:ticket, :provider, :investigation, :attempt, :tokens, clock_timestamp())
 ON CONFLICT (id) DO UPDATE SET admitted_at = coalesce(c.admitted_at, excluded.admitted_at)
 
--- Calls that are over ($2: the tokens they used, NULL where that is not known), or that wait no longer. Returns who is
--- next of each provider.
+-- Ends calls that are over (:used are the tokens that each used, NULL where unknown) or that no longer wait. Returns the
+-- next waiting call of each provider.
 -- name: release
 WITH ended AS (
-    SELECT * FROM unnest($1::uuid[], $2::bigint[]) AS e (id, used)
+    SELECT * FROM unnest(:tickets::uuid[], :used::bigint[]) AS e (id, used)
 ), over AS (
     UPDATE provider_call c SET
         finished_at = clock_timestamp(), tokens = least(c.tokens, coalesce(e.used, c.tokens)),
@@ -78,7 +80,7 @@ WITH ended AS (
 SELECT DISTINCT ON (c.provider) c.id
 FROM freed f JOIN provider_call c ON c.provider = f.provider AND c.admitted_at IS NULL
 JOIN lease l ON l.investigation = c.investigation AND l.attempt = c.attempt JOIN worker w ON w.id = l.worker
-WHERE c.id <> ALL($1) ORDER BY c.provider, c.place
+WHERE c.id <> ALL(:tickets) ORDER BY c.provider, c.place
 
 -- name: first_waiting
-SELECT id FROM provider_call WHERE provider = $1 AND admitted_at IS NULL ORDER BY place LIMIT 1
+SELECT id FROM provider_call WHERE provider = :provider AND admitted_at IS NULL ORDER BY place LIMIT 1

@@ -1,29 +1,30 @@
--- The trace: what an investigation, or an answer to a question about it, asked of models and tools.
+-- Reads the trace: model calls and tool calls of an investigation or of an answer to a question about it.
 
--- The run of that name in the namespace as it is now ($3 its uid): the latest, or $4.
+-- The latest run of that name in the namespace with that uid, or the one that is :run.
 -- name: locate
 SELECT id FROM investigation
-WHERE namespace = $1 AND name = $2 AND namespace_uid = $3 AND parent IS NULL AND ($4::uuid IS NULL OR id = $4)
+WHERE namespace = :namespace AND name = :name AND namespace_uid = :namespace_uid AND parent IS NULL
+    AND (:run::uuid IS NULL OR id = :run)
 ORDER BY accepted_at DESC LIMIT 1
 
 -- name: given
-SELECT alert_data, runbook, author->>'username' AS author FROM investigation_input WHERE investigation = $1
+SELECT alert_data, runbook, author->>'username' AS author FROM investigation_input WHERE investigation = :run
 
--- The answers after place $2, with what was asked.
+-- The answers after place :after, with what was asked.
 -- name: answers
 SELECT i.id, i.name, i.place, n.alert_data AS question, n.author->>'username' AS author, i.state, i.desired_state,
     i.revision, i.accepted_at, i.started_at, i.finished_at, i.final_analysis AS answer, i.input_tokens,
     i.output_tokens, i.thinking_tokens, i.cached_tokens, i.usage_complete, i.cost_usd, i.cost_complete,
     i.failure_reason, i.failure_message
 FROM investigation i JOIN investigation_input n ON n.investigation = i.id
-WHERE i.parent = $1 AND i.place > $2 ORDER BY i.place LIMIT $3
+WHERE i.parent = :parent AND i.place > :after ORDER BY i.place LIMIT :limit
 
 -- The latest answer to a question of that name.
 -- name: answer_named
-SELECT id FROM investigation WHERE parent = $1 AND name = $2 ORDER BY place DESC LIMIT 1
+SELECT id FROM investigation WHERE parent = :parent AND name = :name ORDER BY place DESC LIMIT 1
 
 -- name: unanswered
-SELECT EXISTS (SELECT FROM investigation WHERE parent = $1 AND state IN ('pending', 'running')) AS found
+SELECT EXISTS (SELECT FROM investigation WHERE parent = :parent AND state IN ('pending', 'running')) AS found
 
 -- Every agent of a run with its stage; a stage whose agents have not begun is there once, without one.
 -- name: agents
@@ -46,7 +47,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT count(*) FILTER (WHERE c.made) AS tool_calls FROM mcp_interaction c WHERE c.execution = e.id
 ) t ON true
-WHERE s.investigation = $1 ORDER BY s.index, e.index
+WHERE s.investigation = :investigation ORDER BY s.index, e.index
 
 -- name: _calls
 SELECT c.id, c.execution, c.started_at, c.finished_at, c.duration_ms, c.state, 'model' AS what, c.number, c.kind,
@@ -55,17 +56,17 @@ SELECT c.id, c.execution, c.started_at, c.finished_at, c.duration_ms, c.state, '
     NULL::integer AS index, NULL::integer AS attempt, NULL::boolean AS made, NULL::uuid AS repeated_of,
     NULL::text AS refused, NULL::text AS access, NULL::text AS idempotency_key
 FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
-WHERE s.investigation = $1
+WHERE s.investigation = :investigation
 UNION ALL
 SELECT c.id, c.execution, c.started_at, c.finished_at, c.duration_ms, c.state, 'tool', NULL, NULL, NULL, NULL, NULL,
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, c.server, c.tool, c.message_seq, c.index, c.attempt, c.made,
     c.repeated_of, c.refused, c.access, c.idempotency_key
 FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
-WHERE s.investigation = $1
+WHERE s.investigation = :investigation
 
 -- name: calls
-SELECT * FROM ({_calls}) c WHERE $2::timestamptz IS NULL OR (c.started_at, c.id) > ($2, $3::uuid)
-ORDER BY c.started_at, c.id LIMIT $4
+SELECT * FROM ({_calls}) c WHERE :begun::timestamptz IS NULL OR (c.started_at, c.id) > (:begun, :last::uuid)
+ORDER BY c.started_at, c.id LIMIT :limit
 
 -- The run that a call belongs to must be the one that is asked for, or an answer to a question about it.
 -- name: model_call
@@ -75,12 +76,13 @@ FROM llm_interaction c JOIN execution e ON e.id = c.execution JOIN stage s ON s.
 JOIN investigation i ON i.id = s.investigation
 LEFT JOIN message a ON a.execution = c.execution AND a.seq = c.message_seq
 LEFT JOIN tool_set d ON d.hash = c.tool_set
-WHERE c.id = $2 AND (i.id = $1 OR i.parent = $1)
+WHERE c.id = :id AND (i.id = :investigation OR i.parent = :investigation)
 
--- What a call said that is no message of the conversation: the summary of a result.
+-- Text of a call that is no message of the conversation: the summary of a result.
 -- name: told
 SELECT content FROM timeline_event
-WHERE investigation = $1 AND model_call = $2 AND type = 'mcp_tool_summary' ORDER BY seq DESC LIMIT 1
+WHERE investigation = :investigation AND model_call = :model_call AND type = 'mcp_tool_summary'
+ORDER BY seq DESC LIMIT 1
 
 -- name: tool_call
 SELECT c.*, s.name AS stage_name, e.display_name AS agent_name, i.name AS run_name, i.parent, i.id AS run,
@@ -90,10 +92,10 @@ SELECT c.*, s.name AS stage_name, e.display_name AS agent_name, i.name AS run_na
     ) AS tries
 FROM mcp_interaction c JOIN execution e ON e.id = c.execution JOIN stage s ON s.id = e.stage
 JOIN investigation i ON i.id = s.investigation
-WHERE c.id = $2 AND (i.id = $1 OR i.parent = $1)
+WHERE c.id = :id AND (i.id = :investigation OR i.parent = :investigation)
 
--- Workers that are alive, and what they hold.
+-- Live workers and the number of their runs.
 -- name: workers
 SELECT w.id, w.host, w.started_at, w.expires_at, w.schema_version,
     (SELECT count(*) FROM lease l WHERE l.worker = w.id) AS runs
-FROM worker w WHERE w.expires_at > now() ORDER BY w.host, w.id LIMIT $1
+FROM worker w WHERE w.expires_at > now() ORDER BY w.host, w.id LIMIT :limit

@@ -1,5 +1,5 @@
--- Every step of a run is one statement, hence one transaction and one round trip. $1 is the investigation, $2 the
--- attempt, $3 to $11 the timeline events (arrays of one length); a step's own values follow from $12.
+-- Writes each step of a run as one statement, hence one transaction and one round trip. Every step has :investigation,
+-- :attempt and the timeline events (`:event_...`, arrays of one length) besides its own values.
 --
 -- Locks are always taken in this order, which is why parallel agents of a run cannot block each other for good: the
 -- lease FOR SHARE, rows of the writer's own execution, the investigation, everything else. What is written after the
@@ -7,12 +7,12 @@
 
 -- name: _fence
 fence AS MATERIALIZED (
-    SELECT investigation FROM lease WHERE investigation = $1 AND attempt = $2 FOR SHARE
+    SELECT investigation FROM lease WHERE investigation = :investigation AND attempt = :attempt FOR SHARE
 )
 
 -- name: _run
 run AS (
-    UPDATE investigation i SET revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[])
+    UPDATE investigation i SET revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[])
     FROM fence WHERE i.id = fence.investigation
     RETURNING i.id, i.revision, i.event_seq
 )
@@ -22,10 +22,12 @@ run AS (
 events AS (
     INSERT INTO timeline_event AS t
         (id, investigation, seq, revision, type, status, content, metadata, stage, execution, model_call, tool_call)
-    SELECT e.id, run.id, run.event_seq - cardinality($3::uuid[]) + e.place, run.revision,
+    SELECT e.id, run.id, run.event_seq - cardinality(:event_ids::uuid[]) + e.place, run.revision,
         e.type, e.status, e.content, e.metadata, e.stage, e.execution, e.model_call, e.tool_call
     FROM run, unnest(
-        $3::uuid[], $4::text[], $5::text[], $6::text[], $7::jsonb[], $8::uuid[], $9::uuid[], $10::uuid[], $11::uuid[]
+        :event_ids::uuid[], :event_types::text[], :event_statuses::text[], :event_contents::text[],
+        :event_metadata::jsonb[], :event_stages::uuid[], :event_executions::uuid[], :event_model_calls::uuid[],
+        :event_tool_calls::uuid[]
     ) WITH ORDINALITY
         AS e (id, type, status, content, metadata, stage, execution, model_call, tool_call, place)
     ON CONFLICT (id) DO UPDATE SET
@@ -43,7 +45,7 @@ events AS (
         bool_or(w.status = 'streaming' AND w.metadata->>'reason' = 'ProviderLimit')
             AND NOT bool_or(w.metadata->>'reason' = 'Retrying'), false
     )
-    FROM timeline_event w WHERE w.investigation = $1 AND w.model_call = c.id
+    FROM timeline_event w WHERE w.investigation = :investigation AND w.model_call = c.id
 )
 
 -- name: write_events
@@ -54,7 +56,7 @@ SELECT true AS found FROM run
 -- name: pin_tools
 WITH {_fence}, {_run}, {_events}, pinned AS (
     INSERT INTO tool_pin AS p (investigation, server, tools)
-    SELECT run.id, s.name, s.tools FROM run, unnest($12::text[], $13::jsonb[]) AS s (name, tools)
+    SELECT run.id, s.name, s.tools FROM run, unnest(:servers::text[], :tools::jsonb[]) AS s (name, tools)
     ON CONFLICT (investigation, server) DO UPDATE SET server = p.server
     RETURNING p.server, p.tools
 )
@@ -63,8 +65,8 @@ SELECT true AS found, (SELECT jsonb_object_agg(server, tools) FROM pinned) AS pi
 -- name: degrade_evidence
 WITH {_fence}, run AS (
     UPDATE investigation i SET
-        revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
-        evidence_missing = i.evidence_missing || $12::jsonb
+        revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
+        evidence_missing = i.evidence_missing || :missing::jsonb
     FROM fence WHERE i.id = fence.investigation
     RETURNING i.id, i.revision, i.event_seq
 ), {_events}
@@ -74,9 +76,9 @@ SELECT true AS found FROM run
 -- name: budget_exceeded
 WITH {_fence}, run AS (
     UPDATE investigation i SET
-        revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
-        budget_message = CASE WHEN i.budget_limit IS NULL THEN $13 ELSE i.budget_message END,
-        budget_limit = coalesce(i.budget_limit, $12)
+        revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
+        budget_message = CASE WHEN i.budget_limit IS NULL THEN :budget_message ELSE i.budget_message END,
+        budget_limit = coalesce(i.budget_limit, :budget_limit)
     FROM fence WHERE i.id = fence.investigation
     RETURNING i.id, i.revision, i.event_seq
 ), {_events}
@@ -85,7 +87,7 @@ SELECT true AS found FROM run
 -- name: begin_stage
 WITH {_fence}, {_run}, {_events}, begun AS (
     INSERT INTO stage AS s (id, investigation, index, name, kind, expected_agents, parallel, success_policy, revision)
-    SELECT $12, run.id, $13, $14, $15, $16, $17, $18, run.revision FROM run
+    SELECT :id, run.id, :index, :name, :kind, :expected_agents, :parallel, :success_policy, run.revision FROM run
     ON CONFLICT (id) DO UPDATE SET revision = excluded.revision
     RETURNING s.state, s.failure_reason, s.failure_message
 )
@@ -95,10 +97,11 @@ SELECT true AS found, begun.* FROM begun
 -- name: finish_stage
 WITH {_fence}, {_run}, {_events}, closed AS (
     UPDATE stage s SET
-        state = $13, failure_reason = $14, failure_message = $15, finished_at = now(), revision = run.revision
-    FROM run WHERE s.id = $12 AND s.state = 'running'
+        state = :state, failure_reason = :failure_reason, failure_message = :failure_message, finished_at = now(),
+        revision = run.revision
+    FROM run WHERE s.id = :id AND s.state = 'running'
 )
-SELECT EXISTS (SELECT FROM stage WHERE id = $12) AS found FROM run
+SELECT EXISTS (SELECT FROM stage WHERE id = :id) AS found FROM run
 
 -- Model calls that an earlier attempt left open are interrupted, and so are the events it left streaming. Tool calls
 -- stay `started`: whether they are made again is the engine's to decide.
@@ -107,13 +110,13 @@ WITH {_fence}, interrupted AS (
     UPDATE llm_interaction c SET
         state = 'interrupted', finished_at = now(),
         (input_tokens, output_tokens, thinking_tokens, cached_tokens, cost_usd) = (SELECT 0, 0, 0, 0, 0 WHERE {_unsent})
-    FROM fence WHERE c.execution = $12 AND c.state = 'started'
+    FROM fence WHERE c.execution = :id AND c.state = 'started'
     RETURNING c.input_tokens
 ), tally AS MATERIALIZED (
     SELECT count(*) FILTER (WHERE input_tokens IS NULL) AS calls FROM interrupted
 ), run AS (
     UPDATE investigation i SET
-        revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
+        revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
         interrupted_model_calls = i.interrupted_model_calls + tally.calls,
         cost_complete = i.cost_complete AND tally.calls = 0,
         usage_complete = i.usage_complete AND tally.calls = 0
@@ -121,38 +124,40 @@ WITH {_fence}, interrupted AS (
     RETURNING i.id, i.revision, i.event_seq
 ), {_events}, left_open AS (
     UPDATE timeline_event t SET status = 'interrupted', revision = run.revision, updated_at = now()
-    FROM run WHERE t.investigation = run.id AND t.execution = $12 AND t.status = 'streaming'
+    FROM run WHERE t.investigation = run.id AND t.execution = :id AND t.status = 'streaming'
 ), parent AS (
-    UPDATE stage s SET revision = run.revision FROM run WHERE s.id = $13
+    UPDATE stage s SET revision = run.revision FROM run WHERE s.id = :stage
 ), begun AS (
     INSERT INTO execution AS e (id, stage, index, agent, display_name, strategy, provider, model)
-    SELECT $12, $13, $14, $15, $16, $17, $18, $19 FROM run
+    SELECT :id, :stage, :index, :agent, :display_name, :strategy, :provider, :model FROM run
     ON CONFLICT (id) DO UPDATE SET index = e.index
     RETURNING e.state, e.started_at, e.loop, e.result, e.failure_reason, e.failure_message
 )
-SELECT true AS found, begun.*, EXISTS (SELECT FROM execution WHERE id = $12) AS existed,
-    (SELECT coalesce(max(number) + 1, 0) FROM llm_interaction WHERE execution = $12) AS model_calls
+SELECT true AS found, begun.*, EXISTS (SELECT FROM execution WHERE id = :id) AS existed,
+    (SELECT coalesce(max(number) + 1, 0) FROM llm_interaction WHERE execution = :id) AS model_calls
 FROM begun
 
 -- The conversation so far, in order. Calls that run side by side may leave a gap: one answered, an earlier one not yet.
 -- name: messages
-SELECT seq, role, content, tool_calls, tool_call_id, tool_name, provider_state FROM message WHERE execution = $1 ORDER BY seq
+SELECT seq, role, content, tool_calls, tool_call_id, tool_name, provider_state FROM message
+WHERE execution = :execution ORDER BY seq
 
 -- What is sent instead of some of them.
 -- name: superseded
-SELECT DISTINCT ON (seq) seq, content FROM superseded WHERE execution = $1 ORDER BY seq, call DESC
+SELECT DISTINCT ON (seq) seq, content FROM superseded WHERE execution = :execution ORDER BY seq, call DESC
 
 -- Tool calls without an answer: those whose latest try was begun and never closed. One with a result was answered, but
 -- the model was not told yet; its summary, once it was made, is what people see of it.
 -- name: unanswered
 SELECT latest.message_seq, latest.index, latest.attempt, latest.state, latest.made, latest.result, (
     SELECT t.content FROM timeline_event t
-    WHERE t.investigation = $2 AND t.tool_call = latest.id AND t.type = 'mcp_tool_summary' AND t.status = 'completed'
+    WHERE t.investigation = :investigation AND t.tool_call = latest.id
+        AND t.type = 'mcp_tool_summary' AND t.status = 'completed'
     ORDER BY t.seq DESC LIMIT 1
 ) AS summary
 FROM (
     SELECT DISTINCT ON (message_seq, index) id, message_seq, index, attempt, state, made, result
-    FROM mcp_interaction WHERE execution = $1 ORDER BY message_seq, index, attempt DESC
+    FROM mcp_interaction WHERE execution = :execution ORDER BY message_seq, index, attempt DESC
 ) latest WHERE latest.state = 'started'
 
 -- What the execution left open (an iteration ran out of time in the middle of a call) is closed with it.
@@ -161,16 +166,16 @@ WITH {_fence}, interrupted AS (
     UPDATE llm_interaction c SET
         state = 'interrupted', finished_at = now(),
         (input_tokens, output_tokens, thinking_tokens, cached_tokens, cost_usd) = (SELECT 0, 0, 0, 0, 0 WHERE {_unsent})
-    FROM fence WHERE c.execution = $12 AND c.state = 'started'
+    FROM fence WHERE c.execution = :id AND c.state = 'started'
     RETURNING c.input_tokens
 ), tally AS MATERIALIZED (
     SELECT count(*) FILTER (WHERE input_tokens IS NULL) AS calls FROM interrupted
 ), given_up AS (
     UPDATE mcp_interaction c SET state = 'interrupted', finished_at = now()
-    FROM fence WHERE c.execution = $12 AND c.state = 'started'
+    FROM fence WHERE c.execution = :id AND c.state = 'started'
 ), run AS (
     UPDATE investigation i SET
-        revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
+        revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
         interrupted_model_calls = i.interrupted_model_calls + tally.calls,
         cost_complete = i.cost_complete AND tally.calls = 0,
         usage_complete = i.usage_complete AND tally.calls = 0
@@ -178,41 +183,51 @@ WITH {_fence}, interrupted AS (
     RETURNING i.id, i.revision, i.event_seq
 ), {_events}, left_open AS (
     UPDATE timeline_event t SET
-        status = CASE WHEN $13 = 'completed' THEN 'interrupted' ELSE $13 END, revision = run.revision, updated_at = now()
+        status = CASE WHEN :state = 'completed' THEN 'interrupted' ELSE :state END, revision = run.revision,
+        updated_at = now()
     FROM run
-    WHERE t.investigation = run.id AND t.execution = $12 AND t.status = 'streaming' AND t.id <> ALL($3::uuid[])
+    WHERE t.investigation = run.id AND t.execution = :id AND t.status = 'streaming' AND t.id <> ALL(:event_ids::uuid[])
 ), closed AS (
     UPDATE execution e SET
-        state = $13, result = $14, failure_reason = $15, failure_message = $16, finished_at = now()
-    FROM run WHERE e.id = $12 AND e.state = 'running'
+        state = :state, result = :result, failure_reason = :failure_reason, failure_message = :failure_message,
+        finished_at = now()
+    FROM run WHERE e.id = :id AND e.state = 'running'
     RETURNING e.stage
 ), parent AS (
     UPDATE stage s SET revision = run.revision FROM run, closed WHERE s.id = closed.stage
 )
-SELECT EXISTS (SELECT FROM execution WHERE id = $12) AS found FROM run
+SELECT EXISTS (SELECT FROM execution WHERE id = :id) AS found FROM run
 
--- Boundary (a). $22 are the definitions of tool set $21, or null when this writer has stored them before. A set that is
--- there is locked and not changed: it might be going with the last record that used it (`retention.sql`).
+-- Boundary (a). :tools are the definitions of tool set :tool_set, or null when this writer has stored them before. A set
+-- that exists is locked and not changed: retention might be deleting it with the last record that used it.
 -- name: model_call_started
 WITH {_fence}, {_run}, {_events}, tools AS (
-    INSERT INTO tool_set AS t (hash, definitions) SELECT $21, $22::jsonb FROM run WHERE $22::jsonb IS NOT NULL
+    INSERT INTO tool_set AS t (hash, definitions)
+    SELECT :tool_set, :tools::jsonb FROM run WHERE :tools::jsonb IS NOT NULL
     ON CONFLICT (hash) DO UPDATE SET definitions = t.definitions WHERE false
 ), said AS (
     INSERT INTO message (execution, seq, role, content, tool_calls, tool_call_id, tool_name, provider_state)
-    SELECT $13, $23 + m.place - 1, m.role, m.content, m.tool_calls, m.tool_call_id, m.tool_name, m.provider_state
-    FROM run, unnest($24::text[], $25::text[], $26::jsonb[], $27::text[], $28::text[], $29::jsonb[]) WITH ORDINALITY
+    SELECT :execution, :first_seq + m.place - 1, m.role, m.content, m.tool_calls, m.tool_call_id, m.tool_name,
+        m.provider_state
+    FROM run, unnest(
+        :roles::text[], :contents::text[], :tool_calls::jsonb[], :tool_call_ids::text[], :tool_names::text[],
+        :provider_states::jsonb[]
+    ) WITH ORDINALITY
         AS m (role, content, tool_calls, tool_call_id, tool_name, provider_state, place)
     ON CONFLICT DO NOTHING
 ), compacted AS (
     INSERT INTO superseded (execution, seq, call, content)
-    SELECT $13, m.seq, $14, m.content FROM run, unnest($32::integer[], $33::text[]) AS m (seq, content)
+    SELECT :execution, m.seq, :number, m.content
+    FROM run, unnest(:superseded_seqs::integer[], :superseded_contents::text[]) AS m (seq, content)
     ON CONFLICT DO NOTHING
 ), looped AS (
-    UPDATE execution e SET loop = $20::jsonb FROM run WHERE e.id = $13 AND $20::jsonb IS NOT NULL
+    UPDATE execution e SET loop = :loop::jsonb FROM run WHERE e.id = :execution AND :loop::jsonb IS NOT NULL
 )
 INSERT INTO llm_interaction AS c (id, execution, number, kind, provider, model, strategy, message_count, tool_set,
     estimated_tokens, estimated_cost_usd, request)
-SELECT $12, $13, $14, $15, $16, $17, $18, $19, $21, $30, $31, $34 FROM run
+SELECT :id, :execution, :number, :kind, :provider, :model, :strategy, :message_count, :tool_set, :estimated_tokens,
+    :estimated_cost_usd, :request
+FROM run
 ON CONFLICT (id) DO UPDATE SET number = c.number
 RETURNING true AS found
 
@@ -221,92 +236,100 @@ RETURNING true AS found
 -- name: model_call_finished
 WITH {_fence}, closed AS (
     UPDATE llm_interaction c SET
-        state = $14, finished_at = now(), duration_ms = $15, thinking = $17, response_metadata = $18,
-        message_seq = CASE WHEN $14 = 'completed' THEN $16::integer END,
-        input_tokens = $19, output_tokens = $20, thinking_tokens = $21, cached_tokens = $22,
-        failure_reason = $23, failure_message = $24,
-        cost_usd = $31, estimated_tokens = $32, estimated_cost_usd = $33
-    FROM fence WHERE c.id = $12 AND c.state = 'started'
+        state = :state, finished_at = now(), duration_ms = :duration_ms, thinking = :thinking,
+        response_metadata = :response_metadata,
+        message_seq = CASE WHEN :state = 'completed' THEN :message_seq::integer END,
+        input_tokens = :input_tokens, output_tokens = :output_tokens, thinking_tokens = :thinking_tokens,
+        cached_tokens = :cached_tokens,
+        failure_reason = :failure_reason, failure_message = :failure_message,
+        cost_usd = :cost_usd, estimated_tokens = :estimated_tokens, estimated_cost_usd = :estimated_cost_usd
+    FROM fence WHERE c.id = :id AND c.state = 'started'
     RETURNING c.id
 ), tally AS MATERIALIZED (
     SELECT count(*) AS calls FROM closed
 ), run AS (
     UPDATE investigation i SET
-        revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
-        model_calls = i.model_calls + CASE WHEN $14 = 'interrupted' THEN 0 ELSE tally.calls END,
+        revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
+        model_calls = i.model_calls + CASE WHEN :state = 'interrupted' THEN 0 ELSE tally.calls END,
         interrupted_model_calls = i.interrupted_model_calls
-            + CASE WHEN $14 = 'interrupted' AND ($19 IS NULL OR $19 + $20 > 0) THEN tally.calls ELSE 0 END,
-        input_tokens = i.input_tokens + tally.calls * coalesce($19, 0),
-        output_tokens = i.output_tokens + tally.calls * coalesce($20, 0),
-        thinking_tokens = i.thinking_tokens + tally.calls * coalesce($21, 0),
-        cached_tokens = i.cached_tokens + tally.calls * coalesce($22, 0),
-        usage_complete = i.usage_complete AND $25,
-        cost_usd = CASE WHEN $31::numeric IS NULL THEN i.cost_usd
-            ELSE coalesce(i.cost_usd, 0) + tally.calls * $31::numeric END,
-        cost_complete = i.cost_complete AND (tally.calls = 0 OR $31::numeric IS NOT NULL)
+            + CASE WHEN :state = 'interrupted' AND (:input_tokens IS NULL OR :input_tokens + :output_tokens > 0)
+                THEN tally.calls ELSE 0 END,
+        input_tokens = i.input_tokens + tally.calls * coalesce(:input_tokens, 0),
+        output_tokens = i.output_tokens + tally.calls * coalesce(:output_tokens, 0),
+        thinking_tokens = i.thinking_tokens + tally.calls * coalesce(:thinking_tokens, 0),
+        cached_tokens = i.cached_tokens + tally.calls * coalesce(:cached_tokens, 0),
+        usage_complete = i.usage_complete AND :usage_complete,
+        cost_usd = CASE WHEN :cost_usd::numeric IS NULL THEN i.cost_usd
+            ELSE coalesce(i.cost_usd, 0) + tally.calls * :cost_usd::numeric END,
+        cost_complete = i.cost_complete AND (tally.calls = 0 OR :cost_usd::numeric IS NOT NULL)
     FROM fence, tally WHERE i.id = fence.investigation
     RETURNING i.id, i.revision, i.event_seq
 ), {_events}, said AS (
     INSERT INTO message (execution, seq, role, content, tool_calls, provider_state)
-    SELECT $13, $16, $30, $26, $27::jsonb, $28::jsonb FROM run WHERE $16::integer IS NOT NULL
+    SELECT :execution, :message_seq, :role, :content, :tool_calls::jsonb, :provider_state::jsonb
+    FROM run WHERE :message_seq::integer IS NOT NULL
     ON CONFLICT DO NOTHING
 ), looped AS (
-    UPDATE execution e SET loop = $29::jsonb FROM run WHERE e.id = $13
+    UPDATE execution e SET loop = :loop::jsonb FROM run WHERE e.id = :execution
 )
-SELECT EXISTS (SELECT FROM llm_interaction WHERE id = $12) AS found FROM run
+SELECT EXISTS (SELECT FROM llm_interaction WHERE id = :id) AS found FROM run
 
 -- Boundary (c). Earlier tries of the same call, left open by dead attempts, are interrupted.
 -- name: tool_call_started
 WITH {_fence}, {_run}, {_events}, given_up AS (
     UPDATE mcp_interaction c SET state = 'interrupted', finished_at = now()
     FROM run
-    WHERE c.execution = $13 AND c.message_seq = $14 AND c.index = $15 AND c.attempt < $16 AND c.state = 'started'
+    WHERE c.execution = :execution AND c.message_seq = :message_seq AND c.index = :index
+        AND c.attempt < :call_attempt AND c.state = 'started'
 )
 INSERT INTO mcp_interaction AS c
     (id, execution, message_seq, index, attempt, call_id, server, tool, arguments, idempotency_key,
     made, repeatable, repeated_of, access, refused)
-SELECT $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26 FROM run
+SELECT :id, :execution, :message_seq, :index, :call_attempt, :call_id, :server, :tool, :arguments, :idempotency_key,
+    :made, :repeatable, :repeated_of, :access, :refused
+FROM run
 ON CONFLICT (id) DO UPDATE SET attempt = c.attempt
 RETURNING true AS found
 
 -- The result of a call that stays open, because what the model is told of it is still to be made.
 -- name: tool_call_answered
 WITH {_fence}, {_run}, {_events}
-UPDATE mcp_interaction c SET duration_ms = $13, result = $14
-FROM run WHERE c.id = $12
+UPDATE mcp_interaction c SET duration_ms = :duration_ms, result = :result
+FROM run WHERE c.id = :id
 RETURNING true AS found
 
 -- Boundary (d). A result that stands there already stays, with its time.
 -- name: tool_call_finished
 WITH {_fence}, closed AS (
     UPDATE mcp_interaction c SET
-        state = $14, finished_at = now(), duration_ms = coalesce(c.duration_ms, $15), result = coalesce(c.result, $16)
-    FROM fence WHERE c.id = $12 AND c.state = 'started'
+        state = :state, finished_at = now(), duration_ms = coalesce(c.duration_ms, :duration_ms),
+        result = coalesce(c.result, :result)
+    FROM fence WHERE c.id = :id AND c.state = 'started'
     RETURNING c.made
 ), tally AS MATERIALIZED (
     SELECT count(*) FILTER (WHERE made) AS calls FROM closed
 ), run AS (
     UPDATE investigation i SET
-        revision = i.revision + 1, event_seq = i.event_seq + cardinality($3::uuid[]),
+        revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
         tool_calls = i.tool_calls + tally.calls
     FROM fence, tally WHERE i.id = fence.investigation
     RETURNING i.id, i.revision, i.event_seq
 ), {_events}, said AS (
     INSERT INTO message (execution, seq, role, content, tool_call_id, tool_name)
-    SELECT $13, $17, $22, $18, $19, $20 FROM run
+    SELECT :execution, :message_seq, :role, :content, :tool_call_id, :tool_name FROM run
     ON CONFLICT DO NOTHING
 ), looped AS (
-    UPDATE execution e SET loop = $21::jsonb FROM run WHERE e.id = $13
+    UPDATE execution e SET loop = :loop::jsonb FROM run WHERE e.id = :execution
 )
-SELECT EXISTS (SELECT FROM mcp_interaction WHERE id = $12) AS found FROM run
+SELECT EXISTS (SELECT FROM mcp_interaction WHERE id = :id) AS found FROM run
 
 -- Closed tool calls that a finding cites, by what a model knows them by (record.ids.call_ref) or by the id of the row;
 -- of several tries the last. An interrupted one has no result of its tool.
 -- name: evidence
 SELECT DISTINCT ON (cited.id) cited.id AS cited, c.id, s.name AS stage, e.display_name AS agent,
     concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.result
-FROM unnest($2::text[]) AS cited (id)
-JOIN stage s ON s.investigation = $1
+FROM unnest(:call_ids::text[]) AS cited (id)
+JOIN stage s ON s.investigation = :investigation
 JOIN execution e ON e.stage = s.id
 JOIN mcp_interaction c ON c.execution = e.id
     AND cited.id IN ('call_' || left(replace(c.idempotency_key, '-', ''), 12), c.id::text)
@@ -319,7 +342,7 @@ SELECT t.*, s.name AS stage_name, e.display_name AS agent_name
 FROM timeline_event t
 LEFT JOIN stage s ON s.id = t.stage
 LEFT JOIN execution e ON e.id = t.execution
-WHERE t.investigation = $1 AND t.stage = $2
+WHERE t.investigation = :investigation AND t.stage = :stage
 ORDER BY t.seq
 
 -- What the run used so far, by all its attempts; a call of unknown usage counts as it is estimated.
@@ -340,14 +363,14 @@ FROM investigation i, LATERAL (
     FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
     WHERE s.investigation = i.id AND c.made
 ) t
-WHERE i.id = $1
+WHERE i.id = :investigation
 
 -- Tool calls that have an answer. One is usable while no call that may have changed something began, ran or ended
 -- since it began; times are those of the statements that wrote them.
 -- name: past_calls
 WITH calls AS (
     SELECT c.* FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
-    WHERE s.investigation = $1
+    WHERE s.investigation = :investigation
 ), change AS (
     SELECT max(coalesce(finished_at, 'infinity')) AS at FROM calls WHERE made AND access <> 'read-only'
 )
