@@ -11,41 +11,32 @@ from typing import Any
 from uuid import UUID
 
 from tarsy.controllers.alert import ACCEPTED_UID
-from tarsy.controllers.investigation import acts_no_more, mask_alert, may_act
+from tarsy.controllers.investigation import mask_alert
 from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
-from tarsy.controllers.machinery.status import set_alike, write_status
-from tarsy.controllers.runs.acceptance import (
-    NOT_ACCEPTED,
-    acceptance_timeout,
-    deadline,
-    given_up,
-    waiting,
-    was_given_up,
-)
+from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.runs.acceptance import rejected, wait_for_acceptance, was_given_up
 from tarsy.controllers.runs.authorization import author_name, authorization_refusal, timeline_read
 from tarsy.controllers.runs.chat_projection import project_answer
+from tarsy.controllers.runs.inputs import NotYet
+from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import Plan
 from tarsy.record.conditions import phase
 from tarsy.record.run import DesiredState, InvestigationRecord, State
-from tarsy.resources.meta import API_VERSION, ConditionStatus
-from tarsy.resources.v1alpha1 import ChatMessage, ChatMessageStatus, Investigation
+from tarsy.resources.meta import API_VERSION
+from tarsy.resources.v1alpha1 import ChatMessage, Investigation
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.resources.v1alpha1.investigation import LastError
 from tarsy.store.questions import NewQuestion
-
-_RECHECK_SECONDS = 30.0
 
 
 class _Refused(Exception):
-    """The question is not taken: why. `final`: nor will it ever be."""
+    """The question is never answered, and why."""
 
-    def __init__(self, reason: str, message: str, *, final: bool = True) -> None:
+    def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
-        self.final = final
 
 
 async def reconcile(message: ChatMessage, context: ReconcileContext) -> float | None:
@@ -67,7 +58,7 @@ async def reconcile(message: ChatMessage, context: ReconcileContext) -> float | 
         if record.revision <= record.published_revision and project_answer(record, message, now) != message.status:
             context.publish_again(record)  # somebody else wrote the status
         if record.state.finished:
-            await acts_no_more(message, context)
+            await remove_run_secret(message, context)
         return None
     if was_given_up(message.status.conditions):
         return None
@@ -75,19 +66,18 @@ async def reconcile(message: ChatMessage, context: ReconcileContext) -> float | 
         _may_begin(message)
         about, plan = await _about(message, context)
         await _authorized(message, plan, context)
-    except _Refused as authorization_refusal:
-        if not authorization_refusal.final:
-            return await _wait(message, authorization_refusal, context, now)
-        await acts_no_more(message, context)
-        status = _refused(message, authorization_refusal, now)
-        # An answer stays readable whose record is gone.
-        if authorization_refusal.reason != "RecordLost" or message.status.finished_at is None:
+    except NotYet as refusal:
+        return await wait_for_acceptance(message, refusal, context, now)
+    except _Refused as end:
+        await remove_run_secret(message, context)
+        if end.reason != "RecordLost" or message.status.finished_at is None:  # an answer stays readable
+            status = rejected(message, end.reason, end.message, now)
             await write_status(context.kubernetes.client, context.cache, message, status)
         return None
     together = [one for one in context.cache.list(ChatMessage, message.metadata.namespace) if _comes_with(one, message)]
     allowed = [one for one in together if one is message or await _refusal(one, plan, context) is None]
     for one in allowed:
-        await may_act(one, plan, context)
+        await make_run_secret(one, plan, context)
     asked = await context.store.questions.ask(
         about.id, [await _question(one, plan, context) for one in sorted(allowed, key=_turn)]
     )
@@ -96,24 +86,6 @@ async def reconcile(message: ChatMessage, context: ReconcileContext) -> float | 
             text = f"{author_name(one.spec.author)} asks about Investigation {about.namespace}/{about.name}."
             await context.kubernetes.events.tell(one, "Accepted", text)
     await _mark_accepted(message, about.id, context)
-    return None
-
-
-async def _wait(
-    message: ChatMessage, authorization_refusal: _Refused, context: ReconcileContext, now: datetime
-) -> float | None:
-    """Says why the question is not taken, and gives it up when it has waited long enough."""
-    meta, old = message.metadata, message.status
-    wait = acceptance_timeout(None, meta.namespace, context.cache, context.settings.library_namespace)
-    until = deadline(old.conditions, wait, now)
-    if now < until:
-        status = waiting(old, meta.generation, authorization_refusal.reason, authorization_refusal.message, until, now)
-        await write_status(context.kubernetes.client, context.cache, message, status)
-        return min(_RECHECK_SECONDS, (until - now).total_seconds() + 1)
-    await acts_no_more(message, context)
-    status = given_up(old, meta.generation, authorization_refusal.reason, authorization_refusal.message, wait, now)
-    if await write_status(context.kubernetes.client, context.cache, message, status) is not None and status.last_error:
-        await context.kubernetes.events.tell(message, NOT_ACCEPTED, status.last_error.message, kind="Warning")
     return None
 
 
@@ -144,7 +116,7 @@ async def _about(message: ChatMessage, context: ReconcileContext) -> tuple[Inves
     where = f"spec.investigationRef.name: Investigation {namespace}/{name}"
     investigation = context.cache.get(Investigation, namespace, name)
     if investigation is None:
-        raise _Refused("InvestigationMissing", f"{where} is not there; create it, or name another", final=False)
+        raise NotYet("InvestigationMissing", f"{where} is not there; create it, or name another")
     record = await context.store.reads.record(UUID(investigation.metadata.uid))
     plan = await context.store.questions.plan(record.id) if record else None
     if record is None or plan is None:
@@ -163,7 +135,7 @@ async def _about(message: ChatMessage, context: ReconcileContext) -> tuple[Inves
 
 async def _authorized(message: ChatMessage, plan: Plan, context: ReconcileContext) -> None:
     if refused := await _refusal(message, plan, context):
-        raise _Refused(*refused, final=False)
+        raise NotYet(*refused)
 
 
 async def _refusal(message: ChatMessage, plan: Plan, context: ReconcileContext) -> tuple[str, str] | None:
@@ -215,24 +187,3 @@ async def _mark_accepted(message: ChatMessage, about: UUID | None, context: Reco
         body["metadata"]["ownerReferences"] = [*others, owner]
         body["metadata"]["resourceVersion"] = meta.resource_version
     context.cache.put(await context.kubernetes.client.patch(message.KIND, meta.namespace, meta.name, body))
-
-
-def _refused(message: ChatMessage, authorization_refusal: _Refused, now: datetime) -> ChatMessageStatus:
-    generation = message.metadata.generation
-    wanted: tuple[tuple[ConditionType, ConditionStatus], ...] = (
-        (ConditionType.ACCEPTED, "False"),
-        (ConditionType.FINISHED, "True"),
-        (ConditionType.SUCCEEDED, "False"),
-    )
-    before = message.status.conditions
-    conditions = set_alike(before, wanted, authorization_refusal.reason, authorization_refusal.message, generation, now)
-    cancelled = authorization_refusal.reason in ("CancelledBeforeStart", "ConcludedBeforeStart")
-    return message.status.model_copy(
-        update={
-            "observed_generation": generation,
-            "conditions": conditions,
-            "phase": "Cancelled" if cancelled else "Failed",
-            "last_error": LastError(reason=authorization_refusal.reason, message=authorization_refusal.message),
-            "finished_at": message.status.finished_at or now.replace(microsecond=0),
-        }
-    )

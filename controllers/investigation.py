@@ -19,14 +19,7 @@ from tarsy.controllers.machinery.cache import Key, UnreadableObject
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.status import write_status
-from tarsy.controllers.runs.acceptance import (
-    NOT_ACCEPTED,
-    acceptance_timeout,
-    deadline,
-    given_up,
-    waiting,
-    was_given_up,
-)
+from tarsy.controllers.runs.acceptance import rejected, wait_for_acceptance, was_given_up
 from tarsy.controllers.runs.authorization import (
     RequiredRead,
     alert_read,
@@ -43,25 +36,21 @@ from tarsy.controllers.runs.inputs import (
     namespace_sources,
 )
 from tarsy.controllers.runs.projection import project
-from tarsy.controllers.runs.run_secret import make, remove, revoke
+from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret, revoke_run_secret
 from tarsy.masking import InvalidPattern, mask_or_fail, usable
 from tarsy.plan.errors import FieldPath, PlanInvalid
-from tarsy.plan.model import MaskingPlan, Plan
+from tarsy.plan.model import MaskingPlan
 from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.record.run import DesiredState
-from tarsy.resources.meta import Condition, condition, set_condition
-from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation, InvestigationStatus
+from tarsy.resources.meta import condition
+from tarsy.resources.v1alpha1 import Alert, Investigation
 from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import Author, ConditionType
-from tarsy.resources.v1alpha1.investigation import LastError
 from tarsy.runbook.sources import redact_url, sources
 from tarsy.store.runs import NewRun
 
 _log = logging.getLogger(__name__)
-
-RECHECK_SECONDS = 30.0
-"""How soon a ConfigMap, Namespace or right that was created later is noticed; they are not watched."""
 
 FETCH_RECHECK_SECONDS = 60.0
 
@@ -77,102 +66,66 @@ async def reconcile(investigation: Investigation, context: ReconcileContext) -> 
         StoreError, StoreUnavailable: the record could not be read or written.
     """
     now = datetime.now(UTC)
-    meta = investigation.metadata
+    meta, store = investigation.metadata, context.store
+    client, cache = context.kubernetes.client, context.cache
     seen, ended = context.at_rest.get(meta.uid, ("", now))
     if seen and seen == meta.resource_version:
-        return await expire(context.kubernetes.client, context.cache, investigation, ended, now)
+        return await expire(client, cache, investigation, ended, now)
     identity = UUID(meta.uid)
-    record = await context.store.reads.record(identity)
+    record = await store.reads.record(identity)
     if record is not None:
         wanted = DesiredState(investigation.spec.desired_state)
         if not record.state.finished and wanted is not record.desired_state:
-            await context.store.runs.set_desired_state(identity, wanted)
+            await store.runs.set_desired_state(identity, wanted)
         marked, published = ACCEPTED_UID in meta.annotations, record.revision <= record.published_revision
         if not marked:  # a crash came between
-            await mark_accepted(context.kubernetes.client, context.cache, investigation)
+            await mark_accepted(client, cache, investigation)
         right = published and project(record, investigation, now) == investigation.status
         if published and not right:
             context.publish_again(record)  # somebody else wrote the status
         if record.state.finished:
-            await acts_no_more(investigation, context)
+            await remove_run_secret(investigation, context)
             if wanted is DesiredState.CANCELLED:
-                for question in await context.store.questions.unfinished(identity):
-                    await context.store.runs.set_desired_state(question, wanted)
+                for question in await store.questions.unfinished(identity):
+                    await store.runs.set_desired_state(question, wanted)
         if not record.state.finished or _finish_time(investigation) is None:
             return None  # its publication brings it back
         if marked and right and record.finished_at is not None:
             context.at_rest[meta.uid] = meta.resource_version, record.finished_at
-        return await expire(context.kubernetes.client, context.cache, investigation, record.finished_at, now)
+        return await expire(client, cache, investigation, record.finished_at, now)
     if was_given_up(investigation.status.conditions):
         status = investigation.status.model_copy(update={"observed_generation": meta.generation})
-        await write_status(context.kubernetes.client, context.cache, investigation, status)
-        return await expire(context.kubernetes.client, context.cache, investigation, _finish_time(investigation), now)
+        await write_status(client, cache, investigation, status)
+        return await expire(client, cache, investigation, _finish_time(investigation), now)
     over = _finished_without_record(investigation)
     if over is not None:
-        await acts_no_more(investigation, context)
+        await remove_run_secret(investigation, context)
         if over[0] != "RecordLost" or _finish_time(investigation) is None:  # what was found stays readable
-            await write_status(
-                context.kubernetes.client, context.cache, investigation, _finished(investigation, over, now)
-            )
-        return await expire(context.kubernetes.client, context.cache, investigation, _finish_time(investigation), now)
+            await write_status(client, cache, investigation, rejected(investigation, *over, now))
+        return await expire(client, cache, investigation, _finish_time(investigation), now)
     try:
         run = await _plan(investigation, context)
     except BeingFetched:
         return FETCH_RECHECK_SECONDS  # its answer brings it back before that
-    except NotYet as reason:
-        return await _wait(investigation, reason, context, now)
-    await may_act(investigation, run.plan, context)
-    if await context.store.runs.accept(run):
+    except NotYet as refusal:
+        return await wait_for_acceptance(investigation, refusal, context, now)
+    await make_run_secret(investigation, run.plan, context)
+    if await store.runs.accept(run):
         chain, author = run.plan.chain, investigation.spec.author
         await context.kubernetes.events.tell(
             investigation, "Accepted", f"{author_name(author)} runs Chain {chain.namespace}/{chain.name}."
         )
         for sentence in run.plan.not_used:
             await context.kubernetes.events.tell(investigation, "SettingNotUsed", sentence, kind="Warning")
-    await mark_accepted(context.kubernetes.client, context.cache, investigation)
+    await mark_accepted(client, cache, investigation)
     return None
-
-
-async def _wait(investigation: Investigation, reason: NotYet, context: ReconcileContext, now: datetime) -> float | None:
-    """Says why the run is not accepted, and ends it when it has waited long enough."""
-    meta, old = investigation.metadata, investigation.status
-    own = investigation.spec.acceptance_timeout_seconds
-    wait = acceptance_timeout(own, meta.namespace, context.cache, context.settings.library_namespace)
-    until = deadline(old.conditions, wait, now)
-    if now < until:
-        status = waiting(old, meta.generation, reason.reason, reason.message, until, now)
-        await write_status(context.kubernetes.client, context.cache, investigation, status)
-        return min(RECHECK_SECONDS, (until - now).total_seconds() + 1)
-    await acts_no_more(investigation, context)
-    status = given_up(old, meta.generation, reason.reason, reason.message, wait, now)
-    if (
-        await write_status(context.kubernetes.client, context.cache, investigation, status) is not None
-        and status.last_error
-    ):
-        await context.kubernetes.events.tell(investigation, NOT_ACCEPTED, status.last_error.message, kind="Warning")
-    return None  # its new status brings it back, to expire
 
 
 async def deleted(uid: str, namespace: str, context: ReconcileContext) -> None:
     """An Investigation is gone: its run stops and acts as nobody, its record stays."""
     context.at_rest.pop(uid, None)
     await context.store.runs.object_deleted(UUID(uid))
-    if uid in context.acting:
-        await revoke(uid, namespace, context.kubernetes.client)
-        context.acting.discard(uid)
-
-
-async def may_act(run: Investigation | ChatMessage, plan: Plan, context: ReconcileContext) -> None:
-    """Before a run can be claimed: what the tokens of its agents are bound to, if they act as anybody."""
-    if plan.accounts:
-        context.acting.add(run.metadata.uid)
-        await make(run, context.kubernetes.client, context.cache)
-
-
-async def acts_no_more(run: Investigation | ChatMessage, context: ReconcileContext) -> None:
-    """A run has ended: so have the tokens of its agents."""
-    await remove(run, context.kubernetes.client, context.cache)
-    context.acting.discard(run.metadata.uid)
+    await revoke_run_secret(uid, namespace, context)
 
 
 def _finished_without_record(investigation: Investigation) -> tuple[str, str] | None:
@@ -327,30 +280,6 @@ async def _alert(
     if spec.alert_ref.uid and spec.alert_ref.uid != alert.metadata.uid:
         raise NotYet("AlertReplaced", f"spec.alertRef.uid: {alert} is another Alert of that name; name it without uid")
     return alert.spec, FieldPath.of(alert), alert.spec.author
-
-
-def _finished(
-    investigation: Investigation, authorization_refusal: tuple[str, str], now: datetime
-) -> InvestigationStatus:
-    reason, message = authorization_refusal
-    generation = investigation.metadata.generation
-    conditions = investigation.status.conditions
-    for kind in (ConditionType.ACCEPTED, ConditionType.SUCCEEDED):
-        item = Condition(type=kind, status="False", reason=reason, message=message, observed_generation=generation)
-        conditions = set_condition(conditions, item, now)
-    end = Condition(
-        type=ConditionType.FINISHED, status="True", reason=reason, message=message, observed_generation=generation
-    )
-    cancelled = reason in ("CancelledBeforeStart", "ConcludedBeforeStart")
-    return investigation.status.model_copy(
-        update={
-            "observed_generation": generation,
-            "conditions": set_condition(conditions, end, now),
-            "phase": "Cancelled" if cancelled else "Failed",
-            "last_error": LastError(reason=reason, message=message),
-            "finished_at": investigation.status.finished_at or now.replace(microsecond=0),
-        }
-    )
 
 
 def _finish_time(investigation: Investigation) -> datetime | None:
