@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from tarsy.controllers.incidents.keys import folded_status, leader_again, leader_of
 from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.runs.authorization import UNKNOWN_AUTHOR
@@ -26,7 +27,6 @@ from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1 import Alert, AlertStatus, Investigation
 from tarsy.resources.v1alpha1.alert import InvestigationRef
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.store.intake import Intake
 
 _ALERT_LABEL = "tarsy.dev/alert-uid"
 ACCEPTED_UID = "tarsy.dev/accepted-uid"
@@ -36,30 +36,15 @@ _NAME_LIMIT = 63
 A = TypeVar("A", Alert, Investigation)
 
 
-async def reconcile(
-    alert: Alert,
-    cache: Cache,
-    client: KubeClient,
-    library_namespace: str,
-    *,
-    require_author: bool = False,
-    intake: Intake | None = None,
-) -> float | None:
+async def reconcile(alert: Alert, context: ReconcileContext) -> float | None:
     """Brings an alert one step further; returns after how many seconds to look again, if at all.
-
-    Args:
-        alert: which.
-        cache: what is in the cluster.
-        client: the Kubernetes API.
-        library_namespace: where chains are for all.
-        require_author: whether one that nobody stamped an author on is refused.
-        intake: knows which alerts are of one incident; without, each is one of its own.
 
     Raises:
         StoreError: Postgres is away, and the alert has an incidentKey.
         ApiError: the Kubernetes API refused or could not be reached.
     """
     now = datetime.now(UTC)
+    client, cache, intake = context.kubernetes.client, context.cache, context.store.intake
     meta = alert.metadata
     if meta.annotations.get(ACCEPTED_UID, meta.uid) != meta.uid:
         await write_status(client, cache, alert, _restored(alert, now))
@@ -72,8 +57,8 @@ async def reconcile(
         name = investigation_name(alert)
         investigation = cache.get(Investigation, meta.namespace, name)
         if investigation is None:
-            unknown = UNKNOWN_AUTHOR if require_author and alert.spec.author is None else None
-            refusal = unknown or _refusal(alert, cache, library_namespace)
+            unknown = UNKNOWN_AUTHOR if context.settings.require_author and alert.spec.author is None else None
+            refusal = unknown or _refusal(alert, cache, context.settings.library_namespace)
             if refusal:
                 await write_status(client, cache, alert, _status(alert, None, refusal, now))
                 return None

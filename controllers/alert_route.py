@@ -14,12 +14,12 @@ from tarsy.controllers.configuration import (
     RECHECK_SECONDS,
     SETTLED_RECHECK_SECONDS,
     ConfigurationProblem,
-    SecretReader,
     notify_problems,
     problems,
     validate,
 )
 from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
 from tarsy.kube.access import ResourceAttributes, Subject, may
 from tarsy.kube.client import KubeClient
@@ -33,20 +33,20 @@ from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.store.intake import Intake
 
 
-async def reconcile(
-    route: AlertRoute,
-    cache: Cache,
-    client: KubeClient,
-    read_secret: SecretReader,
-    intake: Intake,
-    library_namespace: str,
-) -> float | None:
-    """Brings the status of a route up to date; returns after how many seconds to look again, if at all.
+async def reconcile(route: AlertRoute, intake: Intake, context: ReconcileContext) -> float | None:
+    """Updates the status of a route; returns the seconds until the next look, None when none is needed.
+
+    Args:
+        route: the object.
+        intake: the alerts that came over HTTP; knows what the route took.
+        context: of all reconciles.
 
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
         StoreError: Postgres is away.
     """
+    client, read_secret = context.kubernetes.client, context.kubernetes.read_secret
+    cache, library_namespace = context.cache, context.settings.library_namespace
     errors, waits, _ = await problems(route, readiness(route, cache, library_namespace), client, read_secret)
     errors += [*matcher_errors(route), *chain_errors(route, cache, library_namespace)]
     if route.spec.auth is not None:

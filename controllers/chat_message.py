@@ -11,43 +11,35 @@ from typing import Any
 from uuid import UUID
 
 from tarsy.controllers.alert import ACCEPTED_UID
-from tarsy.controllers.investigation import ReconcileContext, acts_no_more, mask_alert, may_act
+from tarsy.controllers.investigation import mask_alert
 from tarsy.controllers.machinery.cache import Key
-from tarsy.controllers.machinery.status import set_alike, write_status
-from tarsy.controllers.runs.acceptance import (
-    NOT_ACCEPTED,
-    acceptance_timeout,
-    deadline,
-    given_up,
-    waiting,
-    was_given_up,
-)
+from tarsy.controllers.machinery.context import ReconcileContext
+from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.runs.acceptance import rejected, wait_for_acceptance, was_given_up
 from tarsy.controllers.runs.authorization import author_name, authorization_refusal, timeline_read
 from tarsy.controllers.runs.chat_projection import project_answer
+from tarsy.controllers.runs.inputs import NotYet
+from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import Plan
 from tarsy.record.conditions import phase
 from tarsy.record.run import DesiredState, InvestigationRecord, State
-from tarsy.resources.meta import API_VERSION, ConditionStatus
-from tarsy.resources.v1alpha1 import ChatMessage, ChatMessageStatus, Investigation
+from tarsy.resources.meta import API_VERSION
+from tarsy.resources.v1alpha1 import ChatMessage, Investigation
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.resources.v1alpha1.investigation import LastError
 from tarsy.store.questions import NewQuestion
-
-_RECHECK_SECONDS = 30.0
 
 
 class _Refused(Exception):
-    """The question is not taken: why. `final`: nor will it ever be."""
+    """The question is never answered, and why."""
 
-    def __init__(self, reason: str, message: str, *, final: bool = True) -> None:
+    def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
-        self.final = final
 
 
-async def reconcile(message: ChatMessage, desk: ReconcileContext) -> float | None:
+async def reconcile(message: ChatMessage, context: ReconcileContext) -> float | None:
     """Brings a question one step further; returns after how many seconds to look again, if at all.
 
     Raises:
@@ -56,67 +48,50 @@ async def reconcile(message: ChatMessage, desk: ReconcileContext) -> float | Non
     """
     now = datetime.now(UTC)
     identity = UUID(message.metadata.uid)
-    record = await desk.reads.record(identity)
+    record = await context.store.reads.record(identity)
     if record is not None:
-        wanted = _wanted(message, desk)
+        wanted = _wanted(message, context)
         if not record.state.finished and wanted is not record.desired_state:
-            await desk.runs.set_desired_state(identity, wanted)
+            await context.store.runs.set_desired_state(identity, wanted)
         if ACCEPTED_UID not in message.metadata.annotations:  # a crash came between
-            await _mark_accepted(message, record.parent, desk)
+            await _mark_accepted(message, record.parent, context)
         if record.revision <= record.published_revision and project_answer(record, message, now) != message.status:
-            desk.publish_again(record)  # somebody else wrote the status
+            context.publish_again(record)  # somebody else wrote the status
         if record.state.finished:
-            await acts_no_more(message, desk)
+            await remove_run_secret(message, context)
         return None
     if was_given_up(message.status.conditions):
         return None
     try:
         _may_begin(message)
-        about, plan = await _about(message, desk)
-        await _authorized(message, plan, desk)
-    except _Refused as authorization_refusal:
-        if not authorization_refusal.final:
-            return await _wait(message, authorization_refusal, desk, now)
-        await acts_no_more(message, desk)
-        status = _refused(message, authorization_refusal, now)
-        # An answer stays readable whose record is gone.
-        if authorization_refusal.reason != "RecordLost" or message.status.finished_at is None:
-            await write_status(desk.client, desk.cache, message, status)
+        about, plan = await _about(message, context)
+        await _authorized(message, plan, context)
+    except NotYet as refusal:
+        return await wait_for_acceptance(message, refusal, context, now)
+    except _Refused as end:
+        await remove_run_secret(message, context)
+        if end.reason != "RecordLost" or message.status.finished_at is None:  # an answer stays readable
+            status = rejected(message, end.reason, end.message, now)
+            await write_status(context.kubernetes.client, context.cache, message, status)
         return None
-    together = [one for one in desk.cache.list(ChatMessage, message.metadata.namespace) if _comes_with(one, message)]
-    allowed = [one for one in together if one is message or await _refusal(one, plan, desk) is None]
+    together = [one for one in context.cache.list(ChatMessage, message.metadata.namespace) if _comes_with(one, message)]
+    allowed = [one for one in together if one is message or await _refusal(one, plan, context) is None]
     for one in allowed:
-        await may_act(one, plan, desk)
-    asked = await desk.questions.ask(about.id, [await _question(one, plan, desk) for one in sorted(allowed, key=_turn)])
+        await make_run_secret(one, plan, context)
+    asked = await context.store.questions.ask(
+        about.id, [await _question(one, plan, context) for one in sorted(allowed, key=_turn)]
+    )
     for one in allowed:
         if UUID(one.metadata.uid) in asked:
             text = f"{author_name(one.spec.author)} asks about Investigation {about.namespace}/{about.name}."
-            await desk.events.tell(one, "Accepted", text)
-    await _mark_accepted(message, about.id, desk)
+            await context.kubernetes.events.tell(one, "Accepted", text)
+    await _mark_accepted(message, about.id, context)
     return None
 
 
-async def _wait(
-    message: ChatMessage, authorization_refusal: _Refused, desk: ReconcileContext, now: datetime
-) -> float | None:
-    """Says why the question is not taken, and gives it up when it has waited long enough."""
-    meta, old = message.metadata, message.status
-    wait = acceptance_timeout(None, meta.namespace, desk.cache, desk.library_namespace)
-    until = deadline(old.conditions, wait, now)
-    if now < until:
-        status = waiting(old, meta.generation, authorization_refusal.reason, authorization_refusal.message, until, now)
-        await write_status(desk.client, desk.cache, message, status)
-        return min(_RECHECK_SECONDS, (until - now).total_seconds() + 1)
-    await acts_no_more(message, desk)
-    status = given_up(old, meta.generation, authorization_refusal.reason, authorization_refusal.message, wait, now)
-    if await write_status(desk.client, desk.cache, message, status) is not None and status.last_error:
-        await desk.events.tell(message, NOT_ACCEPTED, status.last_error.message, kind="Warning")
-    return None
-
-
-def _wanted(message: ChatMessage, desk: ReconcileContext) -> DesiredState:
+def _wanted(message: ChatMessage, context: ReconcileContext) -> DesiredState:
     """What shall become of a question: cancelling an investigation cancels the questions about it."""
-    about = desk.cache.get(Investigation, message.metadata.namespace, message.spec.investigation_ref.name)
+    about = context.cache.get(Investigation, message.metadata.namespace, message.spec.investigation_ref.name)
     owners = {owner.uid for owner in message.metadata.owner_references}
     if about is not None and about.metadata.uid in owners and about.spec.desired_state == "Cancelled":
         return DesiredState.CANCELLED
@@ -135,15 +110,15 @@ def _may_begin(message: ChatMessage) -> None:
         raise _Refused("ConcludedBeforeStart", "The answer was asked to conclude before it was begun.")
 
 
-async def _about(message: ChatMessage, desk: ReconcileContext) -> tuple[InvestigationRecord, Plan]:
+async def _about(message: ChatMessage, context: ReconcileContext) -> tuple[InvestigationRecord, Plan]:
     """The record of the investigation that is asked about, and the plan of an answer."""
     namespace, name = message.metadata.namespace, message.spec.investigation_ref.name
     where = f"spec.investigationRef.name: Investigation {namespace}/{name}"
-    investigation = desk.cache.get(Investigation, namespace, name)
+    investigation = context.cache.get(Investigation, namespace, name)
     if investigation is None:
-        raise _Refused("InvestigationMissing", f"{where} is not there; create it, or name another", final=False)
-    record = await desk.reads.record(UUID(investigation.metadata.uid))
-    plan = await desk.questions.plan(record.id) if record else None
+        raise NotYet("InvestigationMissing", f"{where} is not there; create it, or name another")
+    record = await context.store.reads.record(UUID(investigation.metadata.uid))
+    plan = await context.store.questions.plan(record.id) if record else None
     if record is None or plan is None:
         if investigation.status.finished_at is None:
             raise _Refused("InvestigationNotFinished", f"{where} has not run yet; ask when it has finished")
@@ -158,12 +133,12 @@ async def _about(message: ChatMessage, desk: ReconcileContext) -> tuple[Investig
     return record, plan.to_answer()
 
 
-async def _authorized(message: ChatMessage, plan: Plan, desk: ReconcileContext) -> None:
-    if refused := await _refusal(message, plan, desk):
-        raise _Refused(*refused, final=False)
+async def _authorized(message: ChatMessage, plan: Plan, context: ReconcileContext) -> None:
+    if refused := await _refusal(message, plan, context):
+        raise NotYet(*refused)
 
 
-async def _refusal(message: ChatMessage, plan: Plan, desk: ReconcileContext) -> tuple[str, str] | None:
+async def _refusal(message: ChatMessage, plan: Plan, context: ReconcileContext) -> tuple[str, str] | None:
     """A question goes to the tools of the chain, and of servers that the alert brought: as much as to run it.
 
     It is answered out of the timeline, so who asks must be allowed to read that.
@@ -171,7 +146,7 @@ async def _refusal(message: ChatMessage, plan: Plan, desk: ReconcileContext) -> 
     used = [Key(ref.kind, ref.namespace, ref.name) for ref in (plan.chain, *plan.brought)]
     reads = [timeline_read(message.spec.investigation_ref.name, FieldPath.of(message) / "investigationRef" / "name")]
     return await authorization_refusal(
-        message.spec.author, used, desk.client, required=desk.require_author, reads=reads
+        message.spec.author, used, context.kubernetes.client, required=context.settings.require_author, reads=reads
     )
 
 
@@ -190,17 +165,17 @@ def _turn(message: ChatMessage) -> tuple[str, int, str]:
     return str(meta.creation_timestamp), version, meta.name
 
 
-async def _question(message: ChatMessage, plan: Plan, desk: ReconcileContext) -> NewQuestion:
-    text = await mask_alert(message.spec.question, plan.alert_masking, desk)
+async def _question(message: ChatMessage, plan: Plan, context: ReconcileContext) -> NewQuestion:
+    text = await mask_alert(message.spec.question, plan.alert_masking, context)
     author = message.spec.author.to_dict() if message.spec.author else {}
     return NewQuestion(UUID(message.metadata.uid), message.metadata.name, text, plan, author)
 
 
-async def _mark_accepted(message: ChatMessage, about: UUID | None, desk: ReconcileContext) -> None:
+async def _mark_accepted(message: ChatMessage, about: UUID | None, context: ReconcileContext) -> None:
     """Lets a restored copy be told from what was answered, and has the Investigation own its question."""
     meta = message.metadata
     body: dict[str, Any] = {"metadata": {"uid": meta.uid, "annotations": {ACCEPTED_UID: meta.uid}}}
-    investigation = desk.cache.get(Investigation, meta.namespace, message.spec.investigation_ref.name)
+    investigation = context.cache.get(Investigation, meta.namespace, message.spec.investigation_ref.name)
     if investigation is not None and investigation.metadata.uid == str(about):
         owner = {
             "apiVersion": API_VERSION,
@@ -211,25 +186,4 @@ async def _mark_accepted(message: ChatMessage, about: UUID | None, desk: Reconci
         others = [o.to_dict() for o in meta.owner_references if o.uid != owner["uid"]]
         body["metadata"]["ownerReferences"] = [*others, owner]
         body["metadata"]["resourceVersion"] = meta.resource_version
-    desk.cache.put(await desk.client.patch(message.KIND, meta.namespace, meta.name, body))
-
-
-def _refused(message: ChatMessage, authorization_refusal: _Refused, now: datetime) -> ChatMessageStatus:
-    generation = message.metadata.generation
-    wanted: tuple[tuple[ConditionType, ConditionStatus], ...] = (
-        (ConditionType.ACCEPTED, "False"),
-        (ConditionType.FINISHED, "True"),
-        (ConditionType.SUCCEEDED, "False"),
-    )
-    before = message.status.conditions
-    conditions = set_alike(before, wanted, authorization_refusal.reason, authorization_refusal.message, generation, now)
-    cancelled = authorization_refusal.reason in ("CancelledBeforeStart", "ConcludedBeforeStart")
-    return message.status.model_copy(
-        update={
-            "observed_generation": generation,
-            "conditions": conditions,
-            "phase": "Cancelled" if cancelled else "Failed",
-            "last_error": LastError(reason=authorization_refusal.reason, message=authorization_refusal.message),
-            "finished_at": message.status.finished_at or now.replace(microsecond=0),
-        }
-    )
+    context.cache.put(await context.kubernetes.client.patch(message.KIND, meta.namespace, meta.name, body))

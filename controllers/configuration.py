@@ -12,22 +12,22 @@ Agent that names a ServiceAccount.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.context import ReconcileContext, SecretReader
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.readiness.masking import masking_errors
-from tarsy.controllers.readiness.provider_checks import ProviderChecks, provider_plan_of
+from tarsy.controllers.readiness.provider_checks import provider_plan_of
 from tarsy.controllers.readiness.reach import with_reach
-from tarsy.controllers.readiness.serving import ServedCalls, with_serving
+from tarsy.controllers.readiness.serving import with_serving
 from tarsy.controllers.runs.accounts import account_errors, account_to_check
 from tarsy.kube.client import KubeClient
 from tarsy.kube.values import config_map_text
 from tarsy.llm.registry import SecretProblem
 from tarsy.plan.check import config_maps, notify_secrets, secrets
 from tarsy.plan.errors import FieldPath, PlanError
-from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
+from tarsy.plan.model import SecretKey
 from tarsy.plan.readiness import UNKNOWN_READINESS, USABLE, PlanReadiness, readiness
 from tarsy.resources.meta import AnyResource, Condition, Conditions, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1.chain import Chain, ChainStatus, in_brief
@@ -45,22 +45,11 @@ SETTLED_RECHECK_SECONDS = 300.0
 
 AFTER_ERROR_SECONDS = 5.0
 
-SecretReader = Callable[[SecretKey], Awaitable[str]]
-PublishLimits = Callable[[ObjectRef, CallLimits | None], Awaitable[None]]
 ConfigurationProblem = tuple[PlanError, str]
 """What makes an object not Ready, and the condition's reason for it."""
 
 
-async def reconcile(
-    obj: AnyResource,
-    cache: Cache,
-    client: KubeClient,
-    read_secret: SecretReader,
-    probes: ProviderChecks | None = None,
-    publish_limits: PublishLimits | None = None,
-    library: str = "",
-    served: ServedCalls | None = None,
-) -> float | None:
+async def reconcile(obj: AnyResource, context: ReconcileContext) -> float | None:
     """Brings `Ready` up to date; returns after how many seconds to look again, if at all.
 
     The limits of an LLMProvider are made known to all workers, whether it is Ready or not.
@@ -68,6 +57,9 @@ async def reconcile(
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
     """
+    client, read_secret = context.kubernetes.client, context.kubernetes.read_secret
+    cache, library = context.cache, context.settings.library_namespace
+    publish_limits, check_provider = context.store.publish_limits, context.checks.providers
     judged = readiness(obj, cache, library or None)
     errors, waits, values = await problems(obj, judged, client, read_secret)
     if account_to_check(obj, library) is not None:
@@ -82,8 +74,8 @@ async def reconcile(
         except StoreError as error:
             _log.warning("the limits of %s are not known to all workers yet: %s", obj, error)
             waits.append(AFTER_ERROR_SECONDS)
-    if isinstance(obj, LLMProvider) and probes is not None and not errors:
-        found, again = await probes(obj, next(iter(values), None))
+    if isinstance(obj, LLMProvider) and check_provider is not None and not errors:
+        found, again = await check_provider(obj, next(iter(values), None))
         notes.append(found.message)
         waits.append(again)
         if found.reason is not None:
@@ -93,7 +85,7 @@ async def reconcile(
     now = datetime.now(UTC)
     status = with_reach(validate(obj, errors, now, judged.with_notes(notes), untold), obj, cache, now)
     if isinstance(obj, LLMProvider):
-        status = status.model_copy(update={"conditions": with_serving(status.conditions, obj, served, now)})
+        status = status.model_copy(update={"conditions": with_serving(status.conditions, obj, context.served, now)})
     if isinstance(obj, Chain) and obj.spec.allowed_namespaces is not None:  # namespaces and Agents come and change
         waits.append(SETTLED_RECHECK_SECONDS)
     await write_status(client, cache, obj, status)

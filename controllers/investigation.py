@@ -10,23 +10,16 @@ where somebody else wrote the status, it is asked to do so again.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from uuid import UUID
 
 from tarsy.controllers.alert import ACCEPTED_UID, mark_accepted
-from tarsy.controllers.machinery.cache import Cache, Key, UnreadableObject
+from tarsy.controllers.machinery.cache import Key, UnreadableObject
+from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.status import write_status
-from tarsy.controllers.runs.acceptance import (
-    NOT_ACCEPTED,
-    acceptance_timeout,
-    deadline,
-    given_up,
-    waiting,
-    was_given_up,
-)
+from tarsy.controllers.runs.acceptance import rejected, wait_for_acceptance, was_given_up
 from tarsy.controllers.runs.authorization import (
     RequiredRead,
     alert_read,
@@ -36,39 +29,28 @@ from tarsy.controllers.runs.authorization import (
 )
 from tarsy.controllers.runs.inputs import (
     BeingFetched,
-    KeptText,
     NotYet,
     alert_data,
     default_runbook,
     local_runbook,
     namespace_sources,
-    no_text,
 )
 from tarsy.controllers.runs.projection import project
-from tarsy.controllers.runs.run_secret import make, remove, revoke
-from tarsy.controllers.runs.runbooks import Runbooks
-from tarsy.kube.client import KubeClient
-from tarsy.kube.events import Events
-from tarsy.masking import InvalidPattern, Maskers, Setting, mask_or_fail, usable
+from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret, revoke_run_secret
+from tarsy.masking import InvalidPattern, mask_or_fail, usable
 from tarsy.plan.errors import FieldPath, PlanInvalid
-from tarsy.plan.model import MaskingPlan, Plan
+from tarsy.plan.model import MaskingPlan
 from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, select
-from tarsy.record.run import DesiredState, InvestigationRecord
-from tarsy.resources.meta import Condition, condition, set_condition
-from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation, InvestigationStatus
+from tarsy.record.run import DesiredState
+from tarsy.resources.meta import condition
+from tarsy.resources.v1alpha1 import Alert, Investigation
 from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import Author, ConditionType
-from tarsy.resources.v1alpha1.investigation import LastError
 from tarsy.runbook.sources import redact_url, sources
-from tarsy.store.questions import Questions
-from tarsy.store.reads import Reads
-from tarsy.store.runs import NewRun, Runs
+from tarsy.store.runs import NewRun
 
 _log = logging.getLogger(__name__)
-
-RECHECK_SECONDS = 30.0
-"""How soon a ConfigMap, Namespace or right that was created later is noticed; they are not watched."""
 
 FETCH_RECHECK_SECONDS = 60.0
 
@@ -76,32 +58,7 @@ PRIORITIES: Mapping[Severity | None, int] = {"Critical": 10, "Warning": 0, None:
 """Of two runs that wait, the one with the higher priority is run first."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReconcileContext:
-    """What accepting an investigation, or a question about one, needs."""
-
-    cache: Cache
-    client: KubeClient
-    runs: Runs
-    reads: Reads
-    questions: Questions
-    library_namespace: str
-    mask: Callable[[str], str]
-    publish_again: Callable[[InvestigationRecord], None]
-    events: Events
-    runbooks: Runbooks
-    require_author: bool = False
-    kept_text: KeptText = no_text
-    mask_of: Callable[[Setting], Callable[[str], str]] = field(default_factory=lambda: Maskers().of)
-    at_rest: dict[str, tuple[str, datetime]] = field(default_factory=dict)
-    """Finished objects by uid: a state (resourceVersion) in which all was as it should be, and when they ended. Their
-    records are not read again while they stay so."""
-
-    acting: set[str] = field(default_factory=set)
-    """The uids of runs that this controller made a Secret for (`tarsy.controllers.runs.run_secret`)."""
-
-
-async def reconcile(investigation: Investigation, desk: ReconcileContext) -> float | None:
+async def reconcile(investigation: Investigation, context: ReconcileContext) -> float | None:
     """Brings an investigation one step further; returns after how many seconds to look again, if at all.
 
     Raises:
@@ -109,97 +66,66 @@ async def reconcile(investigation: Investigation, desk: ReconcileContext) -> flo
         StoreError, StoreUnavailable: the record could not be read or written.
     """
     now = datetime.now(UTC)
-    meta = investigation.metadata
-    seen, ended = desk.at_rest.get(meta.uid, ("", now))
+    meta, store = investigation.metadata, context.store
+    client, cache = context.kubernetes.client, context.cache
+    seen, ended = context.at_rest.get(meta.uid, ("", now))
     if seen and seen == meta.resource_version:
-        return await expire(desk.client, desk.cache, investigation, ended, now)
+        return await expire(client, cache, investigation, ended, now)
     identity = UUID(meta.uid)
-    record = await desk.reads.record(identity)
+    record = await store.reads.record(identity)
     if record is not None:
         wanted = DesiredState(investigation.spec.desired_state)
         if not record.state.finished and wanted is not record.desired_state:
-            await desk.runs.set_desired_state(identity, wanted)
+            await store.runs.set_desired_state(identity, wanted)
         marked, published = ACCEPTED_UID in meta.annotations, record.revision <= record.published_revision
         if not marked:  # a crash came between
-            await mark_accepted(desk.client, desk.cache, investigation)
+            await mark_accepted(client, cache, investigation)
         right = published and project(record, investigation, now) == investigation.status
         if published and not right:
-            desk.publish_again(record)  # somebody else wrote the status
+            context.publish_again(record)  # somebody else wrote the status
         if record.state.finished:
-            await acts_no_more(investigation, desk)
+            await remove_run_secret(investigation, context)
             if wanted is DesiredState.CANCELLED:
-                for question in await desk.questions.unfinished(identity):
-                    await desk.runs.set_desired_state(question, wanted)
+                for question in await store.questions.unfinished(identity):
+                    await store.runs.set_desired_state(question, wanted)
         if not record.state.finished or _finish_time(investigation) is None:
             return None  # its publication brings it back
         if marked and right and record.finished_at is not None:
-            desk.at_rest[meta.uid] = meta.resource_version, record.finished_at
-        return await expire(desk.client, desk.cache, investigation, record.finished_at, now)
+            context.at_rest[meta.uid] = meta.resource_version, record.finished_at
+        return await expire(client, cache, investigation, record.finished_at, now)
     if was_given_up(investigation.status.conditions):
         status = investigation.status.model_copy(update={"observed_generation": meta.generation})
-        await write_status(desk.client, desk.cache, investigation, status)
-        return await expire(desk.client, desk.cache, investigation, _finish_time(investigation), now)
+        await write_status(client, cache, investigation, status)
+        return await expire(client, cache, investigation, _finish_time(investigation), now)
     over = _finished_without_record(investigation)
     if over is not None:
-        await acts_no_more(investigation, desk)
+        await remove_run_secret(investigation, context)
         if over[0] != "RecordLost" or _finish_time(investigation) is None:  # what was found stays readable
-            await write_status(desk.client, desk.cache, investigation, _finished(investigation, over, now))
-        return await expire(desk.client, desk.cache, investigation, _finish_time(investigation), now)
+            await write_status(client, cache, investigation, rejected(investigation, *over, now))
+        return await expire(client, cache, investigation, _finish_time(investigation), now)
     try:
-        run = await _plan(investigation, desk)
+        run = await _plan(investigation, context)
     except BeingFetched:
         return FETCH_RECHECK_SECONDS  # its answer brings it back before that
-    except NotYet as reason:
-        return await _wait(investigation, reason, desk, now)
-    await may_act(investigation, run.plan, desk)
-    if await desk.runs.accept(run):
+    except NotYet as refusal:
+        return await wait_for_acceptance(investigation, refusal, context, now)
+    await make_run_secret(investigation, run.plan, context)
+    if await store.runs.accept(run):
         chain, author = run.plan.chain, investigation.spec.author
-        await desk.events.tell(
+        await context.kubernetes.events.tell(
             investigation, "Accepted", f"{author_name(author)} runs Chain {chain.namespace}/{chain.name}."
         )
         for sentence in run.plan.not_used:
-            await desk.events.tell(investigation, "SettingNotUsed", sentence, kind="Warning")
-    await mark_accepted(desk.client, desk.cache, investigation)
+            await context.kubernetes.events.tell(investigation, "SettingNotUsed", sentence, kind="Warning")
+    await mark_accepted(client, cache, investigation)
     return None
 
 
-async def _wait(investigation: Investigation, reason: NotYet, desk: ReconcileContext, now: datetime) -> float | None:
-    """Says why the run is not accepted, and ends it when it has waited long enough."""
-    meta, old = investigation.metadata, investigation.status
-    own = investigation.spec.acceptance_timeout_seconds
-    wait = acceptance_timeout(own, meta.namespace, desk.cache, desk.library_namespace)
-    until = deadline(old.conditions, wait, now)
-    if now < until:
-        status = waiting(old, meta.generation, reason.reason, reason.message, until, now)
-        await write_status(desk.client, desk.cache, investigation, status)
-        return min(RECHECK_SECONDS, (until - now).total_seconds() + 1)
-    await acts_no_more(investigation, desk)
-    status = given_up(old, meta.generation, reason.reason, reason.message, wait, now)
-    if await write_status(desk.client, desk.cache, investigation, status) is not None and status.last_error:
-        await desk.events.tell(investigation, NOT_ACCEPTED, status.last_error.message, kind="Warning")
-    return None  # its new status brings it back, to expire
-
-
-async def deleted(uid: str, namespace: str, desk: ReconcileContext) -> None:
+async def deleted(uid: str, namespace: str, context: ReconcileContext) -> None:
     """An Investigation is gone: its run stops and acts as nobody, its record stays."""
-    desk.at_rest.pop(uid, None)
-    await desk.runs.object_deleted(UUID(uid))
-    if uid in desk.acting:
-        await revoke(uid, namespace, desk.client)
-        desk.acting.discard(uid)
-
-
-async def may_act(run: Investigation | ChatMessage, plan: Plan, desk: ReconcileContext) -> None:
-    """Before a run can be claimed: what the tokens of its agents are bound to, if they act as anybody."""
-    if plan.accounts:
-        desk.acting.add(run.metadata.uid)
-        await make(run, desk.client, desk.cache)
-
-
-async def acts_no_more(run: Investigation | ChatMessage, desk: ReconcileContext) -> None:
-    """A run has ended: so have the tokens of its agents."""
-    await remove(run, desk.client, desk.cache)
-    desk.acting.discard(run.metadata.uid)
+    context.at_rest.pop(uid, None)
+    await context.store.runs.object_deleted(UUID(uid))
+    await revoke_run_secret(uid, namespace, context)
 
 
 def _finished_without_record(investigation: Investigation) -> tuple[str, str] | None:
@@ -220,47 +146,47 @@ def _finished_without_record(investigation: Investigation) -> tuple[str, str] | 
     return None
 
 
-async def _plan(investigation: Investigation, desk: ReconcileContext) -> NewRun:
+async def _plan(investigation: Investigation, context: ReconcileContext) -> NewRun:
     meta, spec = investigation.metadata, investigation.spec
-    alert, source, named_by = await _alert(investigation, desk)
+    alert, source, named_by = await _alert(investigation, context)
     chain_ref = (spec.chain_ref.name, FieldPath.of(investigation) / "chainRef" / "name") if spec.chain_ref else None
     budget = (spec.budget, FieldPath.of(investigation) / "budget") if spec.budget else None
     try:
         chain = select(
             namespace=meta.namespace,
             alert=alert,
-            catalog=desk.cache,
-            library_namespace=desk.library_namespace,
+            catalog=context.cache,
+            library_namespace=context.settings.library_namespace,
             source=source,
             chain_ref=chain_ref,
         )
         if isinstance(chain, NoChain):
             raise NotYet("NoChain", chain.message)
         # Before anything is told of what is in it.
-        await _authorized(spec.author, [Key(chain.KIND, chain.metadata.namespace, chain.metadata.name)], desk)
+        await _authorized(spec.author, [Key(chain.KIND, chain.metadata.namespace, chain.metadata.name)], context)
         plan = resolve(
             namespace=meta.namespace,
             alert=alert,
             chain=chain,
-            catalog=desk.cache,
-            library_namespace=desk.library_namespace,
+            catalog=context.cache,
+            library_namespace=context.settings.library_namespace,
             source=source,
             budget=budget,
         )
     except PlanInvalid as error:
         raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
-    await _authorized(spec.author, [Key(ref.kind, ref.namespace, ref.name) for ref in plan.brought], desk)
-    await _may_read(investigation, alert, source, named_by, desk)
-    namespace = await desk.client.find("Namespace", None, meta.namespace)
+    await _authorized(spec.author, [Key(ref.kind, ref.namespace, ref.name) for ref in plan.brought], context)
+    await _may_read(investigation, alert, source, named_by, context)
+    namespace = await context.kubernetes.client.find("Namespace", None, meta.namespace)
     return NewRun(
         id=UUID(meta.uid),
         namespace=meta.namespace,
         namespace_uid=(namespace or {}).get("metadata", {}).get("uid", ""),
         name=meta.name,
         alert_data=await mask_alert(
-            await alert_data(alert, source, desk.client, desk.kept_text), plan.alert_masking, desk
+            await alert_data(alert, source, context.kubernetes.client, context.kept_text), plan.alert_masking, context
         ),
-        runbook=await mask_alert(await _runbook(investigation, alert, source, desk), plan.alert_masking, desk),
+        runbook=await mask_alert(await _runbook(investigation, alert, source, context), plan.alert_masking, context),
         plan=plan,
         priority=PRIORITIES[alert.severity],
         author=spec.author.to_dict() if spec.author else {},
@@ -268,14 +194,16 @@ async def _plan(investigation: Investigation, desk: ReconcileContext) -> NewRun:
 
 
 async def _authorized(
-    author: Author | None, used: Iterable[Key], desk: ReconcileContext, reads: Iterable[RequiredRead] = ()
+    author: Author | None, used: Iterable[Key], context: ReconcileContext, reads: Iterable[RequiredRead] = ()
 ) -> None:
-    if refused := await authorization_refusal(author, used, desk.client, required=desk.require_author, reads=reads):
+    if refused := await authorization_refusal(
+        author, used, context.kubernetes.client, required=context.settings.require_author, reads=reads
+    ):
         raise NotYet(*refused)
 
 
 async def _may_read(
-    investigation: Investigation, alert: AlertContent, at: FieldPath, named_by: Author | None, desk: ReconcileContext
+    investigation: Investigation, alert: AlertContent, at: FieldPath, named_by: Author | None, context: ReconcileContext
 ) -> None:
     """Asks for whoever runs the alert and for whoever wrote it, before a text that it names is read for them."""
     author, ref = investigation.spec.author, investigation.spec.alert_ref
@@ -284,55 +212,65 @@ async def _may_read(
     theirs = (
         [alert_read(ref.name, FieldPath.of(investigation) / "alertRef" / "name")] if ref is not None and strange else []
     )
-    await _authorized(author, (), desk, [*theirs, *texts])
+    await _authorized(author, (), context, [*theirs, *texts])
     if named_by != author and texts:
-        await _authorized(named_by, (), desk, texts)
+        await _authorized(named_by, (), context, texts)
 
 
-async def mask_alert(text: str, setting: MaskingPlan | None, desk: ReconcileContext) -> str:
+async def mask_alert(text: str, setting: MaskingPlan | None, context: ReconcileContext) -> str:
     """The text of an alert, a runbook or a question as it is stored (`tarsy.masking.mask_or_fail`).
 
     Of a setting that cannot be used whole (its object is not Ready and says why), all that can be used is.
     """
-    mask = desk.mask
+    mask = context.mask
     if setting is not None:
         try:
-            mask = await asyncio.to_thread(desk.mask_of, setting)
+            mask = await asyncio.to_thread(context.mask_of, setting)
         except InvalidPattern as error:
             _log.warning("the namespace's alertMasking cannot be used whole: %s", error.sentence)
-            mask = await asyncio.to_thread(lambda: desk.mask_of(usable(setting)))
+            mask = await asyncio.to_thread(lambda: context.mask_of(usable(setting)))
     return await asyncio.to_thread(mask_or_fail, mask, text, "a text of an alert")
 
 
-async def _runbook(investigation: Investigation, alert: AlertContent, at: FieldPath, desk: ReconcileContext) -> str:
+async def _runbook(investigation: Investigation, alert: AlertContent, at: FieldPath, context: ReconcileContext) -> str:
     """The alert's runbook, else the default; one by URL that cannot be had is told of, and the default is used."""
     if alert.runbook is None or alert.runbook.url is None:
-        return await local_runbook(alert, at, desk.cache, desk.client, desk.library_namespace)
+        return await local_runbook(
+            alert, at, context.cache, context.kubernetes.client, context.settings.library_namespace
+        )
     meta, url = investigation.metadata, alert.runbook.url
-    among = sources(desk.runbooks.hosts, namespace_sources(at.namespace, desk.cache, desk.library_namespace))
-    fetched = desk.runbooks.take(meta.uid, Key(investigation.KIND, meta.namespace, meta.name), url, among)
+    among = sources(
+        context.runbooks.hosts, namespace_sources(at.namespace, context.cache, context.settings.library_namespace)
+    )
+    fetched = context.runbooks.take(meta.uid, Key(investigation.KIND, meta.namespace, meta.name), url, among)
     if fetched is None:
         raise BeingFetched
     if fetched.problem is None:
         return fetched.text
     problem = f"The runbook at {redact_url(url)} is not available: {fetched.problem}."
-    await desk.events.tell(investigation, "RunbookUnavailable", f"{problem} The default is used.", kind="Warning")
-    default = await default_runbook(at.namespace, desk.cache, desk.client, desk.library_namespace)
+    await context.kubernetes.events.tell(
+        investigation, "RunbookUnavailable", f"{problem} The default is used.", kind="Warning"
+    )
+    default = await default_runbook(
+        at.namespace, context.cache, context.kubernetes.client, context.settings.library_namespace
+    )
     return f"{problem} The default runbook follows.\n\n{default}" if default else f"{problem} There is no default."
 
 
-async def _alert(investigation: Investigation, desk: ReconcileContext) -> tuple[AlertContent, FieldPath, Author | None]:
+async def _alert(
+    investigation: Investigation, context: ReconcileContext
+) -> tuple[AlertContent, FieldPath, Author | None]:
     """What is investigated, where it stands, and who wrote it."""
     spec, meta = investigation.spec, investigation.metadata
     if spec.alert is not None:
         return spec.alert, FieldPath.of(investigation) / "alert", spec.author
     if spec.alert_ref is None:
         raise NotYet("AlertMissing", "spec: set exactly one of alertRef and alert; retryOf brings none")
-    alert = desk.cache.get(Alert, meta.namespace, spec.alert_ref.name)
+    alert = context.cache.get(Alert, meta.namespace, spec.alert_ref.name)
     if alert is None:
         # The watch may tell of the Investigation before it tells of the Alert.
-        raw = await desk.client.find(Alert.KIND, meta.namespace, spec.alert_ref.name)
-        found = desk.cache.find(desk.cache.put(raw)) if raw else None
+        raw = await context.kubernetes.client.find(Alert.KIND, meta.namespace, spec.alert_ref.name)
+        found = context.cache.find(context.cache.put(raw)) if raw else None
         if isinstance(found, UnreadableObject):
             raise NotYet("AlertInvalid", str(found.error))
         if not isinstance(found, Alert):
@@ -342,30 +280,6 @@ async def _alert(investigation: Investigation, desk: ReconcileContext) -> tuple[
     if spec.alert_ref.uid and spec.alert_ref.uid != alert.metadata.uid:
         raise NotYet("AlertReplaced", f"spec.alertRef.uid: {alert} is another Alert of that name; name it without uid")
     return alert.spec, FieldPath.of(alert), alert.spec.author
-
-
-def _finished(
-    investigation: Investigation, authorization_refusal: tuple[str, str], now: datetime
-) -> InvestigationStatus:
-    reason, message = authorization_refusal
-    generation = investigation.metadata.generation
-    conditions = investigation.status.conditions
-    for kind in (ConditionType.ACCEPTED, ConditionType.SUCCEEDED):
-        item = Condition(type=kind, status="False", reason=reason, message=message, observed_generation=generation)
-        conditions = set_condition(conditions, item, now)
-    end = Condition(
-        type=ConditionType.FINISHED, status="True", reason=reason, message=message, observed_generation=generation
-    )
-    cancelled = reason in ("CancelledBeforeStart", "ConcludedBeforeStart")
-    return investigation.status.model_copy(
-        update={
-            "observed_generation": generation,
-            "conditions": set_condition(conditions, end, now),
-            "phase": "Cancelled" if cancelled else "Failed",
-            "last_error": LastError(reason=reason, message=message),
-            "finished_at": investigation.status.finished_at or now.replace(microsecond=0),
-        }
-    )
 
 
 def _finish_time(investigation: Investigation) -> datetime | None:

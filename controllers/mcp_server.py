@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from tarsy.controllers.configuration import SecretReader, problems, validate
-from tarsy.controllers.machinery.cache import Cache, Key
+from tarsy.controllers.configuration import problems, validate
+from tarsy.controllers.machinery.cache import Key
+from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
-from tarsy.controllers.readiness.server_checks import Health, ServerChecks
+from tarsy.controllers.readiness.server_checks import Health
 from tarsy.controllers.tool_workloads.shared import Workload, keep_workload
-from tarsy.kube.client import KubeClient
-from tarsy.kube.events import Events
 from tarsy.mcp.connection import NO_STDIO
 from tarsy.mcp.health import Look
 from tarsy.mcp.tool_catalog import list_hash, nothing_offered
@@ -36,15 +35,7 @@ from tarsy.resources.v1alpha1.mcp_server import MAX_TOOLS, MCPServer, MCPServerS
 _Told = tuple[Literal["Normal", "Warning"], str, str]
 
 
-async def reconcile(
-    server: MCPServer,
-    cache: Cache,
-    client: KubeClient,
-    read_secret: SecretReader,
-    events: Events,
-    checks: ServerChecks | None = None,
-    operator_namespace: str | None = None,
-) -> float | None:
+async def reconcile(server: MCPServer, context: ReconcileContext) -> float | None:
     """Brings the conditions up to date; returns after how many seconds to look again, if at all.
 
     What runs for it (`spec.run`) is kept where the operator says in which namespace those are who may reach it.
@@ -52,13 +43,15 @@ async def reconcile(
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
     """
-    errors, waits, _ = await problems(server, readiness(server, cache, None), client, read_secret)
+    client, checks = context.kubernetes.client, context.checks.servers
+    judged = readiness(server, context.cache, None)
+    errors, waits, _ = await problems(server, judged, client, context.kubernetes.read_secret)
     plan, health = server_plan_of(server), None
     if checks is not None:
         errors += stdio_errors(server, checks.policy.allow_stdio)
     workload = Workload(server.status.workload)
-    if operator_namespace is not None and not errors:
-        workload = await keep_workload(server, client, operator_namespace)
+    if context.settings.operator_namespace is not None and not errors:
+        workload = await keep_workload(server, client, context.settings.operator_namespace)
         errors += workload.problems
         waits += [workload.again] if workload.again is not None else []
     if checks is not None and not errors and not _only_in_runs(plan):
@@ -68,9 +61,9 @@ async def reconcile(
     now = datetime.now(UTC)
     status = assess_server(server, plan, errors, health, now)
     status = status.model_copy(update={"workload": workload.name})
-    if await write_status(client, cache, server, status) is not None:
+    if await write_status(client, context.cache, server, status) is not None:
         for kind, reason, message in happened(server.status, status):
-            await events.tell(server, reason, message, kind=kind)
+            await context.kubernetes.events.tell(server, reason, message, kind=kind)
     return min(waits, default=None)
 
 

@@ -1,8 +1,8 @@
-"""What is in the cluster, as it was last seen: a plain dictionary on the main loop.
+"""Caches the objects of the cluster as they were last seen, in plain dictionaries on the main loop.
 
 Only the main loop touches it; the watch thread hands events over. Objects come from three sides, the watch, the relist
 and the answers to our own writes, and not always in the order of their making, so an older version never replaces a
-newer one. An object that does not parse is kept as `Unreadable`, so its status can say what is wrong with it.
+newer one. An object that does not parse is kept as an `UnreadableObject`, so that its status can report the errors.
 """
 
 from collections.abc import Mapping, Sequence

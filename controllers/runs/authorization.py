@@ -43,7 +43,7 @@ class RequiredRead:
 
 def config_map_reads(alert: AlertContent, at: FieldPath) -> list[RequiredRead]:
     """The ConfigMaps that an alert names, which stands at `at`."""
-    author_name = [
+    refs = [
         (alert.data_from.config_map_key_ref if alert.data_from else None, at / "dataFrom"),
         (alert.runbook.config_map_key_ref if alert.runbook else None, at / "runbook"),
     ]
@@ -53,7 +53,7 @@ def config_map_reads(alert: AlertContent, at: FieldPath) -> list[RequiredRead]:
             "ConfigMap",
             _field(field),
         )
-        for ref, field in ((ref, field / "configMapKeyRef") for ref, field in author_name if ref is not None)
+        for ref, field in ((ref, field / "configMapKeyRef") for ref, field in refs if ref is not None)
     ]
 
 

@@ -11,9 +11,10 @@ there, and the run's timeline says why.
 
 import logging
 
-from tarsy.controllers.machinery.cache import Cache
-from tarsy.kube.client import ApiError, KubeClient
+from tarsy.controllers.machinery.context import ReconcileContext
+from tarsy.kube.client import ApiError
 from tarsy.kube.tokens import secret_name
+from tarsy.plan.model import Plan
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.v1alpha1 import ChatMessage, Investigation
 
@@ -24,14 +25,22 @@ _RUN_LABEL = "tarsy.dev/run"
 _Run = Investigation | ChatMessage
 
 
-async def make(run: _Run, client: KubeClient, cache: Cache) -> None:
-    """Makes the Secret of a run, where it is not there.
+async def make_run_secret(run: _Run, plan: Plan, context: ReconcileContext) -> None:
+    """Makes the Secret of a run whose plan needs one, before a worker can claim the run.
+
+    Args:
+        run: the Investigation or ChatMessage, which owns the Secret.
+        plan: of the run; without agents that act as a ServiceAccount, no Secret is made.
+        context: of the reconcile; notes the run among those that have a Secret.
 
     Raises:
         ApiError: the Kubernetes API failed or could not be reached.
     """
+    if not plan.accounts:
+        return
+    context.acting.add(run.metadata.uid)
     meta = run.metadata
-    await _mark(run, meta.uid, client, cache)
+    await _mark(run, meta.uid, context)
     owner = {"apiVersion": API_VERSION, "kind": run.KIND, "name": meta.name, "uid": meta.uid}
     secret = {
         "apiVersion": "v1",
@@ -46,7 +55,7 @@ async def make(run: _Run, client: KubeClient, cache: Cache) -> None:
         "immutable": True,
     }
     try:
-        await client.create(secret)
+        await context.kubernetes.client.create(secret)
     except ApiError as error:
         if error.reason == "Forbidden":
             _log.warning(
@@ -56,39 +65,51 @@ async def make(run: _Run, client: KubeClient, cache: Cache) -> None:
             raise
 
 
-async def remove(run: _Run, client: KubeClient, cache: Cache) -> None:
-    """Deletes the Secret of a run that has ended, where it may be there.
+async def remove_run_secret(run: _Run, context: ReconcileContext) -> None:
+    """Deletes the Secret of a run that has ended, if its object says that there may be one.
 
     Raises:
         ApiError: the Kubernetes API failed or could not be reached.
     """
-    if run.metadata.annotations.get(RUN_SECRET) != run.metadata.uid:
-        return
-    await revoke(run.metadata.uid, run.metadata.namespace, client)
-    await _mark(run, None, client, cache)
+    meta = run.metadata
+    if meta.annotations.get(RUN_SECRET) == meta.uid:
+        await _revoke(meta.uid, meta.namespace, context)
+        await _mark(run, None, context)
+    context.acting.discard(meta.uid)
 
 
-async def revoke(uid: str, namespace: str, client: KubeClient) -> None:
-    """Deletes the Secret of a run whose object has this uid.
+async def revoke_run_secret(uid: str, namespace: str, context: ReconcileContext) -> None:
+    """Deletes the Secret of a run whose object is gone, if this controller made one.
+
+    Args:
+        uid: of the object.
+        namespace: of the object.
+        context: of the reconcile; knows which runs have a Secret.
 
     Raises:
         ApiError: the Kubernetes API failed or could not be reached.
     """
+    if uid in context.acting:
+        await _revoke(uid, namespace, context)
+        context.acting.discard(uid)
+
+
+async def _revoke(uid: str, namespace: str, context: ReconcileContext) -> None:
     try:
-        await client.delete("Secret", namespace, secret_name(uid))
+        await context.kubernetes.client.delete("Secret", namespace, secret_name(uid))
     except ApiError as error:
         if error.reason != "Forbidden":
             raise
         _log.warning("a Secret of an ended run in namespace %s was left to its owner: %s", namespace, error.message)
 
 
-async def _mark(run: _Run, mark: str | None, client: KubeClient, cache: Cache) -> None:
+async def _mark(run: _Run, mark: str | None, context: ReconcileContext) -> None:
     meta = run.metadata
     if meta.annotations.get(RUN_SECRET) == mark:
         return
     body = {"metadata": {"uid": meta.uid, "annotations": {RUN_SECRET: mark}}}
     try:
-        cache.put(await client.patch(run.KIND, meta.namespace, meta.name, body))
+        context.cache.put(await context.kubernetes.client.patch(run.KIND, meta.namespace, meta.name, body))
     except ApiError as error:
         if error.reason != "NotFound":
             raise

@@ -18,7 +18,8 @@ import asyncpg
 from tarsy.app.http import http_server
 from tarsy.app.process import ProcessReadiness, ProcessSettings, Shutdown, connected, pass_on, until_stopped
 from tarsy.app.worker import WORKER_CHANNELS, new_worker
-from tarsy.controllers.machinery.active import ActiveController
+from tarsy.controllers.machinery.active import ActiveController, PeriodicWork
+from tarsy.controllers.machinery.context import ControllerSettings, KubernetesPorts, ReadinessChecks, StorePorts
 from tarsy.controllers.notifications.delivery import Outbox
 from tarsy.controllers.notifications.wire import NotificationSender
 from tarsy.controllers.readiness.provider_checks import ProviderChecks
@@ -198,32 +199,29 @@ async def run_product(
         )
         checks = ServerChecks(policy, default_masker().mask, interval=settings.server_check_seconds)
     controller = ActiveController(
-        client,
-        runs,
-        reads,
-        Questions(pool, notifier.notify, metrics),
-        secrets,
-        LeaderElection(client, settings.lease_namespace, "tarsy-controller", instance),
-        Events(client, instance=instance),
-        library_namespace=settings.library_namespace,
-        mask=metrics.watched(default_masker().mask, "alert_data"),
-        namespaces=settings.namespaces,
-        changed=changed,
-        runbook_hosts=settings.runbook_hosts,
-        runbooks=Fetcher(token_reader(secrets), destinations=settings.destinations),
-        probes=ProviderChecks(
-            partial(probe, lent_to=settings.workload_identity_for, destinations=settings.destinations)
+        KubernetesPorts(client, Events(client, instance=instance), secrets),
+        StorePorts(runs, reads, Questions(pool, notifier.notify, metrics), intake, slots.publish),
+        ControllerSettings(
+            library_namespace=settings.library_namespace,
+            namespaces=settings.namespaces,
+            operator_namespace=settings.lease_namespace,
+            runbook_hosts=settings.runbook_hosts,
+            require_author=settings.require_author,
         ),
-        checks=checks,
-        purge=purge,
-        publish_limits=slots.publish,
+        LeaderElection(client, settings.lease_namespace, "tarsy-controller", instance),
+        changed=changed,
+        checks=ReadinessChecks(
+            ProviderChecks(partial(probe, lent_to=settings.workload_identity_for, destinations=settings.destinations)),
+            checks,
+        ),
+        periodic=PeriodicWork(
+            purge=purge,
+            running=Workloads(pool).running,
+            calls=Calls(pool),
+            outbox=Outbox(Notices(pool), NotificationSender(secrets, settings.destinations), settings.page_url),
+        ),
+        fetcher=Fetcher(token_reader(secrets), destinations=settings.destinations),
         metrics=metrics,
-        require_author=settings.require_author,
-        intake=intake,
-        operator_namespace=settings.lease_namespace,
-        running=Workloads(pool).running,
-        calls=Calls(pool),
-        outbox=Outbox(Notices(pool), NotificationSender(secrets, settings.destinations), settings.page_url),
     )
     if readiness is not None:
         readiness.depend_on(controller.why_not_ready)

@@ -13,7 +13,8 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from tarsy.controllers.machinery.active import ActiveController
+from tarsy.controllers.machinery.active import ActiveController, PeriodicWork
+from tarsy.controllers.machinery.context import ControllerSettings, KubernetesPorts, ReadinessChecks, StorePorts
 from tarsy.controllers.readiness.server_checks import ServerChecks
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
@@ -125,28 +126,28 @@ class Desk:
                 policy = Policy(Values(client, secrets), ssl.create_default_context())
                 checks = ServerChecks(policy, default_masker().mask, interval=look_every, address=address)
             controller = ActiveController(
-                client,
-                Runs(self.pool, self._notify, metrics),
-                self.reads,
-                Questions(self.pool, self._notify),
-                secrets,
+                KubernetesPorts(client, Events(client), secrets),
+                StorePorts(
+                    Runs(self.pool, self._notify, metrics), self.reads, Questions(self.pool, self._notify), self.intake
+                ),
+                ControllerSettings(
+                    library_namespace=library or self.namespace,
+                    namespaces=() if everywhere else (self.namespace,),
+                    operator_namespace="tarsy-system",
+                    runbook_hosts=runbook_hosts,
+                    require_author=require_author,
+                    relist_seconds=relist_seconds,
+                ),
                 Chosen(client, self.namespace, "tarsy-controller", uuid4().hex),
-                Events(client),
-                library_namespace=library or self.namespace,
-                mask=default_masker().mask,
-                namespaces=() if everywhere else (self.namespace,),
                 changed=self.changed,
-                relist_seconds=relist_seconds,
-                runbook_hosts=runbook_hosts,
-                runbooks=runbooks,
-                checks=checks,
+                checks=ReadinessChecks(servers=checks),
+                periodic=PeriodicWork(
+                    purge=None if retention_seconds is None else partial(Retention(self.pool).purge, retention_seconds),
+                    running=Workloads(self.pool).running,
+                    calls=Calls(self.pool),
+                ),
+                fetcher=runbooks,
                 metrics=metrics,
-                require_author=require_author,
-                intake=self.intake,
-                operator_namespace="tarsy-system",
-                running=Workloads(self.pool).running,
-                calls=Calls(self.pool),
-                purge=None if retention_seconds is None else partial(Retention(self.pool).purge, retention_seconds),
             )
             task = asyncio.create_task(controller.run())
             try:

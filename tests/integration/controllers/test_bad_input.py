@@ -158,7 +158,7 @@ async def test_provider_tells_each_way_its_secret_can_be_wrong_and_is_ready_when
 async def test_alert_tells_each_way_its_config_map_can_be_wrong_and_runs_when_it_is_right(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tarsy.controllers.investigation.RECHECK_SECONDS", 0.2)
+    monkeypatch.setattr("tarsy.controllers.runs.acceptance.RECHECK_SECONDS", 0.2)
     monkeypatch.setattr("tarsy.controllers.runs.inputs.MAX_CONFIG_MAP_BYTES", 1000)
     await desk.configure()
     async with desk.controller():

@@ -1,9 +1,12 @@
 """Objects and records for tests of the controllers."""
 
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.context import ControllerSettings, KubernetesPorts, ReconcileContext, StorePorts
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import (
     DesiredState,
@@ -28,6 +31,43 @@ def raw(kind: str, name: str = "one", spec: Any = None, status: Any = None, **me
     metadata = {"name": name, "namespace": "team-a", "uid": UID, "generation": 1, "resourceVersion": "10", **meta}
     body = {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec or {}}
     return body | ({"status": status} if status else {})
+
+
+def reconcile_context(
+    cluster: Any = None,
+    store: Any = None,
+    cache: Any = None,
+    *,
+    objects: Iterable[Mapping[str, Any]] = (),
+    namespaces: tuple[str, ...] = (),
+    publish_again: Callable[[Any], None] = lambda _: None,
+    publish_limits: Any = None,
+    read_secret: Any = None,
+) -> ReconcileContext:
+    """The context of a reconcile.
+
+    Args:
+        cluster: plays the Kubernetes API, its Events and the runbooks.
+        store: plays the record.
+        cache: the cache; a new one with `objects` when not given.
+        objects: as the API gives them.
+        namespaces: that the operator watches.
+        publish_again: takes the records whose status is to be written again.
+        publish_limits: takes the limits of LLMProviders.
+        read_secret: reads Secrets.
+    """
+    cache = cache if cache is not None else Cache()
+    for obj in objects:
+        cache.put(obj)
+    return ReconcileContext(
+        cache=cache,
+        kubernetes=KubernetesPorts(cluster, cluster, read_secret),
+        store=StorePorts(store, store, store, publish_limits=publish_limits),
+        settings=ControllerSettings("library", namespaces),
+        runbooks=cluster,
+        publish_again=publish_again,
+        mask=str,
+    )
 
 
 def investigation(status: Any = None, spec: Any = None, **meta: Any) -> Investigation:

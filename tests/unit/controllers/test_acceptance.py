@@ -119,7 +119,7 @@ async def looked_at(world: World, seconds_ago: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(module, "datetime", Clock)
     spec = {"alertRef": None, "alert": {"alertType": "PodCrash", "data": "x"}, "acceptanceTimeoutSeconds": 10}
     obj: Investigation = investigation(refused(seconds_ago), spec)
-    return await module.reconcile(obj, world.desk())
+    return await module.reconcile(obj, world.context())
 
 
 @pytest.mark.parametrize(("seconds_ago", "ends"), [(9, False), (10, True), (11, True)])
@@ -141,5 +141,5 @@ async def test_a_run_that_was_given_up_stays_so_and_expires(monkeypatch: pytest.
     spec = {"ttlSecondsAfterFinished": 0}
     from tarsy.controllers.investigation import reconcile
 
-    await reconcile(investigation(ended.to_dict(), spec), world.desk(chain))
+    await reconcile(investigation(ended.to_dict(), spec), world.context(chain))
     assert world.deleted and world.accepted == [] and world.told == []

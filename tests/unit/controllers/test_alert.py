@@ -12,7 +12,7 @@ from tarsy.controllers.machinery.cache import Cache
 from tarsy.kube.client import ApiError
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Alert, AlertStatus
-from unit.controllers.builders import OTHER_UID, UID, alert, investigation, raw
+from unit.controllers.builders import OTHER_UID, UID, alert, investigation, raw, reconcile_context
 
 DNS = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 names = st.from_regex(DNS, fullmatch=True).filter(lambda name: len(name) <= 253)
@@ -86,7 +86,7 @@ def child(of: Alert, status: Any = None, uid: str = OTHER_UID, alert_uid: str = 
 
 
 async def step(obj: Alert, cache: Cache, api: Api) -> dict[str, Any]:
-    await reconcile(obj, cache, api, "library")
+    await reconcile(obj, reconcile_context(api, cache=cache))
     found = {} if api.status is None else {c.type: (c.status, c.reason) for c in api.status.conditions}
     return {"conditions": found, "writes": api.writes, "status": api.status}
 

@@ -6,12 +6,11 @@ from tarsy.controllers.configuration import (
     AFTER_ERROR_SECONDS,
     RECHECK_SECONDS,
     SETTLED_RECHECK_SECONDS,
-    SecretReader,
     notify_problems,
     reconcile,
     validate,
 )
-from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.context import SecretReader
 from tarsy.kube.client import ApiError
 from tarsy.llm.registry import SecretProblem
 from tarsy.plan.errors import FieldPath
@@ -19,7 +18,7 @@ from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
 from tarsy.resources.meta import AnyResource, Condition
 from tarsy.resources.parse import parse_object
 from tarsy.store.errors import StoreUnavailable
-from unit.controllers.builders import NOW, raw
+from unit.controllers.builders import NOW, raw, reconcile_context
 
 
 async def test_limits_of_a_provider_are_published_before_anybody_is_asked_and_again_when_that_failed() -> None:
@@ -39,7 +38,7 @@ async def test_limits_of_a_provider_are_published_before_anybody_is_asked_and_ag
             raise ApiError(404, "NotFound", "it is gone")
 
     async def again() -> float | None:
-        return await reconcile(found, Cache(), Api(), no_secrets, None, publish)  # type: ignore[arg-type]
+        return await reconcile(found, reconcile_context(Api(), publish_limits=publish, read_secret=no_secrets))
 
     assert (await again(), await again()) == (None, AFTER_ERROR_SECONDS)
     assert published == [(found.metadata.uid, 7, CallLimits(max_concurrent=3))] * 2

@@ -1,18 +1,16 @@
-"""What becomes of news from the watch: whose turn it is, and what counts as gone."""
+"""Tests which keys the informer queues for an event of the watch, and which objects count as deleted."""
 
-import asyncio
 from typing import Any
 
 import pytest
 
 from tarsy.controllers.investigation import ACCEPTED_UID
-from tarsy.controllers.machinery.active import ActiveController
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.informer import Informer
 from tarsy.controllers.machinery.queue import KeyedQueue
-from tarsy.kube.lease import LeaderElection
+from tarsy.controllers.machinery.reconciler import Reconciler
 from tarsy.record.run import State
-from unit.controllers.builders import OTHER_UID, UID, raw, record
+from unit.controllers.builders import OTHER_UID, UID, raw, reconcile_context, record
 
 
 class Ended:
@@ -28,28 +26,13 @@ class Ended:
         return record(State.RUNNING)
 
 
-def controller(store: Ended) -> ActiveController:
-    nobody: Any = None
-    return ActiveController(
-        nobody,
-        store,
-        store,
-        nobody,
-        nobody,
-        LeaderElection(nobody, "lib", "lease", "me"),
-        nobody,
-        library_namespace="lib",
-        mask=str,
-        changed=asyncio.Event(),
-    )
-
-
 class News:
     """An informer, and whose turn it says it is."""
 
     def __init__(self) -> None:
         self.queue: KeyedQueue[Key] = KeyedQueue()
-        self.informer = Informer(Cache(), self.queue)
+        self.cache = Cache()
+        self.informer = Informer(self.cache, self.queue)
         self.event = self.informer.event
 
     async def turns(self) -> set[str]:
@@ -127,12 +110,11 @@ async def test_investigation_wakes_its_alert_when_it_changes_and_when_it_goes() 
     ids=["deleted", "replaced unseen", "end comes late", "old word", "twice before anybody looked"],
 )
 async def test_runs_end_whose_objects_are_gone_and_no_others(news: list[Any], ended: set[str]) -> None:
-    store = Ended()
-    of = controller(store)
+    store, of = Ended(), News()
     for kind, uid, version in news:
-        of._informer.event(kind, inv(version=version, uid=uid))
+        of.event(kind, inv(version=version, uid=uid))
     key = Key("Investigation", "team-a", "inv")
-    await of._reconcile(key)
+    await Reconciler(reconcile_context(store=store, cache=of.cache), of.informer).reconcile(key)
     assert set(store.runs) == ended
 
 

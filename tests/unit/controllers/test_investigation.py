@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.investigation import ACCEPTED_UID, ReconcileContext, mask_alert, reconcile
-from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.investigation import ACCEPTED_UID, mask_alert, reconcile
+from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.runs.projection import project
 from tarsy.masking import MaskingFailed, default_masker
 from tarsy.plan.model import MaskingPlan
 from tarsy.record.run import DesiredState, State
 from tarsy.resources.v1alpha1 import InvestigationStatus
-from unit.controllers.builders import NOW, OTHER_UID, UID, investigation, raw, record
+from unit.controllers.builders import NOW, OTHER_UID, UID, investigation, raw, reconcile_context, record
 
 
 def _broken(text: str) -> str:
@@ -37,11 +37,8 @@ class World:
         self.again: list[Any] = []
         self.read = 0
 
-    def desk(self, *objects: dict[str, Any]) -> ReconcileContext:
-        cache = Cache()
-        for obj in objects:
-            cache.put(obj)
-        return ReconcileContext(cache, self, self, self, self, "library", str, self.again.append, self, self)  # type: ignore[arg-type]
+    def context(self, *objects: dict[str, Any]) -> ReconcileContext:
+        return reconcile_context(self, self, objects=objects, publish_again=self.again.append)
 
     async def record(self, run: Any) -> Any:
         self.read += 1
@@ -86,7 +83,7 @@ async def test_investigation_that_shall_not_run_is_finished_and_says_why(
 ) -> None:
     world = World()
     annotations = {ACCEPTED_UID: annotation} if annotation else {}
-    await reconcile(investigation(spec={"desiredState": desired}, annotations=annotations), world.desk())
+    await reconcile(investigation(spec={"desiredState": desired}, annotations=annotations), world.context())
     assert world.accepted == [] and world.status is not None
     assert {(c.type, c.status, c.reason) for c in world.status.conditions} == {
         ("Accepted", "False", reason),
@@ -105,22 +102,22 @@ def finished(at: Any) -> dict[str, Any]:
 async def test_finding_of_a_finished_investigation_stays_when_its_record_is_gone() -> None:
     world = World()
     obj = investigation(finished(NOW), {"ttlSecondsAfterFinished": 31_536_000}, annotations={ACCEPTED_UID: UID})
-    assert await reconcile(obj, world.desk()) is not None
+    assert await reconcile(obj, world.context()) is not None
     assert world.status is None and not world.deleted
 
 
 async def test_investigation_is_not_deleted_before_its_end_was_published() -> None:
     world = World(record(State.COMPLETED, finished_at=NOW - timedelta(days=400)))
     spec, annotations = {"ttlSecondsAfterFinished": 0}, {ACCEPTED_UID: UID}
-    assert await reconcile(investigation(None, spec, annotations=annotations), world.desk()) is None
+    assert await reconcile(investigation(None, spec, annotations=annotations), world.context()) is None
     assert not world.deleted
-    await reconcile(investigation(finished(NOW - timedelta(days=400)), spec, annotations=annotations), world.desk())
+    await reconcile(investigation(finished(NOW - timedelta(days=400)), spec, annotations=annotations), world.context())
     assert world.deleted
 
 
 async def test_annotation_that_a_crash_prevented_is_written_later() -> None:
     world = World(record(State.RUNNING))
-    await reconcile(investigation(), world.desk())
+    await reconcile(investigation(), world.context())
     assert world.annotations == {ACCEPTED_UID: UID}
 
 
@@ -136,13 +133,13 @@ async def test_annotation_that_a_crash_prevented_is_written_later() -> None:
 )
 async def test_wish_is_passed_on_while_the_run_lasts(wish: str, state: State, told: list[DesiredState]) -> None:
     world = World(record(state))
-    await reconcile(investigation(spec={"desiredState": wish}, annotations={ACCEPTED_UID: UID}), world.desk())
+    await reconcile(investigation(spec={"desiredState": wish}, annotations={ACCEPTED_UID: UID}), world.context())
     assert world.wanted == told
 
 
 async def test_investigation_of_an_alert_that_is_not_there_waits_for_it() -> None:
     world = World()
-    assert await reconcile(investigation(), world.desk()) is not None
+    assert await reconcile(investigation(), world.context()) is not None
     assert world.status is not None and world.status.conditions[0].reason == "AlertMissing"
     assert "spec.alertRef.name: there is no Alert team-a/a; create it" in world.status.conditions[0].message
     assert [c.status for c in world.status.conditions] == ["False", "False", "Unknown"]
@@ -151,7 +148,7 @@ async def test_investigation_of_an_alert_that_is_not_there_waits_for_it() -> Non
 async def test_investigation_of_another_alert_of_that_name_waits() -> None:
     world = World()
     obj = investigation(spec={"alertRef": {"name": "one", "uid": OTHER_UID}})
-    await reconcile(obj, world.desk(raw("Alert", "one", {"alertType": "PodCrash", "data": "x"})))
+    await reconcile(obj, world.context(raw("Alert", "one", {"alertType": "PodCrash", "data": "x"})))
     assert world.status is not None and world.status.conditions[0].reason == "AlertReplaced"
     assert "spec.alertRef.uid" in world.status.conditions[0].message
 
@@ -165,8 +162,8 @@ async def test_investigation_of_another_alert_of_that_name_waits() -> None:
     ],
 )
 async def test_alert_is_stored_masked_and_without_the_patterns_that_fail(mask: Any, stored: str) -> None:
-    desk = replace(World().desk(), mask=mask)
-    assert await mask_alert("password: hunter22", None, desk) == stored
+    context = replace(World().context(), mask=mask)
+    assert await mask_alert("password: hunter22", None, context) == stored
 
 
 @pytest.mark.parametrize(
@@ -180,8 +177,8 @@ async def test_alert_is_stored_masked_and_without_the_patterns_that_fail(mask: A
     ids=["off", "other groups", "its group", "what can be used of it, and the usual groups"],
 )
 async def test_alert_is_masked_as_the_namespace_says(setting: MaskingPlan, stored: str) -> None:
-    desk = replace(World().desk(), mask=str.upper)
-    assert await mask_alert("password: hunter22", setting, desk) == stored
+    context = replace(World().context(), mask=str.upper)
+    assert await mask_alert("password: hunter22", setting, context) == stored
 
 
 async def test_status_that_is_not_the_records_is_published_again_unless_that_is_due_anyway() -> None:
@@ -189,7 +186,7 @@ async def test_status_that_is_not_the_records_is_published_again_unless_that_is_
     right = project(published, investigation(annotations={ACCEPTED_UID: UID}), NOW).to_dict()
     for status, behind, again in (({"phase": "Queued"}, 0, 1), (right, 0, 0), ({"phase": "Queued"}, 1, 0)):
         world = World(replace(published, published_revision=7 - behind))
-        await reconcile(investigation(status, annotations={ACCEPTED_UID: UID}), world.desk())
+        await reconcile(investigation(status, annotations={ACCEPTED_UID: UID}), world.context())
         assert len(world.again) == again
 
 
@@ -199,13 +196,13 @@ async def test_record_of_what_is_over_and_in_order_is_not_read_again_until_the_o
     spec = {"ttlSecondsAfterFinished": 31_536_000}
     right = project(ended, investigation(None, spec, **marked), NOW).to_dict()
     world = World(ended)
-    desk = world.desk()
+    context = world.context()
     for _ in range(3):
-        assert await reconcile(investigation(right, spec, **marked), desk) is not None
+        assert await reconcile(investigation(right, spec, **marked), context) is not None
     assert world.read == 1
-    await reconcile(investigation({**right, "phase": "Queued"}, spec, resourceVersion="11", **marked), desk)
+    await reconcile(investigation({**right, "phase": "Queued"}, spec, resourceVersion="11", **marked), context)
     assert (world.read, len(world.again)) == (2, 1)
-    await reconcile(investigation(right, {"ttlSecondsAfterFinished": 0}, **marked), desk)
+    await reconcile(investigation(right, {"ttlSecondsAfterFinished": 0}, **marked), context)
     assert world.deleted
 
 
@@ -215,7 +212,7 @@ async def test_what_is_over_and_lacks_something_is_looked_at_again(annotations: 
     spec = {"ttlSecondsAfterFinished": 31_536_000}
     right = project(ended, investigation(None, spec), NOW).to_dict()
     world = World(ended)
-    desk = world.desk()
+    context = world.context()
     for _ in range(2):
-        await reconcile(investigation(right, spec, annotations=annotations), desk)
+        await reconcile(investigation(right, spec, annotations=annotations), context)
     assert world.read == 2

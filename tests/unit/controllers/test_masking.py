@@ -8,6 +8,7 @@ from tarsy.controllers import configuration
 from tarsy.controllers.readiness.masking import masking_errors
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.resources.v1alpha1.common import ConfigStatus
+from unit.controllers.builders import reconcile_context
 from unit.plan.builders import agent, defaults, server
 
 BAD = {
@@ -51,7 +52,7 @@ async def test_an_object_whose_masking_cannot_be_used_is_not_ready(monkeypatch: 
 
     monkeypatch.setattr(configuration, "write_status", write_status)
     for obj in (server(masking=BAD), server()):
-        await configuration.reconcile(obj, ResourceCatalog([obj]), None, None)  # type: ignore[arg-type]
+        await configuration.reconcile(obj, reconcile_context(cache=ResourceCatalog([obj])))
     (bad,), (good,) = (status.conditions for status in written)
     assert (bad.status, bad.reason) == ("False", "MaskingInvalid")
     assert "spec.masking.customPatterns[0]: custom pattern 'ahead' is no RE2 pattern" in bad.message

@@ -1,37 +1,41 @@
-"""The relist: it finds what the watch missed, and takes nothing for gone that came while it looked."""
+"""Tests the relist: it finds what the watch missed, and deletes nothing that came while the list was read."""
 
 import asyncio
 from typing import Any
 
-from tarsy.controllers.machinery.active import ActiveController
-from tarsy.controllers.machinery.cache import Key
+from tarsy.controllers.machinery.cache import Cache, Key
+from tarsy.controllers.machinery.informer import Informer
+from tarsy.controllers.machinery.queue import KeyedQueue
+from tarsy.controllers.machinery.reconciler import Reconciler
+from tarsy.controllers.machinery.relist import learn, relist
+from tarsy.controllers.machinery.workers import ReconcileWorkers
 from tarsy.kube.client import ApiError
 from tarsy.kube.lease import LeaderElection
 from tarsy.record.run import State
-from unit.controllers.builders import OTHER_UID, UID, raw, record
+from unit.controllers.builders import OTHER_UID, UID, raw, reconcile_context, record
 
 INV = Key("Investigation", "team-a", "inv")
 
 
 class World:
-    """Cluster and record; `meanwhile` happens while Investigations are being listed."""
+    """Cluster and record, and what is known of them; `meanwhile` happens while Investigations are being listed."""
 
     def __init__(self, *there: dict[str, Any], unfinished: tuple[str, ...] = ()) -> None:
         self.there = list(there)
         self.ids = set(unfinished)
         self.ended: list[str] = []
         self.meanwhile: Any = None
+        self.cache = Cache()
+        self.queue: KeyedQueue[Key] = KeyedQueue()
+        self.informer = Informer(self.cache, self.queue)
 
-    def controller(self, namespaces: tuple[str, ...] = ()) -> ActiveController:
+    async def learn(self) -> None:
         me: Any = self
-        election = LeaderElection(me, "lib", "lease", "me")
-        return ActiveController(
-            *(me, me, me, me, me, election, me),
-            library_namespace="lib",
-            mask=str,
-            namespaces=namespaces,
-            changed=asyncio.Event(),
-        )
+        await learn(me, self.cache, (), seen=self.informer.seen)
+
+    async def relist(self, namespaces: tuple[str, ...] = ()) -> None:
+        me: Any = self
+        await relist(me, self.cache, me, me, namespaces, seen=self.informer.seen, gone=self.informer.gone)
 
     async def list(self, kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
         found = [item for item in self.there if item["kind"] == kind]
@@ -59,26 +63,31 @@ def inv(version: str = "10", **changes: Any) -> dict[str, Any]:
 async def test_nothing_is_decided_before_the_configuration_is_known() -> None:
     defaults = raw("InvestigationDefaults", "default", {"maxIterations": 3}, resourceVersion="5")
     world = World(defaults, inv())
-    of = world.controller()
-    of._election.active.set()
-    decided, planned = [], asyncio.Event()
+    election = LeaderElection(world, "lib", "lease", "me")  # type: ignore[arg-type]
+    election.active.set()
+    decided: list[tuple[str, bool]] = []
+    asked, listed, planned = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def learn_later() -> None:
+        asked.set()
+        await listed.wait()
+        await world.learn()
 
     async def reconcile(key: Key) -> None:
-        decided.append((key.kind, of._cache.find(Key("InvestigationDefaults", "team-a", "default")) is not None))
+        decided.append((key.kind, world.cache.find(Key("InvestigationDefaults", "team-a", "default")) is not None))
         if key == INV:
             planned.set()
 
-    of._reconcile = reconcile  # type: ignore[method-assign]
-    of._informer.event("ADDED", inv())  # the watch has told of the run only
-    async with asyncio.timeout(60):
-        async with asyncio.TaskGroup() as group:
-            work = group.create_task(of._work())
-            await asyncio.sleep(0)
-            assert decided == []
-            await of._learn()
-            await planned.wait()
-            work.cancel()
-    assert ("Investigation", False) not in decided
+    workers = ReconcileWorkers(world.queue, election, learn_later, reconcile)
+    world.informer.event("ADDED", inv())  # the watch has told of the run only
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        work = group.create_task(workers.run())
+        await asked.wait()
+        assert decided == []
+        listed.set()
+        await planned.wait()
+        work.cancel()
+    assert ("Investigation", True) in decided and ("Investigation", False) not in decided
 
 
 async def test_a_kind_that_may_not_be_listed_holds_nothing_up() -> None:
@@ -91,75 +100,67 @@ async def test_a_kind_that_may_not_be_listed_holds_nothing_up() -> None:
         return await there(kind, namespace)
 
     world.list = refused  # type: ignore[method-assign]
-    of = world.controller()
-    of._election.active.set()
-    async with asyncio.timeout(60):
-        await of._learn()
-    assert of._cache.find(Key("Chain", "team-a", "chain")) is not None
+    await world.learn()
+    assert world.cache.find(Key("Chain", "team-a", "chain")) is not None
 
 
 async def test_object_that_came_while_the_list_was_read_is_not_gone() -> None:
     world = World()
-    of = world.controller()
 
     def meanwhile() -> None:
         world.there.append(inv())
         world.ids.add(UID)
-        of._informer.event("ADDED", inv())
+        world.informer.event("ADDED", inv())
 
     world.meanwhile = meanwhile
-    await of._relist()
-    assert of._cache.find(INV) is not None
-    assert of._informer.deleted(INV) == () and world.ended == []
+    await world.relist()
+    assert world.cache.find(INV) is not None
+    assert world.informer.deleted(INV) == () and world.ended == []
 
 
 async def test_object_that_changed_while_the_list_was_read_stays_as_it_became() -> None:
     world = World(inv("10"))
-    of = world.controller()
-    of._informer.event(None, inv("10"))
-    world.meanwhile = lambda: of._informer.event("MODIFIED", inv("12", labels={"changed": "yes"}))
-    await of._relist()
-    found: Any = of._cache.find(INV)
+    world.informer.event(None, inv("10"))
+    world.meanwhile = lambda: world.informer.event("MODIFIED", inv("12", labels={"changed": "yes"}))
+    await world.relist()
+    found: Any = world.cache.find(INV)
     assert found.metadata.labels == {"changed": "yes"}
 
 
 async def test_object_that_the_watch_did_not_tell_of_is_found_and_one_that_went_is_forgotten() -> None:
     world = World(inv())
-    of = world.controller()
-    await of._relist()
-    assert of._cache.find(INV) is not None
+    await world.relist()
+    assert world.cache.find(INV) is not None
     world.there.clear()
-    await of._relist()
-    assert of._cache.find(INV) is None and of._informer.deleted(INV) != ()
-    await of._reconcile(INV)
+    await world.relist()
+    assert world.cache.find(INV) is None and world.informer.deleted(INV) != ()
+    await Reconciler(reconcile_context(world, world, world.cache), world.informer).reconcile(INV)
     assert world.ended == [UID]
 
 
 async def test_run_whose_object_is_nowhere_ends_and_one_whose_object_is_there_does_not() -> None:
     world = World(inv(), unfinished=(UID, OTHER_UID))
-    await world.controller()._relist()
+    await world.relist()
     assert world.ended == [OTHER_UID]
 
 
 async def test_run_whose_object_cannot_be_read_any_more_goes_on() -> None:
     broken = {**inv(), "spec": {"alertRef": {"name": "a"}, "ofANewerVersion": True}}
     world = World(broken, unfinished=(UID,))
-    of = world.controller()
-    await of._relist()
+    await world.relist()
     assert world.ended == []
 
 
 async def test_runs_of_namespaces_that_this_operator_does_not_look_after_are_not_its_business() -> None:
     world = World(unfinished=(UID,))
-    await world.controller(namespaces=("team-b",))._relist()
+    await world.relist(("team-b",))
     assert world.ended == []
 
 
 async def test_world_whose_versions_begin_anew_is_believed() -> None:
     """After etcd was restored from a backup."""
     world = World(inv("7", labels={"restored": "yes"}))
-    of = world.controller()
-    of._informer.event(None, inv("1000"))
-    await of._relist()
-    found: Any = of._cache.find(INV)
+    world.informer.event(None, inv("1000"))
+    await world.relist()
+    found: Any = world.cache.find(INV)
     assert found.metadata.labels == {"restored": "yes"}

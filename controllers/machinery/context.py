@@ -1,0 +1,122 @@
+"""Defines the context of a reconcile: the ports, settings and caches that all reconcile functions share.
+
+A reconcile function takes one object and this context. The ports are grouped by the system they lead to, so that a new
+port is one field here and one argument where the operator is composed. A port that is None is not used.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.readiness.provider_checks import ProviderChecks
+from tarsy.controllers.readiness.server_checks import ServerChecks
+from tarsy.controllers.readiness.serving import ServedCalls
+from tarsy.controllers.runs.inputs import KeptText, no_text
+from tarsy.controllers.runs.runbooks import Runbooks
+from tarsy.kube.client import KubeClient
+from tarsy.kube.events import Events
+from tarsy.masking import Maskers, Setting
+from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
+from tarsy.record.run import InvestigationRecord
+from tarsy.store.intake import Intake
+from tarsy.store.questions import Questions
+from tarsy.store.reads import Reads
+from tarsy.store.runs import Runs
+
+RELIST_SECONDS = 300.0
+
+SecretReader = Callable[[SecretKey], Awaitable[str]]
+"""Reads one key of a Secret; raises SecretProblem."""
+
+PublishLimits = Callable[[ObjectRef, CallLimits | None], Awaitable[None]]
+"""Publishes the limits of an LLMProvider to all workers; raises StoreError."""
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesPorts:
+    """Leads to the Kubernetes API."""
+
+    client: KubeClient
+    events: Events
+    read_secret: SecretReader
+
+
+@dataclass(frozen=True, slots=True)
+class StorePorts:
+    """Leads to the record in Postgres."""
+
+    runs: Runs
+    reads: Reads
+    questions: Questions
+    intake: Intake | None = None
+    """Incidents and the texts of alerts that came over HTTP; None: AlertRoutes and incidentKeys are ignored."""
+
+    publish_limits: PublishLimits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadinessChecks:
+    """Leads to the model providers and tool servers that objects name."""
+
+    providers: ProviderChecks | None = None
+    """Checks key and model of LLMProviders."""
+
+    servers: ServerChecks | None = None
+    """Checks the health and the tools of MCPServers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """Configures all reconciles."""
+
+    library_namespace: str
+    namespaces: tuple[str, ...] = ()
+    """Namespaces that the operator watches; empty: all."""
+
+    operator_namespace: str | None = None
+    """Namespace of operator and workers, which may reach the workloads of MCPServers; None: no workload is made."""
+
+    runbook_hosts: tuple[str, ...] = ()
+    """Hosts of runbooks that the administrator allows, beside those of each namespace's InvestigationDefaults."""
+
+    require_author: bool = False
+    """Whether an object without a stamped author is refused."""
+
+    relist_seconds: float = RELIST_SECONDS
+    """Seconds between two relists, which find events that the watch missed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileContext:
+    """Carries what a reconcile needs beside its object."""
+
+    cache: Cache
+    kubernetes: KubernetesPorts
+    store: StorePorts
+    settings: ControllerSettings
+    runbooks: Runbooks
+    publish_again: Callable[[InvestigationRecord], None]
+    """Asks the publisher to write the status of a run once more."""
+
+    mask: Callable[[str], str]
+    """Masks a text where the namespace sets no alertMasking."""
+
+    mask_of: Callable[[Setting], Callable[[str], str]] = field(default_factory=lambda: Maskers().of)
+    """Builds the masking function of a namespace's alertMasking."""
+
+    checks: ReadinessChecks = field(default_factory=ReadinessChecks)
+    served: ServedCalls | None = None
+    """The last model calls of each LLMProvider; None: LLMProviders get no condition `Serving`."""
+
+    at_rest: dict[str, tuple[str, datetime]] = field(default_factory=dict)
+    """Finished objects by uid: the resourceVersion at which nothing was left to do, and when they ended. Their records
+    are not read again until the object changes."""
+
+    acting: set[str] = field(default_factory=set)
+    """The uids of runs that this controller made a Secret for (`tarsy.controllers.runs.run_secret`)."""
+
+    @property
+    def kept_text(self) -> KeptText:
+        """Reads the texts of alerts that came over HTTP."""
+        return self.store.intake.body if self.store.intake is not None else no_text

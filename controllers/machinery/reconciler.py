@@ -1,0 +1,57 @@
+"""Dispatches a key to the reconcile function of its kind.
+
+Objects that were deleted come first: a run whose object is gone is stopped even when another object has its name now.
+"""
+
+from tarsy.controllers import alert, alert_route, chat_message, configuration, investigation, mcp_server
+from tarsy.controllers.machinery.cache import Key, UnreadableObject
+from tarsy.controllers.machinery.context import ReconcileContext
+from tarsy.controllers.machinery.informer import Informer
+from tarsy.controllers.machinery.invalid_objects import mark_invalid
+from tarsy.resources.v1alpha1 import Alert, AlertRoute, ChatMessage, Investigation, MCPServer
+
+_RUNS = (Investigation.KIND, ChatMessage.KIND)
+
+
+class Reconciler:
+    """Reconciles objects of all kinds.
+
+    Args:
+        context: the context of every reconcile.
+        informer: knows the deleted objects of a name.
+    """
+
+    def __init__(self, context: ReconcileContext, informer: Informer) -> None:
+        self._context = context
+        self._informer = informer
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Reconciles the object of a key; returns the seconds until the next look, None when none is needed.
+
+        Raises:
+            ApiError: the Kubernetes API refused or could not be reached.
+            StoreError: the record could not be read or written.
+        """
+        context = self._context
+        for uid in self._informer.deleted(key):
+            if key.kind in _RUNS:
+                await investigation.deleted(uid, key.namespace, context)
+            self._informer.ended(key, uid)
+        match context.cache.find(key):
+            case None:
+                return None
+            case UnreadableObject() as broken:
+                await mark_invalid(broken, context.kubernetes.client, context.cache)
+                return None
+            case Alert() as obj:
+                return await alert.reconcile(obj, context)
+            case Investigation() as obj:
+                return await investigation.reconcile(obj, context)
+            case ChatMessage() as obj:
+                return await chat_message.reconcile(obj, context)
+            case MCPServer() as obj:
+                return await mcp_server.reconcile(obj, context)
+            case AlertRoute() as obj if context.store.intake is not None:
+                return await alert_route.reconcile(obj, context.store.intake, context)
+            case obj:
+                return await configuration.reconcile(obj, context)
