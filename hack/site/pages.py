@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from hack.components import CHECKOUT
-from hack.site import commands, kinds, routes
+from hack.site import commands, kinds, routes, settings
 
 DOCS: Final = CHECKOUT / "docs"
 # Pages that stand beside their subject, and their place in the site.
@@ -22,7 +22,7 @@ _LINK: Final = re.compile(r"\[([^\]]*)\]\((?!https?:)([^)#\s]+)(#[^)\s]*)?\)")
 
 def generated() -> dict[str, str]:
     """Returns the pages that do not stand in docs/, by path below it."""
-    return {**kinds.pages(), **commands.pages(), **routes.pages(), **taken()}
+    return {**kinds.pages(), **commands.pages(), **settings.pages(), **routes.pages(), **taken()}
 
 
 def written() -> dict[str, str]:

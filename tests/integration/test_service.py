@@ -3,7 +3,10 @@
 import aiohttp
 
 from apis import LocalApi
-from tarsy.app.process import ProcessSettings, Shutdown, connected
+from tarsy.app.process import Shutdown, connected
+from tarsy.app.settings.processes import ProcessSettings
+from tarsy.app.settings.serving_topics import ObservabilitySettings
+from tarsy.app.settings.work_topics import DatabaseSettings, KubernetesSettings
 from tarsy_dev.apiserver.process import free_port
 
 
@@ -12,7 +15,9 @@ async def test_a_process_is_ready_once_it_works_and_is_not_while_it_drains(
 ) -> None:
     shutdown, port = Shutdown(), free_port()
     settings = ProcessSettings(
-        database_url, kubeconfig=str(kube_api.kubeconfig), health_host="127.0.0.1", health_port=port
+        database=DatabaseSettings(url=database_url),
+        kubernetes=KubernetesSettings(kubeconfig=str(kube_api.kubeconfig)),
+        observability=ObservabilitySettings(health_port=port),
     )
     async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import uvicorn
 
 from tarsy.app.errors import StartError
+from tarsy.app.settings.serving_topics import GatewaySettings
 from tarsy.listening.asgi import Gate
 from tarsy.mcp.gateway import Gateway, GatewayLimits
 from tarsy.mcp.gateway_session import Tool
@@ -32,23 +33,18 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(
-    command: Sequence[str], pass_on: Sequence[str], token_file: Path, limits: GatewayLimits, host: str, port: int
-) -> None:
-    """Serves until SIGTERM or SIGINT.
+async def serve(command: Sequence[str], settings: GatewaySettings) -> None:
+    """Serves a tool server until SIGTERM or SIGINT.
 
     Args:
-        command: what is started for each session.
-        pass_on: the variables of this process that it gets, beside PATH.
-        token_file: holds the bearer token.
-        limits: what is taken.
-        host: the address to listen on.
-        port: its port; 0 takes a free one.
+        command: the program of the tool server and its arguments; started once per session.
+        settings: the address, the token and the limits.
 
     Raises:
         StartError: The address is taken, there is no such program, or a variable is not set.
     """
-    gateway = Gateway(_tool(command, pass_on, limits.message_bytes), token_file, limits)
+    limits = GatewayLimits(settings.max_sessions, settings.max_message_mib * 1024 * 1024, settings.idle_seconds)
+    gateway = Gateway(_tool(command, settings.environment, limits.message_bytes), settings.token_file, limits)
     gate = Gate()
     config = uvicorn.Config(
         gate.wrap(gateway),
@@ -63,6 +59,7 @@ async def serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    host, port = settings.host, settings.port
     try:
         listening = socket.create_server((host, port))
     except OSError as error:

@@ -9,8 +9,10 @@ import os
 from collections.abc import AsyncIterator
 from functools import partial
 
-from tarsy.app.process import ProcessContext, ProcessSettings, patiently
+from tarsy.app.process import ProcessContext, patiently
+from tarsy.app.settings.processes import OperatorSettings
 from tarsy.http.authentication.access import AccessReviews
+from tarsy.http.authentication.web_ui_proxy import PageProxySettings
 from tarsy.http.intake.application import add_intake
 from tarsy.http.intake.configuration import Configuration
 from tarsy.http.intake.texts import LargeTexts
@@ -22,7 +24,7 @@ from tarsy.http.table import all_routes
 from tarsy.observe.metric_table import STREAMS
 from tarsy.store.database import open_pool
 from tarsy.store.gauges import watch_pool
-from tarsy.store.intake import NAMESPACE_QUEUE_LIMIT, QUEUE_LIMIT, Intake
+from tarsy.store.intake import Intake
 from tarsy.store.reads import Reads
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
@@ -32,37 +34,28 @@ _CONNECTIONS = 8
 
 @contextlib.asynccontextmanager
 async def http_server(
-    settings: HttpSettings,
-    library_namespace: str,
-    service: ProcessSettings,
+    settings: OperatorSettings,
     world: ProcessContext,
     stopping: asyncio.Event,
-    *,
-    namespaces: tuple[str, ...] = (),
-    queue_limit: int = QUEUE_LIMIT,
-    namespace_queue_limit: int = NAMESPACE_QUEUE_LIMIT,
 ) -> AsyncIterator[HttpServer]:
-    """A server that is to be run; its connections are closed at the end.
+    """Opens the HTTP server of a process, for the caller to run; closes its connections at the end.
 
     Args:
-        settings: where it is.
-        library_namespace: of what is shipped for all.
-        service: where Postgres is.
-        world: what the process stands on.
-        stopping: set when the process has been asked to end; streams close then.
-        namespaces: those that alerts may be routed to; none: all.
-        queue_limit: how many investigations may wait before the intake takes no new incidents.
-        namespace_queue_limit: how many of one namespace may.
+        settings: the topics of the operator.
+        world: the connections of the process.
+        stopping: set when the process is asked to stop; streams close then.
     """
+    http, database = http_settings(settings), settings.database
+    library_namespace = settings.kubernetes.library_namespace
     async with contextlib.AsyncExitStack() as stack:
         application = f"tarsy http {os.getpid()}"
         pool = await patiently(
-            "Postgres", lambda: open_pool(service.database_url, max_size=_CONNECTIONS, application=application)
+            "Postgres", lambda: open_pool(database.url, max_size=_CONNECTIONS, application=application)
         )
         stack.push_async_callback(pool.close)
         watch_pool(world.metrics, pool, "http")
         callers = await stack.enter_async_context(world.client.without_identity())
-        live = Hub(pool, Listener(service.listen_url or service.database_url, CHANNELS), Notifier(pool))
+        live = Hub(pool, Listener(database.listen_url or database.url, CHANNELS), Notifier(pool))
         world.metrics.pull(STREAMS, lambda: {(): live.open_connections})
         services = Services(
             pool=pool,
@@ -73,8 +66,8 @@ async def http_server(
             namespaces=NamespaceReader(world.client),
             library_namespace=library_namespace,
             stopping=stopping,
-            origins=settings.origins,
-            sign_in_file=settings.sign_in_file,
+            origins=http.origins,
+            sign_in_file=http.sign_in_file,
             live=live,
             texts=LargeTexts(Configuration(world.client, library_namespace), Intake(pool)),
         )
@@ -83,8 +76,30 @@ async def http_server(
             services=services,
             metrics=world.metrics,
             read_secret=world.secrets,
-            queue_limit=queue_limit,
-            namespace_queue_limit=namespace_queue_limit,
-            namespaces=namespaces,
+            queue_limit=settings.intake.queue_limit,
+            namespace_queue_limit=settings.intake.namespace_queue_limit,
+            namespaces=settings.controller.namespaces,
         )
-        yield HttpServer(settings, all_routes(), services, world.metrics, beside=intake)
+        yield HttpServer(http, all_routes(), services, world.metrics, beside=intake)
+
+
+def http_settings(settings: OperatorSettings) -> HttpSettings:
+    """Returns where the HTTP server of these settings listens, and whom it trusts."""
+    api, record, web_ui = settings.http, settings.record_api, settings.web_ui
+    proxy = None
+    if web_ui.proxy_ca_file is not None:
+        proxy = PageProxySettings(
+            web_ui.proxy_ca_file, web_ui.proxy_names, web_ui.proxy_user_header, web_ui.proxy_group_header
+        )
+    return HttpSettings(
+        host=api.host,
+        port=api.port,
+        tls=api.tls_directory,
+        record_port=record.port if record.enabled else None,
+        record_tls=record.tls_directory,
+        audiences=api.token_audiences,
+        namespace=settings.controller.operator_namespace,
+        sign_in_file=web_ui.sign_in_file,
+        origins=web_ui.origins,
+        page_proxy=proxy,
+    )

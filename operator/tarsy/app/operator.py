@@ -10,13 +10,13 @@ import os
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 
 import asyncpg
 
 from tarsy.app.http import http_server
-from tarsy.app.process import ProcessReadiness, ProcessSettings, Shutdown, connected, pass_on, until_stopped
+from tarsy.app.process import ProcessReadiness, Shutdown, connected, pass_on, until_stopped
+from tarsy.app.settings.processes import OperatorSettings
 from tarsy.app.worker import WORKER_CHANNELS, new_worker
 from tarsy.controllers.machinery.active import ActiveController, PeriodicWork
 from tarsy.controllers.machinery.context import ControllerSettings, KubernetesPorts, ReadinessChecks, StorePorts
@@ -27,7 +27,6 @@ from tarsy.controllers.readiness.server_checks import ServerChecks
 from tarsy.controllers.runs.runbooks import token_reader
 from tarsy.engine.ports import Toolboxes
 from tarsy.http.admission.webhook import Admission
-from tarsy.http.server import HttpSettings
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.events import Events
@@ -41,10 +40,9 @@ from tarsy.observe.tracing import Tracing
 from tarsy.runbook.fetch import Fetcher
 from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
 from tarsy.runtime.service_account_tokens import cluster_of
-from tarsy.runtime.settings import WorkerSettings
 from tarsy.store.calls import Calls
 from tarsy.store.gauges import Gauges
-from tarsy.store.intake import NAMESPACE_QUEUE_LIMIT, QUEUE_LIMIT, Intake
+from tarsy.store.intake import Intake
 from tarsy.store.notices import Notices
 from tarsy.store.questions import Questions
 from tarsy.store.rate_limit_slots import ProviderSlots
@@ -58,34 +56,6 @@ from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorSettings(ProcessSettings):
-    """How the operator runs.
-
-    `namespaces` limits the operator to some (none: all). `runbook_hosts` are those that runbooks may be fetched from in
-    every namespace, whatever their address. MCPServers are looked at every `server_check_seconds` (None: never).
-    Records are kept `retention_seconds` after their run ended (None: for ever). Without `worker` it runs no
-    investigation itself: workers of their own do. Without `http` it serves no API, without `admission_port` no
-    admission webhook (0: a free port). `require_author` refuses what nobody stamped an author on. Where more than
-    `queue_limit` investigations wait, or `namespace_queue_limit` of one namespace, alerts that come in are sent back
-    for later. What people are told of runs links to the page at `page_url` (None: to none).
-    """
-
-    lease_namespace: str = "tarsy-system"
-    namespaces: tuple[str, ...] = ()
-    runbook_hosts: tuple[str, ...] = ()
-    server_check_seconds: float | None = 60.0
-    retention_seconds: float | None = None
-    worker: WorkerSettings | None = field(default_factory=WorkerSettings)
-    http: HttpSettings | None = None
-    admission_host: str = "0.0.0.0"
-    admission_port: int | None = None
-    require_author: bool = False
-    queue_limit: int = QUEUE_LIMIT
-    namespace_queue_limit: int = NAMESPACE_QUEUE_LIMIT
-    page_url: str | None = None
 
 
 async def operate(settings: OperatorSettings) -> None:
@@ -115,29 +85,20 @@ async def operate(settings: OperatorSettings) -> None:
                 world.readiness,
             )
             group.create_task(product)
-            if not settings.require_author:
-                _log.warning("without --require-author, what has no author runs, and nobody is asked who may use what")
-            if settings.admission_port is not None:
-                admission = Admission(
-                    world.client, settings.lease_namespace, host=settings.admission_host, port=settings.admission_port
+            webhook = settings.webhook
+            if not webhook.require_author:
+                _log.warning(
+                    "--require-author is off: objects without an author are accepted and the 'use' permission is not "
+                    "checked for them"
                 )
+            if webhook.port is not None:
+                namespace = settings.controller.operator_namespace
+                admission = Admission(world.client, namespace, host=webhook.host, port=webhook.port)
                 group.create_task(admission.run())
                 await admission.settled.wait()
-            if settings.http is not None:
-                server = await stack.enter_async_context(
-                    http_server(
-                        settings.http,
-                        settings.library_namespace,
-                        settings,
-                        world,
-                        shutdown.asked,
-                        namespaces=settings.namespaces,
-                        queue_limit=settings.queue_limit,
-                        namespace_queue_limit=settings.namespace_queue_limit,
-                    )
-                )
-                group.create_task(server.run())
-                await server.serving()
+            server = await stack.enter_async_context(http_server(settings, world, shutdown.asked))
+            group.create_task(server.run())
+            await server.serving()
             world.readiness.start()
 
     await until_stopped(main)
@@ -170,57 +131,60 @@ async def run_product(
         readiness: is told when the controller does not see the whole cluster.
     """
     notifier, metrics = Notifier(pool), metrics or Metrics()
+    controlled, destinations = settings.controller, settings.outbound.destinations()
     metrics.read_record(Gauges(pool).read)
     runs, reads = Runs(pool, notifier.notify, metrics), Reads(pool)
     wake, changed = asyncio.Event(), asyncio.Event()
     channels = (*WORKER_CHANNELS, RUN_CHANNEL)
-    listener = Listener(settings.listen_url or settings.database_url, channels)
+    listener = Listener(settings.database.listen_url or settings.database.url, channels)
     deltas = Deltas(pool, listener.hear)
     slots = ProviderSlots(pool, notifier.notify)
     turnstiles = RateLimiters(slots, listener.subscribe, metrics)
     instance = f"{socket.gethostname()}-{os.getpid()}"
-    worker = None
-    if settings.worker is not None:
+    worker, execution = None, settings.execution.worker()
+    if execution is not None:
         worker = new_worker(
-            settings.worker, pool, models, toolboxes, notifier.notify, wake, turnstiles, deltas, metrics, tracing
+            execution, pool, models, toolboxes, notifier.notify, wake, turnstiles, deltas, metrics, tracing
         )
-    intake = Intake(pool, queue_limit=settings.queue_limit)
+    intake = Intake(pool, queue_limit=settings.intake.queue_limit)
     purge = None
-    if settings.retention_seconds is not None:
-        purge = partial(_purge, Retention(pool), intake, settings.retention_seconds, settings.namespaces)
+    if controlled.retention_seconds is not None:
+        purge = partial(_purge, Retention(pool), intake, controlled.retention_seconds, controlled.namespaces)
     checks = None
-    if settings.server_check_seconds is not None:
+    if controlled.server_check_seconds is not None:
         policy = Policy(
             Values(client, secrets),
             ssl.create_default_context(),
-            settings.stdio_tools,
-            settings.destinations,
+            settings.mcp.stdio,
+            destinations,
             cluster=cluster_of(client),
         )
-        checks = ServerChecks(policy, default_masker().mask, interval=settings.server_check_seconds)
+        checks = ServerChecks(policy, default_masker().mask, interval=controlled.server_check_seconds)
     controller = ActiveController(
         KubernetesPorts(client, Events(client, instance=instance), secrets),
         StorePorts(runs, reads, Questions(pool, notifier.notify, metrics), intake, slots.publish),
         ControllerSettings(
-            library_namespace=settings.library_namespace,
-            namespaces=settings.namespaces,
-            operator_namespace=settings.lease_namespace,
-            runbook_hosts=settings.runbook_hosts,
-            require_author=settings.require_author,
+            library_namespace=settings.kubernetes.library_namespace,
+            namespaces=controlled.namespaces,
+            operator_namespace=controlled.operator_namespace,
+            runbook_hosts=controlled.runbook_hosts,
+            require_author=settings.webhook.require_author,
         ),
-        LeaderElection(client, settings.lease_namespace, "tarsy-controller", instance),
+        LeaderElection(client, controlled.operator_namespace, "tarsy-controller", instance),
         changed=changed,
         checks=ReadinessChecks(
-            ProviderChecks(partial(probe, lent_to=settings.workload_identity_for, destinations=settings.destinations)),
+            ProviderChecks(
+                partial(probe, lent_to=settings.outbound.workload_identity_namespaces, destinations=destinations)
+            ),
             checks,
         ),
         periodic=PeriodicWork(
             purge=purge,
             running=Workloads(pool).running,
             calls=Calls(pool),
-            outbox=Outbox(Notices(pool), NotificationSender(secrets, settings.destinations), settings.page_url),
+            outbox=Outbox(Notices(pool), NotificationSender(secrets, destinations), settings.web_ui.url),
         ),
-        fetcher=Fetcher(token_reader(secrets), destinations=settings.destinations),
+        fetcher=Fetcher(token_reader(secrets), destinations=destinations),
         metrics=metrics,
     )
     if readiness is not None:

@@ -11,13 +11,15 @@ import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 import asyncpg
 from aiohttp import web
 
+from tarsy.app.settings.processes import ProcessSettings
+from tarsy.app.settings.serving_topics import ObservabilitySettings
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.values import Values
@@ -29,8 +31,6 @@ from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.metrics_server import serve_metrics
 from tarsy.observe.tracing import Tracing, tracing
-from tarsy.plan.destinations import Destinations
-from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.runtime.service_account_tokens import ActingToolboxes, cluster_of
 from tarsy.store.database import open_pool
 from tarsy.store.errors import StoreUnavailable
@@ -40,33 +40,6 @@ from tarsy.stream.listener import Listener
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessSettings:
-    """What every process is told.
-
-    `listen_url` is for LISTEN, where `database_url` leads to a transaction pooler. `stdio_tools` lets MCPServers run
-    commands in this process's container: for one machine only. `destinations` are where URLs of objects may lead.
-    LLMProviders of the namespaces in `workload_identity_for` may use the pods' own identity with Google. `health_port`
-    0 takes a free one. Tool servers that run in `library_namespace` may act as ServiceAccounts of other namespaces'
-    runs. Traces are sent to the collector at `otlp_endpoint` (None: there are none); metrics are served at
-    `metrics_port` (None: nowhere; 0: a free one).
-    """
-
-    database_url: str
-    listen_url: str | None = None
-    library_namespace: str = LIBRARY_NAMESPACE
-    kubeconfig: str | None = None
-    context: str | None = None
-    stdio_tools: bool = False
-    destinations: Destinations = field(default_factory=Destinations)
-    workload_identity_for: tuple[str, ...] = ()
-    health_host: str = "0.0.0.0"
-    health_port: int = 8080
-    metrics_host: str = "127.0.0.1"
-    metrics_port: int | None = None
-    otlp_endpoint: str | None = None
 
 
 class Shutdown:
@@ -168,24 +141,31 @@ async def connected(settings: ProcessSettings, shutdown: Shutdown, name: str) ->
     """
     readiness, metrics = ProcessReadiness(), Metrics()
     async with contextlib.AsyncExitStack() as stack:
-        traces = await stack.enter_async_context(tracing(settings.otlp_endpoint, name.replace(" ", "-")))
-        await stack.enter_async_context(_health(settings, readiness, shutdown))
-        if settings.metrics_port is not None:
-            await stack.enter_async_context(serve_metrics(metrics, settings.metrics_host, settings.metrics_port))
+        observability, destinations = settings.observability, settings.outbound.destinations()
+        traces = await stack.enter_async_context(tracing(observability.otlp_endpoint, name.replace(" ", "-")))
+        await stack.enter_async_context(_health(observability, readiness, shutdown))
+        if observability.metrics_port is not None:
+            await stack.enter_async_context(
+                serve_metrics(metrics, observability.metrics_host, observability.metrics_port)
+            )
         application = f"{name} {os.getpid()}"
         pool = await patiently(
-            "Postgres", lambda: open_pool(settings.database_url, min_size=2, max_size=20, application=application)
+            "Postgres", lambda: open_pool(settings.database.url, min_size=2, max_size=20, application=application)
         )
         stack.push_async_callback(pool.close)
         watch_pool(metrics, pool, "runs")
         await patiently("Postgres", lambda: migrate(pool))
-        client = await stack.enter_async_context(await KubeClient.load(settings.kubeconfig, settings.context))
+        client = await stack.enter_async_context(
+            await KubeClient.load(settings.kubernetes.kubeconfig, settings.kubernetes.context)
+        )
         await patiently("the Kubernetes API", client.version)
         secrets = Secrets(client)
         models = ModelRegistry(
             secrets,
-            build=partial(build_client, lent_to=settings.workload_identity_for, destinations=settings.destinations),
-            destinations=settings.destinations,
+            build=partial(
+                build_client, lent_to=settings.outbound.workload_identity_namespaces, destinations=destinations
+            ),
+            destinations=destinations,
         )
         stack.push_async_callback(models.aclose)
         maskers = Maskers()
@@ -193,11 +173,11 @@ async def connected(settings: ProcessSettings, shutdown: Shutdown, name: str) ->
             Values(client, secrets),
             mask=metrics.watched(default_masker().mask, "tool_results"),
             mask_of=lambda setting: metrics.watched(maskers.of(setting), "tool_results"),
-            allow_stdio=settings.stdio_tools,
-            destinations=settings.destinations,
+            allow_stdio=settings.mcp.stdio,
+            destinations=destinations,
             cluster=cluster_of(client),
         )
-        acting = ActingToolboxes(tools, client, settings.library_namespace)
+        acting = ActingToolboxes(tools, client, settings.kubernetes.library_namespace)
         yield ProcessContext(pool, client, secrets, models, acting, metrics, traces, readiness)
 
 
@@ -226,7 +206,9 @@ async def patiently(what: str, attempt: Callable[[], Awaitable[_T]]) -> _T:
 
 
 @contextlib.asynccontextmanager
-async def _health(settings: ProcessSettings, readiness: ProcessReadiness, shutdown: Shutdown) -> AsyncIterator[None]:
+async def _health(
+    settings: ObservabilitySettings, readiness: ProcessReadiness, shutdown: Shutdown
+) -> AsyncIterator[None]:
     async def alive(_: web.Request) -> web.Response:
         return web.Response(text="ok")
 

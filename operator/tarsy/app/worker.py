@@ -5,11 +5,11 @@ was accepted, by whichever operator, it finds in Postgres.
 """
 
 import asyncio
-from dataclasses import dataclass, field
 
 import asyncpg
 
-from tarsy.app.process import ProcessSettings, Shutdown, connected, pass_on, until_stopped
+from tarsy.app.process import Shutdown, connected, pass_on, until_stopped
+from tarsy.app.settings.processes import WorkerProcessSettings
 from tarsy.engine.ports import Toolboxes
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import Tracing
@@ -29,13 +29,6 @@ WORKER_CHANNELS = (QUEUE_CHANNEL, TURN_CHANNEL, FOLLOW_CHANNEL)
 """What a process with a worker listens to."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerProcessSettings(ProcessSettings):
-    """How a worker process runs."""
-
-    worker: WorkerSettings = field(default_factory=WorkerSettings)
-
-
 async def work(settings: WorkerProcessSettings) -> None:
     """Runs a worker until SIGTERM or SIGINT; then it hands its runs back.
 
@@ -48,11 +41,11 @@ async def work(settings: WorkerProcessSettings) -> None:
         async with connected(settings, shutdown, "tarsy worker") as world:
             pool = world.pool
             notifier, wake = Notifier(pool), asyncio.Event()
-            listener = Listener(settings.listen_url or settings.database_url, WORKER_CHANNELS)
+            listener = Listener(settings.database.listen_url or settings.database.url, WORKER_CHANNELS)
             turnstiles = RateLimiters(ProviderSlots(pool, notifier.notify), listener.subscribe, world.metrics)
             deltas = Deltas(pool, listener.hear)
             worker = new_worker(
-                settings.worker,
+                settings.execution.worker() or WorkerSettings(),
                 pool,
                 world.models,
                 world.toolboxes,

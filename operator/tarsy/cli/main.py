@@ -6,7 +6,7 @@ Errors that a person can do something about are one sentence on standard error a
 
 import typer
 
-from tarsy.cli.commands import configuration, intake, record, services, tools
+from tarsy.cli.commands import configuration, intake, record, services
 from tarsy.cli.installed import add_installed
 from tarsy.cli.plugin import add_people
 from tarsy.cli.plugin import run as run_app
@@ -21,7 +21,7 @@ app = typer.Typer(
 add_version(app, "tarsy")
 app.command()(services.run)
 app.command()(services.worker)
-app.command()(tools.mcp_gateway)
+app.command()(services.mcp_gateway)
 add_installed(app)
 add_people(app)
 app.command()(configuration.ask)

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from tarsy.app.strict_yaml import StrictLoader
 from tarsy.cli.plan_mended import mended_document, under
 from tarsy.plan.errors import PlanError
 from tarsy.resources.meta import GROUP, AnyResource
@@ -58,27 +59,6 @@ class Manifests:
         return FileProblem(file, f"{named}: {error.field}", error.message)
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it: no timestamps, and no key twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
-            if key in seen and key != "<<":
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key} is there twice; keep one", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:timestamp"]
-    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 def read_files(paths: Iterable[Path], namespace: str) -> Manifests:
     """The manifests of files and folders (with their sub-folders).
 
@@ -102,7 +82,7 @@ def read_files(paths: Iterable[Path], namespace: str) -> Manifests:
 
 def _read(file: Path, namespace: str, manifests: Manifests) -> None:
     try:
-        documents = list(yaml.load_all(file.read_text(encoding="utf-8"), _Loader))
+        documents = list(yaml.load_all(file.read_text(encoding="utf-8"), StrictLoader))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}" if mark is not None else ""

@@ -37,14 +37,14 @@ def go(work: Any, *, service: bool = False) -> None:
     except asyncio.CancelledError:
         raise typer.Exit(143) from None
     except _mendable() as error:
-        _fail(error)
+        fail(error)
     except BaseExceptionGroup as group:
         part: BaseException | None = group.subgroup(_mendable())
         if part is None:
             raise
         while isinstance(part, BaseExceptionGroup):
             part = part.exceptions[0]
-        _fail(part)
+        fail(part)
     raise typer.Exit(status or 0)
 
 
@@ -65,6 +65,6 @@ async def _interruptible(work: Any) -> Any:
     return await work
 
 
-def _fail(error: BaseException | None) -> NoReturn:
+def fail(error: BaseException | None) -> NoReturn:
     typer.echo(f"tarsy: {error}", err=True)
     raise typer.Exit(1) from None

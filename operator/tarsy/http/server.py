@@ -65,10 +65,10 @@ class HttpSettings:
         page_proxy: who may say who asks at the direct door; None: nobody.
     """
 
-    host: str = "0.0.0.0"
-    port: int = 8081
+    host: str
+    port: int
+    record_port: int | None
     tls: Path | None = None
-    record_port: int | None = 8443
     record_tls: Path | None = None
     audiences: tuple[str, ...] = ()
     namespace: str = "tarsy-system"

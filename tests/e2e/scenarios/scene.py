@@ -19,7 +19,14 @@ from e2e.scenarios.layers import check_layers
 from e2e.scenarios.record import Run, read_run
 from e2e.scenarios.servers import Servers
 from e2e.waiting import until
-from tarsy.app.operator import OperatorSettings, run_product
+from tarsy.app.operator import run_product
+from tarsy.app.settings.processes import OperatorSettings
+from tarsy.app.settings.work_topics import (
+    ControllerSettings,
+    DatabaseSettings,
+    ExecutionSettings,
+    KubernetesSettings,
+)
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.llm.registry import ModelRegistry
@@ -27,7 +34,6 @@ from tarsy.masking import default_masker
 from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.plan.model import Value
 from tarsy.resources.meta import API_VERSION
-from tarsy.runtime.settings import WorkerSettings
 from tarsy.store.wakeups import QUEUE_CHANNEL
 from tarsy_dev.objects import documents, put_all
 from wire.scripted_client import Answer
@@ -73,12 +79,15 @@ class Scene:
         await self._apply(configuration)
         self._brain = Brain(answers)
         settings = OperatorSettings(
-            self._dsn,
-            library_namespace=self._namespace,
-            lease_namespace=self._namespace,
-            namespaces=(self._namespace,),
-            server_check_seconds=None,  # its servers are in this process, and nowhere else
-            worker=WorkerSettings(global_limit=at_once),
+            database=DatabaseSettings(url=self._dsn),
+            kubernetes=KubernetesSettings(library_namespace=self._namespace),
+            controller=ControllerSettings(
+                operator_namespace=self._namespace,
+                namespaces=(self._namespace,),
+                server_check_seconds=None,  # its servers are in this process, and nowhere else
+                retention="forever",
+            ),
+            execution=ExecutionSettings(max_concurrent_total=at_once),
         )
         secrets = Secrets(self.kube)
         toolboxes = McpToolboxes(_plain, mask=default_masker().mask, reach=Servers(tools or {}).reach)

@@ -25,13 +25,16 @@ from e2e.waiting import until
 from integration.http.doors import OPERATOR, SYSTEM, client_tls, install, uninstall
 from integration.store.build import new_run
 from tarsy.app.http import http_server
-from tarsy.app.process import ProcessContext, ProcessSettings
+from tarsy.app.process import ProcessContext
+from tarsy.app.settings.processes import OperatorSettings
+from tarsy.app.settings.serving_topics import HttpApiSettings, RecordApiSettings
+from tarsy.app.settings.work_topics import DatabaseSettings
 from tarsy.http.aggregated import add_discovery
 from tarsy.http.errors import BadRequest
 from tarsy.http.live.authorization import read_topic
 from tarsy.http.models import AGGREGATED_PREFIX, DIRECT_PREFIX
 from tarsy.http.route import Route
-from tarsy.http.server import HttpServer, HttpSettings
+from tarsy.http.server import HttpServer
 from tarsy.http.table import all_routes
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
@@ -173,15 +176,16 @@ async def scene(
     tarsy_api: LocalApi, record_port: int, kube: KubeClient, records: asyncpg.Pool, database_url: str, namespace: str
 ) -> AsyncIterator[Scene]:
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{SYSTEM}"]
-    settings = HttpSettings(host="127.0.0.1", port=0, record_port=record_port)
+    settings = OperatorSettings(
+        database=DatabaseSettings(url=database_url),
+        http=HttpApiSettings(host="127.0.0.1", port=0),
+        record_api=RecordApiSettings(port=record_port),
+    )
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(await KubeClient.load(tarsy_api.kubeconfig_for(OPERATOR, groups)))
         nothing = cast(Any, None)
         world = ProcessContext(records, client, Secrets(client), nothing, nothing, Metrics(), nothing, nothing)
-        service = ProcessSettings(database_url=database_url)
-        server = await stack.enter_async_context(
-            http_server(settings, "tarsy-library", service, world, asyncio.Event())
-        )
+        server = await stack.enter_async_context(http_server(settings, world, asyncio.Event()))
         http = await stack.enter_async_context(aiohttp.ClientSession())
         await stack.enter_async_context(_running(server))
         scene = Scene(tarsy_api, kube, server, http, namespace)

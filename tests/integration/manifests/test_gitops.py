@@ -47,17 +47,20 @@ async def wait_until(what: str, look: Callable[[], Any]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def deployed(cluster: Cluster, deployment: dict[str, Any], database: str, log: Path) -> AsyncIterator[list[str]]:
+async def deployed(
+    cluster: Cluster, deployment: dict[str, Any], config: Path, database: str, log: Path
+) -> AsyncIterator[list[str]]:
     """The operator with the arguments of its Deployment and the rights of its account, started again when it ends.
 
     Gives the URLs that its probes ask.
     """
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    arguments, health = container["args"], free_port()
-    command, *options = (re.sub(r"(-port)=\d+", r"\1=0", argument) for argument in arguments)
+    health = free_port()
+    command, *options = (re.sub("^--config=.*", f"--config={config}", argument) for argument in container["args"])
     identity = account(cluster.api, "tarsy-system", "tarsy-operator")
     here = ["--kubeconfig", str(identity), "--http-host=127.0.0.1", f"--health-port={health}", "--drain-seconds=0"]
-    process = OperatorProcess([*options, *here], {"TARSY_DATABASE_URL": database}, log, command=command)
+    free = [f"--{port}-port=0" for port in ("http", "record", "admission", "metrics")]
+    process = OperatorProcess([*options, *here, *free], {"TARSY_DATABASE_URL": database}, log, command=command)
     kubelet = asyncio.create_task(process.keep_running())
     probes = [container[name]["httpGet"] for name in ("livenessProbe", "readinessProbe")]
     assert {probe["port"] for probe in probes} == {"health"}
@@ -88,11 +91,13 @@ async def test_whatever_the_order_all_is_ready_at_the_end_and_as_in_git(
         (deployment,) = (
             obj for obj in product if obj["metadata"]["name"] == "tarsy-operator" and "replicas" in obj.get("spec", {})
         )
+        (settings,) = (obj for obj in product if obj["metadata"]["name"] == "tarsy-config")
+        (tmp_path / "config.yaml").write_text(settings["data"]["config.yaml"])
         git = [*product, provider]
         text = in_order(git)
         log = tmp_path / "operator.log"
         # Before anything is there: neither kinds, nor rights.
-        async with deployed(cluster, deployment, postgres.dsn, log) as probes:
+        async with deployed(cluster, deployment, tmp_path / "config.yaml", postgres.dsn, log) as probes:
             try:
                 await asyncio.to_thread(cluster.apply_until_there, order(git))
                 await wait_until("all is Ready", lambda: cluster.not_ready(git))

@@ -3,14 +3,15 @@
 from pathlib import Path
 
 import pytest
-import typer
+from pydantic import ValidationError
 
-from tarsy.cli.commands import options
+from tarsy.app.settings import work_topics
+from tarsy.app.settings.work_topics import OutboundSettings
 
 
 @pytest.fixture
 def resolv_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(options, "_RESOLV_CONF", tmp_path / "resolv.conf")
+    monkeypatch.setattr(work_topics, "_RESOLV_CONF", tmp_path / "resolv.conf")
     return tmp_path / "resolv.conf"
 
 
@@ -19,14 +20,14 @@ def test_the_clusters_domain_is_given_or_read_from_the_pods_resolver(
     resolv_conf: Path, given: str | None, domain: str
 ) -> None:
     resolv_conf.write_text("search tarsy-system.svc.corp.example svc.corp.example corp.example\n")
-    assert options.destinations(None, given).cluster_domain == domain
+    assert OutboundSettings(cluster_domain=given).destinations().cluster_domain == domain
 
 
 def test_a_process_without_a_resolver_file_takes_the_usual_domain(resolv_conf: Path) -> None:
-    assert options.destinations(["ollama"], None).cluster_domain == "cluster.local"
+    assert OutboundSettings(hosts=("ollama",)).destinations().cluster_domain == "cluster.local"
 
 
-@pytest.mark.parametrize(("hosts", "domain"), [(["a b"], None), (None, "a b"), (None, "")])
-def test_wrong_words_are_wrong_use(resolv_conf: Path, hosts: list[str] | None, domain: str | None) -> None:
-    with pytest.raises(typer.BadParameter, match="is no "):
-        options.destinations(hosts, domain)
+@pytest.mark.parametrize(("hosts", "domain"), [(("a b",), None), ((), "a b"), ((), "")])
+def test_wrong_words_are_wrong_use(resolv_conf: Path, hosts: tuple[str, ...], domain: str | None) -> None:
+    with pytest.raises(ValidationError, match="is no "):
+        OutboundSettings(hosts=hosts, cluster_domain=domain)

@@ -14,6 +14,8 @@ from hack.site.links import anchors, dead, slugify
 from hack.site.pages import generated, written
 from typer.main import get_command
 
+from tarsy.app.settings.processes import TOPICS
+from tarsy.app.settings.topic import flag_of
 from tarsy.cli.main import app
 from tarsy.cli.plugin import new_app
 from tarsy.http.intake import taking
@@ -162,6 +164,14 @@ def test_the_reference_has_every_command_and_option() -> None:
         assert getattr(one, "hidden", False) or part, path
         options = [p for p in one.params if p.param_type_name == "option" and not p.hidden and "--help" not in p.opts]
         assert [p.opts for p in options if part and f"`{p.opts[0]}`" not in part] == [], path
+
+
+def test_the_reference_has_every_setting() -> None:
+    text = all_pages()["reference/configuration.md"]
+    for name, topic in TOPICS.items():
+        part = text.partition(f"## spec.{name}\n")[2].partition("\n## ")[0]
+        visible = [field.alias for field in topic.model_fields.values() if (flag := flag_of(field)) and not flag.hidden]
+        assert visible and [alias for alias in visible if f"| `{alias}` |" not in part] == [], name
 
 
 @pytest.mark.parametrize("application", [app, new_app()], ids=["tarsy", "kubectl-tarsy"])

@@ -49,6 +49,13 @@ def installed(*kinds: str) -> list[dict[str, Any]]:
     return [obj for obj in found if not kinds or obj["kind"] in kinds]
 
 
+def configuration() -> dict[str, Any]:
+    """The settings of the processes, by topic."""
+    (config,) = installed("ConfigMap")
+    spec: dict[str, Any] = yaml.safe_load(config["data"]["config.yaml"])["spec"]
+    return spec
+
+
 def named(obj: dict[str, Any]) -> str:
     """Kind and name, as an id of a test."""
     return f"{obj['kind']}-{obj['metadata']['name']}"

@@ -3,14 +3,28 @@
 import itertools
 import re
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pydantic import BaseModel
 
-from tarsy.cli.spans import seconds_or_forever
+from tarsy.app.durations import seconds_or_forever
+from tarsy.app.settings.file import read_configuration
+from tarsy.app.settings.processes import OperatorSettings, WorkerProcessSettings
 from tarsy.resources.v1alpha1 import KINDS
-from unit.manifests.shipped import CLUSTER_WIDE, INSTALLED, MANIFESTS, ROOT, documents, installed, named, objects
+from unit.manifests.shipped import (
+    CLUSTER_WIDE,
+    INSTALLED,
+    MANIFESTS,
+    ROOT,
+    configuration,
+    documents,
+    installed,
+    named,
+    objects,
+)
 
 WORKLOADS = installed("Deployment", "StatefulSet")
 ROLES = installed("Role", "ClusterRole")
@@ -24,10 +38,27 @@ def test_a_folder_lists_exactly_its_files(folder: str) -> None:
 
 
 def test_the_operator_is_told_how_long_records_are_kept() -> None:
-    (operator,) = (obj for obj in installed("Deployment") if obj["metadata"]["name"] == "tarsy-operator")
-    (container,) = operator["spec"]["template"]["spec"]["containers"]
-    (retention,) = (env["value"] for env in container["env"] if env["name"] == "TARSY_RETENTION")
+    retention = configuration()["controller"]["retention"]
     assert (seconds_or_forever(retention) or 0) >= 7 * 86_400, "not shorter than the objects' own time"
+
+
+@pytest.mark.parametrize("process", [OperatorSettings, WorkerProcessSettings])
+def test_the_processes_accept_the_configuration_that_is_shipped(process: type[BaseModel], tmp_path: Path) -> None:
+    (config,) = installed("ConfigMap")
+    (tmp_path / "config.yaml").write_text(config["data"]["config.yaml"])
+    assert read_configuration(tmp_path / "config.yaml", process)["kubernetes"]["libraryNamespace"] == "tarsy-library"
+
+
+@pytest.mark.parametrize("name", ["tarsy-operator", "tarsy-worker"])
+def test_a_deployment_names_the_configuration_that_it_mounts(name: str) -> None:
+    (workload,) = (obj for obj in WORKLOADS if obj["metadata"]["name"] == name)
+    pod = workload["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    (volume,) = (one for one in pod["volumes"] if one["name"] == "config")
+    (mount,) = (one for one in container["volumeMounts"] if one["name"] == "config")
+    (config,) = installed("ConfigMap")
+    assert volume["configMap"] == {"name": config["metadata"]["name"]}
+    assert [f"--config={mount['mountPath']}/{key}" for key in config["data"]] == [container["args"][1]]
 
 
 def test_the_library_is_plain_files_that_need_no_kustomize() -> None:

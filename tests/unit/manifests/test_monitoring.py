@@ -13,7 +13,7 @@ import yaml
 
 from tarsy.observe.metric_table import ALL, Label, Metric
 from tarsy.plan.matching import OWN_LABEL
-from unit.manifests.shipped import MANIFESTS, ROOT, documents, installed
+from unit.manifests.shipped import MANIFESTS, ROOT, configuration, documents, installed
 
 FOLDER = MANIFESTS / "components" / "monitoring"
 METRICS = {metric.name: metric for metric in ALL}
@@ -141,8 +141,9 @@ def test_prometheus_finds_the_port_of_every_pod_and_is_let_in_there_only() -> No
         (container,) = pods[service["spec"]["selector"]["app.kubernetes.io/name"]]["spec"]["containers"]
         ports = {p["name"]: p["containerPort"] for p in container["ports"]}
         assert ports[port["targetPort"]] == port["port"]
-        assert f"--metrics-port={port['port']}" in container["args"]
-        assert "--metrics-host=0.0.0.0" in container["args"], "on loopback nobody could read them"
+        observed = configuration()["observability"]
+        assert observed["metricsPort"] == port["port"]
+        assert observed["metricsHost"] == "0.0.0.0", "on loopback nobody could read them"
 
 
 def test_the_dashboard_is_shipped_as_grafana_looks_for_it() -> None:

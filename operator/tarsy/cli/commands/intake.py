@@ -58,7 +58,7 @@ def ledger(
     output: Output = "text",
 ) -> None:
     """Print what became of every alert that came in over HTTP; ends 1 where that does not balance."""
+    from tarsy.app.durations import seconds_or_forever
     from tarsy.cli.ledger import show_ledger
-    from tarsy.cli.spans import seconds_or_forever
 
     go(show_ledger(database_url, span(since, "--since", seconds_or_forever), since, output=output))

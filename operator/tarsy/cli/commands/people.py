@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tarsy.cli.commands.options import OptionalDatabaseUrl, span
+from tarsy.cli.commands.options import span
 from tarsy.cli.running import go
 
 if TYPE_CHECKING:
@@ -59,6 +59,15 @@ TokenFile = Annotated[
 Authority = Annotated[
     str | None,
     typer.Option("--certificate-authority", help="With --server: certificates that its own is checked against."),
+]
+OptionalDatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="TARSY_DATABASE_URL",
+        metavar="URL",
+        help="For administrators: read the record from this database, not through the API.",
+        show_envvar=True,
+    ),
 ]
 OutputOption = Annotated[
     Literal["text", "wide", "json", "yaml"], typer.Option("--output", "-o", help="For people, or for programs.")
@@ -243,7 +252,7 @@ def usage(
     database_url: OptionalDatabaseUrl = None,
 ) -> None:
     """Print what the models used and cost."""
-    from tarsy.cli.spans import seconds_of
+    from tarsy.app.durations import seconds_of
 
     seconds = span(since, "--since", seconds_of)
     if database_url is not None:

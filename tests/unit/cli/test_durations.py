@@ -2,7 +2,7 @@
 
 import pytest
 
-from tarsy.cli.spans import seconds_of, seconds_or_forever
+from tarsy.app.durations import seconds_of, seconds_or_forever
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,85 @@
+"""Defines the topics of each process."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
+
+from tarsy.app.settings.serving_topics import (
+    GatewaySettings,
+    HttpApiSettings,
+    IntakeSettings,
+    LoggingSettings,
+    ObservabilitySettings,
+    RecordApiSettings,
+    WebhookSettings,
+    WebUiSettings,
+)
+from tarsy.app.settings.topic import Topic
+from tarsy.app.settings.work_topics import (
+    ControllerSettings,
+    DatabaseSettings,
+    ExecutionSettings,
+    KubernetesSettings,
+    McpSettings,
+    OutboundSettings,
+    WorkerExecutionSettings,
+)
+
+
+class ProcessSettings(BaseModel):
+    """Topics of every process that works on the database and the Kubernetes API."""
+
+    model_config = Topic.model_config
+
+    database: DatabaseSettings
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    execution: ExecutionSettings = ExecutionSettings()
+    mcp: McpSettings = McpSettings()
+    outbound: OutboundSettings = OutboundSettings()
+    observability: ObservabilitySettings = ObservabilitySettings()
+    logging: LoggingSettings = LoggingSettings()
+
+
+class OperatorSettings(ProcessSettings):
+    """Topics of `tarsy run`."""
+
+    controller: ControllerSettings = ControllerSettings()
+    http: HttpApiSettings = HttpApiSettings()
+    record_api: RecordApiSettings = RecordApiSettings()
+    web_ui: WebUiSettings = WebUiSettings()
+    webhook: WebhookSettings = WebhookSettings()
+    intake: IntakeSettings = IntakeSettings()
+
+
+class WorkerProcessSettings(ProcessSettings):
+    """Topics of `tarsy worker`."""
+
+    execution: WorkerExecutionSettings = WorkerExecutionSettings()
+
+
+class GatewayProcessSettings(BaseModel):
+    """Topics of `tarsy mcp-gateway`."""
+
+    model_config = Topic.model_config
+
+    gateway: GatewaySettings
+    logging: LoggingSettings = LoggingSettings()
+
+
+def topics_of(process: type[BaseModel]) -> Mapping[str, type[Topic]]:
+    """Returns the topics of a process, by their names in Python."""
+    found = {name: field.annotation for name, field in process.model_fields.items()}
+    return {name: topic for name, topic in found.items() if isinstance(topic, type) and issubclass(topic, Topic)}
+
+
+TOPICS: Final[Mapping[str, type[Topic]]] = MappingProxyType(
+    {
+        to_camel(name): topic
+        for one in (OperatorSettings, GatewayProcessSettings)
+        for name, topic in topics_of(one).items()
+    }
+)
+"""All topics by their names in the file."""

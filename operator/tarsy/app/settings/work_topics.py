@@ -1,0 +1,202 @@
+"""Defines the topics of the work: Kubernetes, the database, execution, tool servers, destinations, controllers."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import parse_qs, urlsplit
+
+from pydantic import AfterValidator, Field, Strict, ValidationInfo
+
+from tarsy.app.durations import seconds_or_forever
+from tarsy.app.settings.topic import Flag, Names, Topic
+from tarsy.plan.destinations import Destinations, domain_of
+from tarsy.plan.library import LIBRARY_NAMESPACE
+from tarsy.runtime.settings import WorkerSettings
+
+_WORKER = WorkerSettings()
+_RESOLV_CONF = Path("/etc/resolv.conf")
+
+
+def _retention(value: str) -> str:
+    seconds_or_forever(value)
+    return value
+
+
+def _host(value: str) -> str:
+    Destinations.of((value,), in_pod=False)
+    return value
+
+
+def _domain(value: str) -> str:
+    Destinations.of((), in_pod=False, cluster_domain=value)
+    return value
+
+
+def _without_password(value: str, info: ValidationInfo) -> str:
+    """Refuses a password in the configuration file, which a ConfigMap shows to everybody who may read it."""
+    variable = (info.context or {}).get("passwords_go_to", {}).get(info.field_name)
+    if variable is None:
+        return value
+    try:
+        parts = urlsplit(value)
+        found = parts.password is not None or "password" in parse_qs(parts.query)
+    except ValueError:
+        found = True  # which part of it is the password, cannot be said
+    if found:
+        raise ValueError(f"contains a password; leave the field out and set {variable} from a Secret")
+    return value
+
+
+class KubernetesSettings(Topic):
+    """The Kubernetes API and the library."""
+
+    kubeconfig: Annotated[str | None, Flag("--kubeconfig")] = Field(
+        None, description="Kubeconfig file. Default: the pod's ServiceAccount, else KUBECONFIG or ~/.kube/config."
+    )
+    context: Annotated[str | None, Flag("--context")] = Field(
+        None, description="Context of the kubeconfig. Default: its current context."
+    )
+    library_namespace: Annotated[str, Flag("--library-namespace", environment="TARSY_LIBRARY_NAMESPACE")] = Field(
+        LIBRARY_NAMESPACE,
+        description="Namespace of the library: Chains and InvestigationDefaults that a namespace does not define "
+        "itself are looked up there.",
+    )
+
+
+class DatabaseSettings(Topic):
+    """The Postgres database that holds the record."""
+
+    url: Annotated[
+        str, AfterValidator(_without_password), Flag("--database-url", environment="TARSY_DATABASE_URL", metavar="URL")
+    ] = Field(
+        description="postgresql:// URL of the database; needs sslmode unless the database is on this machine. In a "
+        "file only without a password."
+    )
+    listen_url: Annotated[
+        Annotated[str, AfterValidator(_without_password)] | None,
+        Flag("--listen-url", environment="TARSY_LISTEN_URL", metavar="URL"),
+    ] = Field(
+        None,
+        description="URL of the same database for LISTEN, where the database URL leads to a transaction pooler. In a "
+        "file only without a password. Default: the database URL.",
+    )
+
+
+class ExecutionSettings(Topic):
+    """The built-in worker, which runs investigations."""
+
+    max_concurrent: Annotated[int, Flag("--places")] = Field(
+        _WORKER.places,
+        ge=0,
+        description="Maximum concurrent investigations in this process. 0 disables the built-in worker.",
+    )
+    max_concurrent_total: Annotated[int, Flag("--global-limit")] = Field(
+        _WORKER.global_limit, ge=1, description="Maximum concurrent investigations in the whole installation."
+    )
+    max_concurrent_per_namespace: Annotated[int | None, Flag("--namespace-limit")] = Field(
+        _WORKER.namespace_limit,
+        ge=1,
+        description="Maximum concurrent investigations of one namespace, and as many answers to questions. Default: "
+        "only maxConcurrent of the namespace's InvestigationDefaults limits them.",
+    )
+    lease_seconds: Annotated[float, Flag("--lease-seconds")] = Field(
+        _WORKER.lease_seconds,
+        ge=2,
+        description="Seconds without a heartbeat after which other workers take over a worker's investigations.",
+    )
+    drain_seconds: Annotated[float, Flag("--drain-seconds")] = Field(
+        _WORKER.drain_seconds,
+        ge=0,
+        description="Seconds after SIGTERM for investigations to finish their current step before other workers take "
+        "them over.",
+    )
+
+    def worker(self) -> WorkerSettings | None:
+        """Returns the settings of the worker, None for no worker. Heartbeats and polls follow the lease."""
+        if not self.max_concurrent:
+            return None
+        return WorkerSettings(
+            places=self.max_concurrent,
+            global_limit=self.max_concurrent_total,
+            namespace_limit=self.max_concurrent_per_namespace,
+            lease_seconds=self.lease_seconds,
+            heartbeat_seconds=self.lease_seconds / 3,
+            poll_seconds=min(_WORKER.poll_seconds, self.lease_seconds / 3),
+            drain_seconds=self.drain_seconds,
+        )
+
+
+class WorkerExecutionSettings(ExecutionSettings):
+    """Execution in a worker process, which always has a worker."""
+
+    max_concurrent: Annotated[int, Flag("--places")] = Field(
+        _WORKER.places, ge=1, description="Maximum concurrent investigations in this process."
+    )
+
+
+class McpSettings(Topic):
+    """Tool servers (MCP)."""
+
+    stdio: Annotated[bool, Flag("--stdio-tools")] = Field(
+        False,
+        description="Allow MCPServers to run commands in this process's container. Only for a single-user machine.",
+    )
+
+
+class OutboundSettings(Topic):
+    """Addresses and identities that objects of tenants may use."""
+
+    hosts: Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], Strict(False), Flag("--url-host")] = Field(
+        (),
+        description="Host name, *.NAME, address or network that URLs of MCPServers and LLMProviders may use. By "
+        "default a pod connects only to public addresses and to Services of the object's own namespace.",
+    )
+    cluster_domain: Annotated[
+        Annotated[str, AfterValidator(_domain)] | None, Flag("--cluster-domain", environment="TARSY_CLUSTER_DOMAIN")
+    ] = Field(
+        None,
+        description="DNS domain of the cluster's Services. Default: that of /etc/resolv.conf, else cluster.local.",
+    )
+    workload_identity_namespaces: Annotated[Names, Flag("--workload-identity-for")] = Field(
+        (),
+        description="Namespace whose LLMProviders may use the pods' own Google identity (Vertex AI).",
+    )
+
+    def destinations(self) -> Destinations:
+        """Returns the destinations that URLs may have; a process that a kubelet started is in a pod."""
+        try:
+            resolv_conf = _RESOLV_CONF.read_text(errors="replace")
+        except OSError:
+            resolv_conf = ""
+        domain = domain_of(resolv_conf) if self.cluster_domain is None else self.cluster_domain
+        return Destinations.of(self.hosts, in_pod="KUBERNETES_SERVICE_HOST" in os.environ, cluster_domain=domain)
+
+
+class ControllerSettings(Topic):
+    """The controllers, which reconcile objects and expire the record."""
+
+    namespaces: Annotated[Names, Flag("--namespace", short="-n")] = Field(
+        (), description="Namespace to watch. Default: all namespaces."
+    )
+    operator_namespace: Annotated[str, Flag("--lease-namespace", environment="TARSY_LEASE_NAMESPACE")] = Field(
+        "tarsy-system",
+        description="Namespace of the operator itself, which contains the Lease that elects the active replica.",
+    )
+    runbook_hosts: Annotated[Names, Flag("--runbook-host")] = Field(
+        (), description="Host that runbooks of every namespace may be fetched from, whatever its address."
+    )
+    server_check_seconds: Annotated[float | None, Flag("--server-check-seconds")] = Field(
+        60.0,
+        ge=1,
+        description="Seconds between two checks of an MCPServer: whether it responds and which tools it offers.",
+    )
+    retention: Annotated[str, AfterValidator(_retention), Flag("--retention", environment="TARSY_RETENTION")] = Field(
+        "90d",
+        description="Time after the end of an investigation at which its record is deleted: a number with s, m, h, d "
+        "or w, or forever.",
+    )
+
+    @property
+    def retention_seconds(self) -> float | None:
+        """The retention in seconds; None: for ever."""
+        return seconds_or_forever(self.retention)
