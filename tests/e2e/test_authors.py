@@ -79,7 +79,7 @@ async def test_an_investigator_runs_the_demo_and_asks_about_it_under_their_own_n
 
         forged = {**alert, "metadata": alert["metadata"] | {"name": "forged"}}
         forged["spec"] = alert["spec"] | {"author": {"username": "bob"}}
-        with pytest.raises(ApiError, match=r"spec\.author: bob .*is not who creates this, alice is; leave it out"):
+        with pytest.raises(ApiError, match=r"spec\.author: bob .*is not the creating user alice; omit it"):
             await alice.create(forged)
 
     for kind in ("talert", "inv", "tchat"):

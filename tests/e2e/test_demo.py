@@ -230,7 +230,7 @@ async def test_dev_stamps_whoever_is_at_the_machine_and_refuses_a_forged_author(
         assert made["spec"]["author"]["username"] == getpass.getuser()
         forged = {**alert, "metadata": {**alert["metadata"], "name": "forged"}}
         forged["spec"] = {**alert["spec"], "author": {"username": "bob"}}
-        with pytest.raises(ApiError, match=r"spec\.author: bob .*is not who creates this"):
+        with pytest.raises(ApiError, match=r"spec\.author: bob .*is not the creating user"):
             await client.create(forged)
         own = {**forged, "spec": {**alert["spec"], "author": {"username": getpass.getuser(), "groups": ["admins"]}}}
         assert "admins" not in (await client.create(own))["spec"]["author"]["groups"]

@@ -51,7 +51,8 @@ class AggregatedFrontend:
         """Refuses a connection that is not the front proxy's. Raises Unauthorized."""
         peer = request.transport.get_extra_info("peercert") if request.transport is not None else None
         if not self._front.is_named(peer):
-            raise Unauthorized("only the Kubernetes API itself is answered here", challenge="mutual-TLS")
+            text = "only the aggregation layer of the Kubernetes API may send requests to this endpoint"
+            raise Unauthorized(text, challenge="mutual-TLS")
 
     def error(self, error: HttpError) -> web.Response:
         """A metav1.Status."""

@@ -90,7 +90,7 @@ async def _serve(
     except TimeoutError:
         if not began.expired():
             raise
-        raise TimedOut(f"no answer within {limit:g} s; try again, or ask for less") from None
+        raise TimedOut(f"the request took longer than {limit:g} s; try again, or request less") from None
     if isinstance(answer, web.StreamResponse):
         return answer
     return web.Response(
@@ -193,10 +193,11 @@ def _path(request: web.Request) -> str:
 def _refusal(error: Exception, request: web.Request) -> HttpError:
     match error:
         case web.HTTPNotFound():
-            return NotFound("there is nothing at this path")
+            return NotFound("this path does not exist")
         case web.HTTPMethodNotAllowed():
             allowed = ", ".join(sorted(error.allowed_methods))
-            return MethodNotAllowed(f"{request.method} is not allowed here; {allowed} is", headers={"Allow": allowed})
+            text = f"method {request.method} is not allowed for this path; allowed: {allowed}"
+            return MethodNotAllowed(text, headers={"Allow": allowed})
         case web.HTTPUnsupportedMediaType():
             return UnsupportedMediaType(PACKED)
         case _:

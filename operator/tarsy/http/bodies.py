@@ -88,7 +88,7 @@ class BodyRoom:
                     if len(content) > limit:
                         return bytes(content[:limit]), False
             except (web.RequestPayloadError, ConnectionError):
-                raise BadRequest("the body broke off; send all of it") from None
+                raise BadRequest("the request body is incomplete; send all of it") from None
         return bytes(content), True
 
     @contextlib.asynccontextmanager
@@ -101,8 +101,8 @@ class BodyRoom:
                 yield
         except TimeoutError:
             if reading.sent_away:
-                raise Unavailable("too many bodies are being sent at once; try again", retry_after=2) from None
-            raise SlowBody(f"the body did not come within {seconds:g} s; try again") from None
+                raise Unavailable("too many request bodies are being received; try again", retry_after=2) from None
+            raise SlowBody(f"the request body was not received within {seconds:g} s; try again") from None
         finally:
             self._crowd.leave(reading)
 

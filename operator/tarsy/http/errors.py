@@ -33,7 +33,7 @@ class Unauthorized(HttpError):
 
     status, reason = 401, "Unauthorized"
 
-    def __init__(self, message: str = "a valid bearer token is needed", *, challenge: str = "Bearer") -> None:
+    def __init__(self, message: str = "a valid bearer token is required", *, challenge: str = "Bearer") -> None:
         super().__init__(message, headers={"WWW-Authenticate": challenge})
 
 

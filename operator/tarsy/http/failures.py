@@ -15,15 +15,15 @@ def as_http_error(error: Exception) -> HttpError:
         case HttpError():
             return error
         case StoreUnavailable():
-            return Unavailable("the record is away; try again")
+            return Unavailable("the database is unavailable; try again")
         case ApiError() if error.transient:
-            return Unavailable("the Kubernetes API is away; try again")
+            return Unavailable("the Kubernetes API is unavailable; try again")
         case _:
-            return HttpError("this is a fault of the server; its log tells more")
+            return HttpError("internal error; see the log of the server")
 
 
 def as_caller_said(error: ApiError) -> HttpError:
     """What the Kubernetes API answered to a request that was made with the caller's own token."""
     if error.transient and error.status != 429:
-        return Unavailable("the Kubernetes API is away; try again")
+        return Unavailable("the Kubernetes API is unavailable; try again")
     return Relayed(error.status, error.reason, error.message)

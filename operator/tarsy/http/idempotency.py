@@ -59,7 +59,7 @@ def read_idempotency(request: web.Request, username: str, body: BaseModel) -> Id
     key = found[0].strip()
     if len(found) > 1 or len(key) > MAX_IDEMPOTENCY_KEY or not _KEY.fullmatch(key):
         raise BadRequest(
-            f"{IDEMPOTENCY_KEY} must be given once, with 1 to {MAX_IDEMPOTENCY_KEY} printable characters of ASCII"
+            f"{IDEMPOTENCY_KEY} must be set once, to 1 to {MAX_IDEMPOTENCY_KEY} printable ASCII characters"
         )
     asked = body.model_dump_json(by_alias=True, exclude_unset=True)
     return Idempotency(_digest(f"{username}\n{key}"), _digest(asked))

@@ -29,7 +29,7 @@ class NamespaceReader:
         try:
             uid = await self._uids.get(namespace, lambda: self._ask(namespace))
         except ApiError:
-            raise Unavailable("the Kubernetes API is away; try again") from None
+            raise Unavailable("the Kubernetes API is unavailable; try again") from None
         if not uid:
             raise NotFound(f"there is no namespace {namespace}")
         return uid

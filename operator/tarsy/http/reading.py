@@ -47,17 +47,17 @@ def read_query(model: type[BaseModel] | None, found: MultiMapping[str]) -> BaseM
     values: dict[str, Any] = {}
     for name in dict.fromkeys(found):
         if name not in names:
-            known = f"known are {', '.join(sorted(names))}" if names else "there are none here"
+            known = f"known parameters: {', '.join(sorted(names))}" if names else "this path takes none"
             raise BadRequest(f"query parameter {_short(name)} is unknown; {known}")
         given = found.getall(name)
         if any("\0" in value for value in given):
-            raise BadRequest(f"query parameter {name} holds a NUL character")
+            raise BadRequest(f"query parameter {name} contains a NUL character")
         if _takes_many(names[name]):
             values[name] = given
         elif len(given) == 1:
             values[name] = given[0]
         else:
-            raise BadRequest(f"query parameter {name} is given {len(given)} times; one is allowed")
+            raise BadRequest(f"query parameter {name} is given {len(given)} times; give it once")
     if model is None:
         return None
     try:
@@ -85,7 +85,7 @@ async def read_body(
         HttpError: it did not come in time, or others came.
     """
     if request.content_type not in ("application/json", "application/octet-stream"):  # the latter: none was given
-        raise UnsupportedMediaType("the body is read as JSON only: send Content-Type: application/json")
+        raise UnsupportedMediaType("the body must be JSON: send Content-Type: application/json")
     content = await read_whole(room, request, group, limit)
     if len(content) > _LARGE:
         return await asyncio.to_thread(_parsed, model, content)
@@ -96,7 +96,7 @@ def _parsed(model: type[BaseModel], content: bytes) -> BaseModel:
     try:
         content.decode()
     except UnicodeDecodeError as error:
-        raise BadRequest(f"the body is no UTF-8 (byte {error.start})") from None
+        raise BadRequest(f"the body is not valid UTF-8 (byte {error.start})") from None
     demand_depth(content)
     try:
         return model.model_validate_json(content)

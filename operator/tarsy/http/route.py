@@ -85,11 +85,11 @@ class CheckedRequest:
         """
         if self.caller.token is None and self.caller.by_proxy:
             raise Forbidden(
-                "you are signed in by a proxy that forwards no token of yours, so you can read here and not write: "
-                "write with kubectl, or let the proxy forward your token of this cluster"
+                "you are signed in by a proxy that does not forward your Kubernetes token, so you have read-only "
+                "access: write with kubectl, or configure the proxy to forward your token"
             )
         if self.caller.token is None:
-            raise Forbidden("nothing is written through this API: write to the Kubernetes API itself")
+            raise Forbidden("this API is read-only: write to the Kubernetes API instead")
         return self.services.callers.bearing(self.caller.token)
 
 

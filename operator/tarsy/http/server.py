@@ -152,7 +152,7 @@ class HttpServer:
         async with listen(app, self._settings.host, self.port, tls=context) as port:
             self.port = port
             self.direct_open.set()
-            _log.info("the HTTP API is open at port %d", port)
+            _log.info("the HTTP API listens on port %d", port)
             while True:
                 await asyncio.sleep(self._look_seconds)
                 if self._settings.tls is not None and context is not None:
@@ -163,12 +163,13 @@ class HttpServer:
         if settings is None:
             return None
         if self._settings.tls is None:
-            raise CertificateError(f"{OPTION} needs --http-tls: a proxy is known by its certificate, which needs TLS")
+            text = f"{OPTION} requires --http-tls: the proxy authenticates with a TLS client certificate"
+            raise CertificateError(text)
         proxy = await asyncio.to_thread(read_page_proxy, settings)
         try:
             await demand_own_authority(proxy, self._services.kube)
         except ApiError as error:
-            _log.warning("whether %s is the cluster's own authority could not be seen: %s", OPTION, error.message)
+            _log.warning("could not check whether %s is the client CA of the cluster: %s", OPTION, error.message)
         return proxy
 
     async def _renewed(
@@ -179,9 +180,9 @@ class HttpServer:
             own = await asyncio.to_thread(read_certificate, folder)
             if own != shown:
                 await asyncio.to_thread(show_certificate, context, own)
-                _log.info("the HTTP API shows a new certificate")
+                _log.info("the HTTP API serves a new certificate")
         except CertificateError as error:
-            _log.warning("the HTTP API goes on with the certificate that it has: %s", error)
+            _log.warning("the HTTP API keeps its current certificate: %s", error)
             return shown
         return own
 
@@ -211,7 +212,7 @@ class HttpServer:
                     shown = None
                     _log.warning("the aggregated API is not served: %s", error)
                 except ApiError as error:
-                    _log.warning("the aggregated API: %s", error.message)
+                    _log.warning("cannot set up the aggregated API, trying again: %s", error.message)
                     if not self.aggregated_open.is_set():
                         await self._close(opened)
                         shown, wait = None, min(wait, _RETRY_SECONDS)
@@ -230,5 +231,5 @@ class HttpServer:
         add_discovery(app, door)
         async with listen(app, self._settings.host, self.record_port or 0, tls=context) as port:
             self.record_port = port
-            _log.info("the aggregated API is open at port %d", port)
+            _log.info("the aggregated API listens on port %d", port)
             yield

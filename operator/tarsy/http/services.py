@@ -55,7 +55,7 @@ class Services:
             Unavailable: nothing does.
         """
         if self.texts is None:
-            raise Unavailable("nothing larger can be kept here now; send less, or name a ConfigMap in dataFrom")
+            raise Unavailable("a text this large cannot be stored now; send less, or reference a ConfigMap in dataFrom")
         return self.texts
 
     @property
@@ -66,5 +66,5 @@ class Services:
             Unavailable: nothing can be.
         """
         if self.live is None:
-            raise Unavailable("nothing can be followed here now; try again")
+            raise Unavailable("streaming is unavailable now; try again")
         return self.live

@@ -44,7 +44,7 @@ async def mistakes(ask: CheckedRequest, content: AlertContent) -> list[str]:
         async with asyncio.timeout(_SECONDS):
             return [f"{error.field.removeprefix('spec.')}: {error.message}" for error in await _found(ask, content)]
     except (ApiError, TimeoutError) as error:
-        _log.warning("an alert's servers and native tools are not checked before it is accepted: %s", error)
+        _log.warning("could not check the MCP servers and native tools of an alert before its acceptance: %s", error)
         return []
 
 

@@ -22,7 +22,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-NOT_BUILT = "The page is not built here; `make page` builds it (it needs node). The API is at /api/v1.\n"
+NOT_BUILT = "The web UI is not built; run `make page` (requires node). The API is at /api/v1.\n"
 _FOREVER = "public, max-age=31536000, immutable"
 _TYPES: Mapping[str, str] = {
     ".js": "text/javascript",

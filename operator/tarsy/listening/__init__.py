@@ -1,5 +1,6 @@
-"""Listens for HTTP: every server of the product accepts its connections here, within bounds.
+"""Accepts HTTP connections, within limits, for every server of the product.
 
-`server` opens a port for an aiohttp application, `guard` stands between a socket and the server until its client has
-signed in, `crowd` decides who makes room for whom, `plain` refuses bodies that would have to be unpacked.
+`server` opens a port for an aiohttp application, `asgi` applies the same limits to uvicorn. `connection_guard` bounds a
+connection until its client is authenticated, `fair_set` decides which connection is closed to make room, and
+`uncompressed_bodies` refuses compressed bodies.
 """

@@ -22,7 +22,7 @@ class FairSet(Generic[G, _M]):
 
     def __init__(self, limit: int, each: int | None = None) -> None:
         if limit < 1 or (each is not None and each < 1):
-            raise ValueError("a crowd needs room for one")
+            raise ValueError("limits must be at least 1")
         self._limit = limit
         self._each = limit if each is None else each
         self._groups: dict[G, dict[_M, None]] = {}

@@ -132,7 +132,7 @@ class _Listener:
             except OSError as error:
                 if error.errno not in _FULL:
                     raise
-                _log.error("no connection can be accepted, again in %g s: %s", _AGAIN_SECONDS, error.strerror)
+                _log.error("cannot accept connections, trying again in %g s: %s", _AGAIN_SECONDS, error.strerror)
                 loop.remove_reader(listening.fileno())
                 loop.call_later(_AGAIN_SECONDS, self._start_again, listening)
                 return
@@ -182,7 +182,7 @@ class _Listener:
         if now - self._said > _SAID_SECONDS or not self._said:
             self._said = now
             _log.warning(
-                "more than %d connections are open whose clients are not signed in; the oldest are closed",
+                "more than %d unauthenticated connections are open; the oldest are closed",
                 self._limits.connections,
             )
         guard.drop()

@@ -7,7 +7,7 @@ without this refusal a packed body would reach a handler as bytes that it cannot
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 
-PACKED = "send the body as it is, without Content-Encoding: packed bodies are not unpacked here"
+PACKED = "send the body without Content-Encoding: compressed bodies are not supported"
 
 
 @web.middleware

@@ -52,7 +52,7 @@ def compiled(pattern: CustomPattern) -> Custom:
         pattern.replacement.encode()
     except UnicodeEncodeError:
         raise InvalidPattern(
-            pattern.name, f"custom pattern {pattern.name!r}: its replacement holds half of a surrogate pair"
+            pattern.name, f"custom pattern {pattern.name!r}: its replacement contains half of a surrogate pair"
         ) from None
     parts: list[bytes | int | str] = []
     done = 0

@@ -120,7 +120,7 @@ def compile_custom(name: str, pattern: str, *, capture: bool) -> Regex:
     try:
         regex = Regex(pattern, capture=capture)
     except (re2.error, UnicodeEncodeError) as error:
-        raise InvalidPattern(name, f"custom pattern {name!r} is no RE2 pattern: {_why(pattern, error)}") from None
+        raise InvalidPattern(name, f"custom pattern {name!r} is not an RE2 pattern: {_why(pattern, error)}") from None
     if regex.program_size > _MAX_CUSTOM_PROGRAM:
         size = f"{regex.program_size} instructions, at most {_MAX_CUSTOM_PROGRAM}"
         raise InvalidPattern(
@@ -128,14 +128,14 @@ def compile_custom(name: str, pattern: str, *, capture: bool) -> Regex:
         )
     if regex.search(b"") is not None:
         raise InvalidPattern(
-            name, f"custom pattern {name!r} matches empty text: make it need a character (+ in place of *)"
+            name, f"custom pattern {name!r} matches empty text: require at least one character (+ instead of *)"
         )
     return regex
 
 
 def _why(pattern: str, error: Exception) -> str:
     if isinstance(error, UnicodeEncodeError):
-        return "it holds half of a surrogate pair; write the character itself"
+        return "it contains half of a surrogate pair; write the character itself"
     told = error.args[0] if error.args else ""
     reason = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
     encoded = pattern.encode()

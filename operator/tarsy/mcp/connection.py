@@ -36,7 +36,7 @@ NO_STDIO = (
     "stdio commands do not run in operator or worker pods; give it a workload of its own (spec.run), or "
     "put the server behind streamable HTTP"
 )
-NOT_REACHED = "it is a workload of the cluster, which is reached within a run"
+NOT_REACHED = "it is a workload of the cluster, which is reachable only within a run"
 URL_REFUSED = "its URL is not allowed: "
 _SHORTEST_SECRET = 4
 _SCHEMES = {"basic", "bearer", "token"}
@@ -154,7 +154,7 @@ async def _token(transport: HttpTransport, policy: Policy) -> tuple[Value, ...]:
         return ()
     token = await _text(transport.bearer_token, policy)
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise OpenFailed("its bearer token holds characters that a header cannot carry; check the Secret")
+        raise OpenFailed("its bearer token contains characters that a header cannot contain; check the Secret")
     return (Value(name="Authorization", value=f"Bearer {token}"),)
 
 
@@ -181,7 +181,7 @@ async def _trusted(transport: HttpTransport, policy: Policy) -> ssl.SSLContext:
             raise ValueError("no text")  # for which Python takes the system's authorities
         return ssl.create_default_context(cadata=pem)
     except (ssl.SSLError, ValueError):
-        raise OpenFailed("its tls.caFrom holds no usable certificates in PEM form; check what it names") from None
+        raise OpenFailed("its tls.caFrom contains no usable PEM certificates; check the referenced object") from None
 
 
 @asynccontextmanager
@@ -215,7 +215,9 @@ async def _started(command: str, way: Transport) -> AsyncIterator[TransportStrea
 def _ending(tail: Tail) -> str:
     if tail.code is not None:
         return ended(tail.code)
-    return "it writes lines to its output that are not JSON-RPC (logs belong to standard error)" if tail.noise else ""
+    if tail.noise:
+        return "its standard output contains lines that are not JSON-RPC (write logs to standard error)"
+    return ""
 
 
 def _command(transport: StdioTransport, home: str, environment: dict[str, str]) -> Command:

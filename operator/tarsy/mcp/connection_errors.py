@@ -21,16 +21,18 @@ import httpx2
 from tarsy.outbound.address_check import NotAllowed
 
 _HINTS = {
-    400: "the server does not take the request: check the URL and the transport's type",
+    400: "the server rejects the request: check the URL and the transport type",
     401: "check the headers and Secrets of this server",
     403: "check the headers and Secrets of this server",
     404: "check the path of the URL, often /mcp",
-    405: "nothing takes POST there: check the path of the URL, often /mcp, and whether the transport's type is sse",
-    406: "check the path of the URL and the transport's type",
-    407: "a proxy stands before it: name the server itself",
+    405: "it does not accept POST: check the path of the URL, often /mcp, and whether the transport type is sse",
+    406: "check the path of the URL and the transport type",
+    407: "the URL leads to a proxy: use the URL of the server itself",
     429: "the server is at its rate limit",
 }
-_SSE_HINTS = {405: "nothing takes GET there: check the path of the URL, often /sse, and whether the type is http"}
+_SSE_HINTS = {
+    405: "it does not accept GET: check the path of the URL, often /sse, and whether the transport type is http"
+}
 _KNOWN_TYPES = ("text/html", "text/plain", "application/xml", "application/xhtml+xml")
 _VOLATILE = re.compile(
     r"0x[0-9a-fA-F]+"
@@ -77,12 +79,12 @@ def no_answer(content_type: str, url: str) -> str:
     """The sentence about an answer that is not MCP; other types than well-known ones are not repeated."""
     kind = content_type.partition(";")[0].strip().lower()
     what = kind if kind in _KNOWN_TYPES else "something else"
-    return f"{place(url)} answers with {what} and not with MCP (check the path of the URL, often /mcp)"
+    return f"{place(url)} responds with {what} instead of MCP (check the path of the URL, often /mcp)"
 
 
 def not_mcp(url: str) -> str:
     """The sentence about JSON that is no JSON-RPC message."""
-    return f"{place(url)} answers with JSON that is no MCP message (check the path of the URL, often /mcp)"
+    return f"{place(url)} responds with JSON that is not an MCP message (check the path of the URL, often /mcp)"
 
 
 def unconnected(error: BaseException, url: str) -> str:
@@ -98,13 +100,13 @@ def unconnected(error: BaseException, url: str) -> str:
         if isinstance(cause, NotAllowed):
             return str(cause)
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"the certificate of {where} is not trusted (spec.transport.http.tls.caFrom names other authorities)"
+            return f"the certificate of {where} is not trusted (spec.transport.http.tls.caFrom can name another CA)"
         if isinstance(cause, ssl.SSLError):
-            return f"no TLS with {where} (is it an http:// server, or is the port another one's?)"
+            return f"no TLS with {where} (is it an http:// server, or the port of another service?)"
         if isinstance(cause, socket.gaierror):
             return f"no connection to {where}: {cause.strerror} (check the name, and the namespace in it)"
         if isinstance(cause, ConnectionRefusedError) or getattr(cause, "errno", None) == errno.ECONNREFUSED:
-            return f"no connection to {where}: connection refused (does the server run, and on this port?)"
+            return f"no connection to {where}: connection refused (is the server running on this port?)"
     if any(isinstance(cause, TimeoutError | httpx2.TimeoutException) for cause in found):
         return f"no connection to {where} in time (check address, port and NetworkPolicies)"
     numbers = [cause.errno for cause in found if isinstance(cause, OSError) and cause.errno]
@@ -118,10 +120,10 @@ def unconnected(error: BaseException, url: str) -> str:
 def not_runnable(command: str) -> str:
     """Why a command cannot be started that was not found to be executable."""
     if "/" not in command:
-        return f"its command {command!r} was not found on PATH; install it, or name it with its path"
+        return f"its command {command!r} was not found on PATH; install it, or specify its path"
     there = Path(command)
     if there.is_dir():
-        return f"its command {command!r} is a directory; name the program in it"
+        return f"its command {command!r} is a directory; specify the program in it"
     if there.exists():
         return f"its command {command!r} is not executable; run `chmod +x {command}`"
     return f"its command {command!r} does not exist; check the path, and that it is on the operator's machine"
@@ -130,20 +132,20 @@ def not_runnable(command: str) -> str:
 def not_started(command: str, error: OSError) -> str:
     """Why the system did not start a command that is there."""
     if error.errno == errno.ENOEXEC:
-        return f"its command {command!r} is no program for this machine; does a script lack its first line (#!)?"
+        return f"its command {command!r} is not a program for this machine; a script must begin with #!"
     if error.errno == errno.ENOENT:
-        return f"its command {command!r} needs an interpreter that is not there; check its first line (#!)"
+        return f"its command {command!r} needs an interpreter that does not exist; check its first line (#!)"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"its command {command!r} may not be run by the operator; check its rights, and those of its interpreter"
+        return f"the operator may not run its command {command!r}; check its permissions and those of its interpreter"
     return f"its command {command!r} could not be started: {os.strerror(error.errno or 0).lower()}"
 
 
 def ended(code: int) -> str:
     """How a command ended, from what the system says of it."""
     if code >= 0:
-        return f"its command ended with exit code {code} before it had answered"
+        return f"its command exited with code {code} before it responded"
     names = {number.value: number.name for number in signal.Signals}
-    return f"its command was ended by signal {names.get(-code, -code)} before it had answered"
+    return f"its command was terminated by signal {names.get(-code, -code)} before it responded"
 
 
 def without_addresses(text: str) -> str:

@@ -18,10 +18,10 @@ _OF_THE_SDK = ("Connection closed", "SSE stream ")
 
 _CODES = {
     -32700: "it cannot read the message",
-    -32600: "the message is no valid request",
+    -32600: "the message is not a valid request",
     -32601: "it does not know the method",
-    -32602: "it does not take the parameters",
-    -32603: "it failed inside",
+    -32602: "it does not accept the parameters",
+    -32603: "it has an internal error",
 }
 
 

@@ -87,7 +87,7 @@ class Gateway:
         if scope["path"] == "/healthz":
             await PlainTextResponse("ok\n")(scope, receive, send)
         elif scope["path"] != _PATH:
-            await PlainTextResponse(f"only {_PATH} and /healthz are here\n", 404)(scope, receive, send)
+            await PlainTextResponse(f"unknown path; the paths are {_PATH} and /healthz\n", 404)(scope, receive, send)
         elif (refused := self._refused(Headers(scope=scope))) is not None:
             await refused(scope, receive, send)
         else:
@@ -99,18 +99,18 @@ class Gateway:
         try:
             token = self._token_file.read_text().strip()
         except OSError as error:
-            _log.error("the token could not be read: %s: %s", self._token_file, error.strerror)
-            return PlainTextResponse("the gateway has no token\n", 503)
+            _log.error("cannot read the token file %s: %s", self._token_file, error.strerror)
+            return PlainTextResponse("the gateway cannot read its token\n", 503)
         scheme, _, brought = headers.get("authorization", "").partition(" ")
         if token and scheme.lower() == "bearer" and hmac.compare_digest(brought.strip().encode(), token.encode()):
             return None
-        return PlainTextResponse("a bearer token is needed\n", 401, {"WWW-Authenticate": "Bearer"})
+        return PlainTextResponse("a bearer token is required\n", 401, {"WWW-Authenticate": "Bearer"})
 
     async def _mcp(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         version = headers.get("mcp-protocol-version")
         if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
-            text = f"protocol version {version} is not spoken here; begin a session with initialize"
+            text = f"protocol version {version} is not supported; begin a session with initialize"
             await _error(404, types.METHOD_NOT_FOUND, text)(scope, receive, send)
             return
         name = headers.get(SESSION)
@@ -119,14 +119,14 @@ class Gateway:
             return
         found = self._sessions.get(name)
         if found is None or found[0].ended:
-            await _error(404, types.INVALID_REQUEST, "the session has ended; begin another")(scope, receive, send)
+            await _error(404, types.INVALID_REQUEST, "the session has ended; begin a new one")(scope, receive, send)
             return
         await found[0].answer(scope, receive, send)
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A request without a session: with anything else than `initialize` its session ends at once."""
         if len(self._sessions) >= self._limits.sessions:
-            text = f"there are {self._limits.sessions} sessions already; end one, or wait"
+            text = f"the limit of {self._limits.sessions} sessions is reached; end one, or wait"
             await _error(503, types.INTERNAL_ERROR, text)(scope, receive, send)
             return
         session = GatewaySession(self._tool, self._limits.idle_seconds)

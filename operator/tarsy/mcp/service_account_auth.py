@@ -27,7 +27,7 @@ NO_ACCOUNT = (
     "it acts as the ServiceAccount of the agent that uses it, and that agent has none: set spec.serviceAccountName of "
     "the Agent"
 )
-NO_TOKENS = "it acts as the ServiceAccount of an agent, and this process gives out no tokens"
+NO_TOKENS = "it acts as the ServiceAccount of an agent, but this process issues no tokens"
 RETRY_SECONDS = 10.0
 """How soon a token is asked for again that could not be renewed."""
 
@@ -166,7 +166,7 @@ async def _keep(secret: Path, token: AccountToken, tokens: Tokens, account: str,
             _write(secret, new.text)
             pause = max(new.renew_seconds, SHORTEST_SECONDS)
         except (OpenFailed, OSError) as error:
-            _log.warning("a tool server's token was not renewed: %s", error)
+            _log.warning("cannot renew the token of a tool server: %s", error)
             pause = RETRY_SECONDS
 
 

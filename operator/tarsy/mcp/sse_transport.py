@@ -92,9 +92,9 @@ async def _endpoint(url: str, events: AsyncIterator[httpx2.ServerSentEvent]) -> 
         if event.event == "endpoint":
             where = urljoin(url, event.data)
             if _origin(where) != _origin(url):
-                raise OpenFailed("it wants messages to be sent to another host")
+                raise OpenFailed("it requests that messages be sent to another host")
             return where
-    raise OpenFailed("it ended before it said where messages go")
+    raise OpenFailed("its stream ended before it sent the endpoint for messages")
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:

@@ -113,17 +113,17 @@ def nothing_offered(plan: ServerPlan, found: Offer) -> str | None:
     reasons = {refusal.reason for refusal in found.withheld.values()}
     if OUT_OF_REACH in reasons and plan.reach is not None:
         return (
-            f"none of its tools ({len(found.digests)}) can be held to namespace {plan.reach.namespace}: name the "
-            f"arguments that name a namespace in spec.reach.namespaceArguments of {where}, or list tools that read "
-            "nothing of a namespace in spec.reach.clusterTools there, or grant runs of this namespace more by "
+            f"none of its tools ({len(found.digests)}) can be restricted to namespace {plan.reach.namespace}: "
+            f"list their namespace arguments in spec.reach.namespaceArguments of {where}, or list tools that access no "
+            "namespace in spec.reach.clusterTools there, or lift the restriction for runs of this namespace in "
             "spec.reach.unboundNamespaces"
         )
     if POLICY not in reasons:
-        return f"it has none of the tools that are allowed for this agent ({len(found.digests)} others)"
+        return f"it offers none of the tools that are allowed for this agent ({len(found.digests)} others)"
     return (
-        f"none of its tools ({len(found.digests)}) is known to only read, and toolPolicy is ReadOnly: list those that "
-        f"do in spec.tools.readOnly of {where}, or set spec.trustAnnotations: true there if what it says of its tools "
-        "shall count, or set toolPolicy: All there and on the Agent"
+        f"none of its tools ({len(found.digests)}) is known to be read-only, and toolPolicy is ReadOnly: list the "
+        f"read-only ones in spec.tools.readOnly of {where}, or set spec.trustAnnotations: true there to trust the "
+        "annotations of the server, or set toolPolicy: All there and on the Agent"
     )
 
 

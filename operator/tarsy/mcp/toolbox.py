@@ -134,7 +134,7 @@ class McpToolbox:
             return ToolOutcome(refused.sentence if refused else self._no_such_tool(name), is_error=True)
         parsed = parse_arguments(arguments)
         if not is_sendable(parsed):
-            return ToolOutcome("The arguments hold characters or numbers that JSON cannot carry.", is_error=True)
+            return ToolOutcome("The arguments contain characters or numbers that JSON cannot represent.", is_error=True)
         server = self._servers[server_name]
         try:
             parsed = hold_to_namespaces(server.plan, tool, definition.parameters_schema, parsed)
@@ -160,7 +160,7 @@ class McpToolbox:
         for last in (False, True):
             session = await server.live()
             if server.has_changed(tool):
-                return await self._failure(server, tool, "the server describes it in another way since it came back")
+                return await self._failure(server, tool, "the server has changed its description since it reconnected")
             try:
                 result = await session.call(tool, arguments, idempotency_key=key)
             except ConnectionLost as error:

@@ -126,99 +126,95 @@ CONFIGURATION = Label("kind", ("Agent", "AlertRoute", "Chain", "InvestigationDef
 CONDITION = Label("condition", ("Ready", "Available", "NotificationsReady"))
 CONDITION_STATUS = Label("status", ("True", "False", "Unknown"))
 
-ACCEPTED = _counter("investigations_submitted", "Investigations, or questions about them, that were accepted.", KIND)
-TERMINAL = _counter("investigations_terminal", "Investigations, or questions about them, that ended.", KIND, ENDS)
+ACCEPTED = _counter("investigations_submitted", "Accepted investigations and questions.", KIND)
+TERMINAL = _counter("investigations_terminal", "Investigations and questions that have ended.", KIND, ENDS)
 DURATION = _seconds(
     "investigation_duration",
-    "From the first attempt's start of a run to its end, where a worker ended it.",
+    "Time from the start of a run's first attempt to its end, for runs that a worker ended.",
     _RUN_SECONDS,
     KIND,
 )
-WAIT = _seconds("investigation_wait", "From acceptance to the first attempt's start.", _WAIT_SECONDS, KIND)
-CLAIMED = _counter("investigations_claimed", "Runs that a worker took; `resumed`: not for the first time.", KIND, CLAIM)
-SWEPT = _counter("swept_investigations", "Runs that the sweep ended: nobody ran them and their time was over.")
-QUEUED = _shared("investigations_queued", "Investigations that wait for a worker.")
-RUNNING = _shared("investigations_running", "Investigations that were begun and have not ended.")
-OLDEST_QUEUED = _shared("investigations_queued_oldest_seconds", "How long the oldest of those that wait has waited.")
+WAIT = _seconds("investigation_wait", "Time from acceptance to the start of the first attempt.", _WAIT_SECONDS, KIND)
+CLAIMED = _counter(
+    "investigations_claimed", "Runs claimed by a worker; `resumed`: not for the first time.", KIND, CLAIM
+)
+SWEPT = _counter("swept_investigations", "Overdue runs without a worker that the sweep ended.")
+QUEUED = _shared("investigations_queued", "Investigations waiting for a worker.")
+RUNNING = _shared("investigations_running", "Investigations that have started and not ended.")
+OLDEST_QUEUED = _shared("investigations_queued_oldest_seconds", "Age of the oldest queued investigation.")
 QUESTIONS = _shared("questions_open", "Questions that are not answered yet.", _OPEN)
 
-WORKERS = _shared("workers", "Workers whose lease is alive.")
-PLACES = _asked("worker_places", "Investigations that this process may run at once.")
-HELD = _asked("worker_runs", "Runs that this process holds now.", KIND)
-LEASES_LOST = _counter("lease_losses", "Runs that an attempt gave up because its lease was, or may be, another's.")
-WORKERS_LOST = _counter("worker_losses", "Times a worker of this process found that it had counted as dead.")
-FENCED = _counter("fence_refusals", "Writes of a run that the record refused, because the attempt was no more.")
-LEFT = _counter("runs_left", "Runs that an attempt left to be resumed, because Postgres was away or refused.")
+WORKERS = _shared("workers", "Workers with a live lease.")
+PLACES = _asked("worker_places", "Maximum concurrent investigations of this process.")
+HELD = _asked("worker_runs", "Runs that this process holds.", KIND)
+LEASES_LOST = _counter("lease_losses", "Runs abandoned by an attempt because it lost, or may have lost, its lease.")
+WORKERS_LOST = _counter("worker_losses", "Times a worker of this process found its own lease expired.")
+FENCED = _counter("fence_refusals", "Writes that the record rejected because the attempt was no longer current.")
+LEFT = _counter("runs_left", "Runs left to be resumed because Postgres was unavailable or rejected a write.")
 
-STAGES = _counter("stages", "Stages that ended.", STAGE_KIND, ENDS)
-EXECUTIONS = _counter("agent_executions", "Executions of agents that ended.", STRATEGY, ENDS)
+STAGES = _counter("stages", "Stages that have ended.", STAGE_KIND, ENDS)
+EXECUTIONS = _counter("agent_executions", "Agent executions that have ended.", STRATEGY, ENDS)
 
-MODEL_CALLS = _counter("llm_calls", "Model calls that came back.", PROVIDER_TYPE, CALL_KIND, OUTCOME)
+MODEL_CALLS = _counter("llm_calls", "Finished model calls.", PROVIDER_TYPE, CALL_KIND, OUTCOME)
 MODEL_ERRORS = _counter(
-    "llm_errors", "Model calls that failed, retries within a call not counted.", PROVIDER_TYPE, MODEL_ERROR
+    "llm_errors", "Failed model calls, not counting retries within a call.", PROVIDER_TYPE, MODEL_ERROR
 )
-MODEL_SECONDS = _seconds("llm_duration", "How long model calls took.", _MODEL_SECONDS, PROVIDER_TYPE)
+MODEL_SECONDS = _seconds("llm_duration", "Duration of model calls.", _MODEL_SECONDS, PROVIDER_TYPE)
 MODEL_TOKENS = _counter(
-    "llm_tokens", "Tokens as providers report them; thinking is part of output, cached of input.", PROVIDER_TYPE, TOKENS
+    "llm_tokens", "Tokens reported by providers; output includes thinking, input cached.", PROVIDER_TYPE, TOKENS
 )
-MODEL_COST = _counter("llm_cost_usd", "US dollars of the calls whose price is known.", PROVIDER_TYPE)
-UNPRICED = _counter("llm_unpriced_calls", "Model calls whose usage or rates are not known.", PROVIDER_TYPE)
-FALLBACKS = _counter("llm_fallbacks", "Times an agent went on with its next provider, by why.", MODEL_ERROR)
-LIMIT_WAIT = _seconds(
-    "llm_limit_wait", "How long model calls that had to waited for their turn at their provider.", _WAIT_SECONDS
-)
+MODEL_COST = _counter("llm_cost_usd", "Cost in US dollars of model calls with a known price.", PROVIDER_TYPE)
+UNPRICED = _counter("llm_unpriced_calls", "Model calls of unknown usage or rates.", PROVIDER_TYPE)
+FALLBACKS = _counter("llm_fallbacks", "Switches of an agent to its next provider, by cause.", MODEL_ERROR)
+LIMIT_WAIT = _seconds("llm_limit_wait", "Time that model calls waited for provider limits.", _WAIT_SECONDS)
 
-TOOL_CALLS = _counter("mcp_calls", "Tool calls that a server was asked for.", TRANSPORT, TOOL_OUTCOME)
-TOOL_ERRORS = _counter("mcp_errors", "Tool calls that failed, or whose outcome is not known.", TRANSPORT, _TOOL_ERROR)
-TOOL_SECONDS = _seconds("mcp_duration", "How long tool calls took.", _TOOL_SECONDS, TRANSPORT)
-REFUSED_TOOL_CALLS = _counter("refused_tool_calls", "Tool calls that were not made: a policy, or a tool that changed.")
-GUARD_ANSWERS = _counter("guard_answers", "Repeated tool calls that were answered from the run's own record.")
-GUARD_STOPS = _counter("guard_stops", "Agents that had to conclude because they repeated themselves.")
-BUDGET_STOPS = _counter("budget_stops", "Runs that had to conclude because a limit of their budget was reached.", LIMIT)
-DEGRADED = _counter("evidence_degraded", "Attempts of runs that went on without a tool server.")
+TOOL_CALLS = _counter("mcp_calls", "Tool calls sent to a server.", TRANSPORT, TOOL_OUTCOME)
+TOOL_ERRORS = _counter("mcp_errors", "Tool calls that failed or have an unknown outcome.", TRANSPORT, _TOOL_ERROR)
+TOOL_SECONDS = _seconds("mcp_duration", "Duration of tool calls.", _TOOL_SECONDS, TRANSPORT)
+REFUSED_TOOL_CALLS = _counter("refused_tool_calls", "Tool calls refused by a policy or because the tool has changed.")
+GUARD_ANSWERS = _counter("guard_answers", "Repeated tool calls answered from the record of the run.")
+GUARD_STOPS = _counter("guard_stops", "Agents made to conclude because they repeated themselves.")
+BUDGET_STOPS = _counter("budget_stops", "Runs made to conclude because they reached a limit of their budget.", LIMIT)
+DEGRADED = _counter("evidence_degraded", "Attempts of runs that continued without a tool server.")
 FINDINGS = _counter("findings", "Investigations that ended with a finding, by its confidence.", CONFIDENCE)
-CITATIONS = _counter("evidence_citations", "Citations of findings, by whether the record holds them.", CITATION)
+CITATIONS = _counter("evidence_citations", "Citations of findings, by whether the record supports them.", CITATION)
 MASKING_FAILED = _counter("masking_failures", "Texts that could not be searched for secrets.", MASKED)
 
-INTAKE = _counter("intake_notifications", "Answers to notifications, by fate.", FATE)
-UNROUTED = _counter("intake_unrouted_notifications", "Notifications that no AlertRoute takes.")
-QUEUE_FULL = _counter("intake_queue_full", "Notifications answered with 503 because too many investigations wait.")
-OWED = _shared("intake_alerts_owed", "Alerts that were promised to a sender and are not made yet.")
-OLDEST_OWED = _shared("intake_alerts_owed_oldest_seconds", "How long the oldest of them has been owed.")
+INTAKE = _counter("intake_notifications", "Answered notifications, by fate.", FATE)
+UNROUTED = _counter("intake_unrouted_notifications", "Notifications that match no AlertRoute.")
+QUEUE_FULL = _counter("intake_queue_full", "Notifications answered with 503 because the queue was full.")
+OWED = _shared("intake_alerts_owed", "Accepted alerts whose Alert object is not created yet.")
+OLDEST_OWED = _shared("intake_alerts_owed_oldest_seconds", "Age of the oldest accepted alert without an Alert object.")
 
 NOTIFICATIONS = _counter(
     "notifications",
-    "Tries to tell somebody of a run: `failed` ones are made again, after `given_up` nobody tries any more.",
+    "Attempts to send a notification about a run: `failed` ones are retried, `given_up` ones are not.",
     TOLD_BY,
     TOLD,
 )
-NOTICES_OWED = _shared("notifications_owed", "What people are still to be told of runs.")
-OLDEST_NOTICE_OWED = _shared("notifications_owed_oldest_seconds", "How long the oldest of them has been owed.")
+NOTICES_OWED = _shared("notifications_owed", "Notifications about runs that are not sent yet.")
+OLDEST_NOTICE_OWED = _shared("notifications_owed_oldest_seconds", "Age of the oldest unsent notification.")
 
-ACTIVE = _asked("controller_active", "1 where this process holds the Lease of the controller.")
+ACTIVE = _asked("controller_active", "1 if this process holds the Lease of the controller.")
 OBJECTS = _shared(
     "configuration_objects",
-    "Configuration objects by condition, as the watch knows them.",
+    "Configuration objects by condition, as last watched.",
     CONFIGURATION,
     CONDITION,
     CONDITION_STATUS,
 )
-UNPUBLISHED = _shared("projection_pending", "Runs whose object's status does not tell their latest step yet.")
-PROJECTION_LAG = _shared(
-    "projection_lag_seconds", "How long the oldest end of a run has not been in its object's status."
-)
+UNPUBLISHED = _shared("projection_pending", "Runs whose latest step is not in the status of their object yet.")
+PROJECTION_LAG = _shared("projection_lag_seconds", "Age of the oldest end of a run that no object status shows yet.")
 
-RECORD_UP = _asked("record_up", "1 where Postgres answered this process in time, for the gauges that come from it.")
+RECORD_UP = _asked("record_up", "1 if Postgres answered this process in time; other gauges are read from it.")
 POOL_WAITS = _counter("postgres_pool_waits", "Calls that waited long for a connection to Postgres.", POOL, asked=True)
-SLOW = _counter("postgres_slow_calls", "Calls that took Postgres long.", POOL, asked=True)
-CONNECTIONS = _asked("postgres_connections", "Connections to Postgres of this process.", POOL, CONNECTION)
+SLOW = _counter("postgres_slow_calls", "Slow calls to Postgres.", POOL, asked=True)
+CONNECTIONS = _asked("postgres_connections", "Connections of this process to Postgres.", POOL, CONNECTION)
 
-HTTP_REQUESTS = _counter("http_requests", "Requests that were answered.", ROUTE, METHOD, STATUS)
-HTTP_SECONDS = _seconds(
-    "http_duration", "How long answers took; those that stream count to their end.", _HTTP_SECONDS, ROUTE
-)
-HTTP_REFUSALS = _counter("http_refusals", "Requests refused with 401, 403, 503, or that ended with a 500.", REFUSAL)
-STREAMS = _asked("ws_connections_active", "Connections that follow what happens, by WebSocket or by SSE.")
+HTTP_REQUESTS = _counter("http_requests", "Answered requests.", ROUTE, METHOD, STATUS)
+HTTP_SECONDS = _seconds("http_duration", "Duration of requests, streams until their end.", _HTTP_SECONDS, ROUTE)
+HTTP_REFUSALS = _counter("http_refusals", "Requests answered with 401, 403, 503 or 500.", REFUSAL)
+STREAMS = _asked("ws_connections_active", "Open streams, over WebSocket or SSE.")
 
 ALL: Final[tuple[Metric, ...]] = tuple(found for found in tuple(globals().values()) if isinstance(found, Metric))
-"""All of them, in the order of this file."""
+"""All metrics, in the order of this file."""

@@ -129,7 +129,7 @@ class Metrics:
                     for read in self._reads:
                         found.update(await read())
             except Exception as error:  # whatever it is: the rest is told
-                _log.warning("metrics of the record cannot be read: %s", str(error) or type(error).__name__)
+                _log.warning("cannot read the metrics of the record: %s", str(error) or type(error).__name__)
                 found = {RECORD_UP: {(): 0.0}}
             self._record, self._read_at = found, self._clock()
 
@@ -153,7 +153,7 @@ class Metrics:
             return given
         if label.values is not None and OTHER in label.values:
             return OTHER
-        raise UndeclaredLabel(f"{given!r} is no value of the label {label.name}")
+        raise UndeclaredLabel(f"{given!r} is not a value of the label {label.name}")
 
 
 class _Asked(Collector):

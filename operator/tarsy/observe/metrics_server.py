@@ -39,5 +39,5 @@ async def serve_metrics(metrics: Metrics, host: str, port: int) -> AsyncIterator
     app = web.Application(middlewares=[plain_bodies_only])
     app.router.add_route("GET", _PATH, answer)
     async with listen(app, host, port) as bound:
-        _log.info("metrics are at http://%s:%d%s", host, bound, _PATH)
+        _log.info("metrics are served at http://%s:%d%s", host, bound, _PATH)
         yield bound

@@ -42,11 +42,11 @@ async def tracing(endpoint: str | None, service: str) -> AsyncIterator["Tracing 
         yield None
         return
     if not endpoint.startswith(("http://", "https://")):
-        raise TracingError(f"--otlp-endpoint {endpoint!r} is no http:// or https:// URL")
+        raise TracingError(f"--otlp-endpoint {endpoint!r} is not an http:// or https:// URL")
     try:
         from tarsy.observe.tracing_export import exporting
     except ImportError as error:
-        missing = f"--otlp-endpoint needs a package that is not installed ({error.name})"
+        missing = f"--otlp-endpoint requires a package that is not installed ({error.name})"
         raise TracingError(f"{missing}: pip install 'tarsy-operator[otel]'") from None
     async with exporting(endpoint, service) as traces:
         yield traces

@@ -70,7 +70,7 @@ class SayingOnce(SpanExporter):
             result = SpanExportResult.FAILURE
         failed = result is not SpanExportResult.SUCCESS
         if failed and not self._failing:
-            _log.warning("traces are dropped: the collector does not take them")
+            _log.warning("traces are dropped: the collector does not accept them")
         elif self._failing and not failed:
             _log.info("traces are sent again")
         self._failing = failed
@@ -115,4 +115,4 @@ async def _close(provider: TracerProvider) -> None:
         async with asyncio.timeout(CLOSE_SECONDS):
             await over.wait()
     except TimeoutError:
-        _log.warning("the last traces were not sent: no collector took them within %g s", CLOSE_SECONDS)
+        _log.warning("the last traces were not sent: the collector did not accept them within %g s", CLOSE_SECONDS)

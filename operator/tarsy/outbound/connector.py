@@ -49,7 +49,7 @@ class _Resolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         if host.rstrip(".").lower() != self._host:
-            raise NotAllowed(f"host {host} is another one than {self._host}, which was judged")
+            raise NotAllowed(f"host {host} is not {self._host}, the host that was checked")
         addresses = await judged(host, port, self._judge, self._look_up)
         if len(self.found) > _MOST:
             self.found.clear()

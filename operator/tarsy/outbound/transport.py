@@ -71,7 +71,7 @@ class _Pinned(httpcore2.AnyIOBackend):
         except NotAllowed as error:
             raise httpcore2.ConnectError(str(error)) from error
         except TimeoutError as error:
-            raise httpcore2.ConnectTimeout(f"host {host} was not looked up in time") from error
+            raise httpcore2.ConnectTimeout(f"the lookup of host {host} timed out") from error
         except OSError as error:
             raise httpcore2.ConnectError(error.strerror or str(error)) from error
         for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):

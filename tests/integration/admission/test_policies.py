@@ -58,7 +58,7 @@ async def test_without_the_webhook_nobody_gets_in_under_anothers_name_uid_or_gro
 ) -> None:
     async with as_user("alice", "on-call") as alice:
         message = await refusal(lambda name: alice.create(thing(kind, name, author=forged)))
-    assert f"spec.author: {forged['username']} with these groups is not who creates this, alice is" in message
+    assert f"spec.author: {forged['username']} with these groups is not the creating user alice" in message
 
 
 @pytest.mark.parametrize("groups", [["on-call", "system:authenticated"], ["on-call"], []])

@@ -57,7 +57,7 @@ async def test_a_forged_author_is_refused_in_a_sentence_and_nothing_is_created(
         with pytest.raises(ApiError) as refused:
             await alice.create(thing("Alert", "forged", author={"username": "bob", "groups": ["on-call"]}))
     assert (refused.value.status, refused.value.reason) == (403, "Forbidden")
-    assert "spec.author: bob is not who creates this, alice is; leave it out" in refused.value.message
+    assert "spec.author: bob is not the creating user alice; omit it" in refused.value.message
     assert await admin.find("Alert", SHOP, "forged") is None
 
 

@@ -186,11 +186,11 @@ async def test_largest_body_is_taken_and_one_byte_more_is_not(door: Door) -> Non
 @pytest.mark.parametrize(
     ("source", "content", "reason", "sentence"),
     [
-        ("json", b"{", "NotJson", "no JSON"),
-        ("json", b"[1]", "Invalid", "no object"),
+        ("json", b"{", "NotJson", "not valid JSON"),
+        ("json", b"[1]", "Invalid", "not an object"),
         ("json", b'{"a": ' + b"[" * 64 + b"]" * 64 + b"}", "TooDeep", "at most 64 levels"),
         ("json", b"[" * 500_000, "TooDeep", "at most 64 levels"),
-        ("text", b"\xff\xfe", "NotUtf8", "no UTF-8 (byte 0)"),
+        ("text", b"\xff\xfe", "NotUtf8", "not valid UTF-8 (byte 0)"),
         ("text", b" \n", "Empty", "empty"),
         ("alertmanager", b'{"version": "3"}', "Invalid", "version"),
         ("alertmanager", json.dumps(group() | {"alerts": []}).encode(), "Invalid", "alerts"),
@@ -402,7 +402,7 @@ async def test_full_queue_is_503_with_retry_after_and_leaves_no_row(door: Door) 
     async with door.session.post(door.address, json=group()) as answer:
         assert (answer.status, answer.headers["Retry-After"]) == (503, "30")
         said = (await answer.json())["error"]["message"]
-    assert said == f"too many investigations wait in namespace {door.namespace}; try again"
+    assert said == f"too many investigations are queued in namespace {door.namespace}; try again"
     assert await door.rows() == []
 
 
@@ -436,7 +436,7 @@ async def test_body_that_does_not_come_in_time_is_given_up(door: Door, monkeypat
 @pytest.mark.parametrize("name", ["Shop", "a/b", "-a", "a" * 64])
 async def test_namespace_that_is_none_is_refused(door: Door, name: str) -> None:
     status, said = await door.send(group(), params={"namespace": name})
-    assert (status, said["error"]["message"]) == (400, "query parameter namespace is no name of a namespace")
+    assert (status, said["error"]["message"]) == (400, "query parameter namespace is not a valid name of a namespace")
 
 
 async def test_alert_for_a_namespace_that_is_not_there_is_rejected(door: Door) -> None:

@@ -88,7 +88,7 @@ async def test_a_token_is_of_its_own_question_only(site: Site, administrator: Vi
         ({"limit": 201}, "limit: Input should be less than or equal to 200"),
         ({"limit": "many"}, "limit"),
         ({"search": "ab"}, "search: String should have at least 3 characters"),
-        ({"search": "---"}, "search: must hold a letter or a digit"),
+        ({"search": "---"}, "search: must contain a letter or a digit"),
         ({"search": "x" * 201}, "search: String should have at most 200 characters"),
         ({"state": "done"}, "state.0: Input should be 'pending'"),
         ({"sort": "best"}, "sort: Input should be 'newest'"),
@@ -102,8 +102,8 @@ async def test_a_token_is_of_its_own_question_only(site: Site, administrator: Vi
         ({"chain": "a/b/c"}, "chain: String should match pattern"),
         ({"author": ""}, "author: String should have at least 1 character"),
         ({"continue": "§"}, "continue: String should match pattern"),
-        ({"nonsense": "1"}, "nonsense is unknown; known are alertType, author, chain, continue"),
-        ({"sort": ["newest", "oldest"]}, "sort is given 2 times; one is allowed"),
+        ({"nonsense": "1"}, "nonsense is unknown; known parameters: alertType, author, chain, continue"),
+        ({"sort": ["newest", "oldest"]}, "sort is given 2 times; give it once"),
     ],
 )
 async def test_a_wrong_parameter_is_named_with_what_is_allowed(

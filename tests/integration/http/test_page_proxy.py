@@ -146,7 +146,7 @@ async def test_what_is_written_needs_the_persons_own_token_and_our_own_page(bed:
     bed.cluster.allowed = lambda _: True
     tls = bed.tls(bed.proxies)
     status, body = await bed.ask(tls, MADE, "POST", Origin=bed.origin)
-    assert status == 403 and "forwards no token" in body["error"]["message"]
+    assert status == 403 and "does not forward your Kubernetes token" in body["error"]["message"]
     for origin in ({}, {"Origin": "https://elsewhere.example"}):
         assert (await bed.ask(tls, MADE, "POST", Authorization="Bearer t", **origin))[0] == 403
     assert (await bed.ask(tls, MADE, "POST", Authorization="Bearer b", Origin=bed.origin))[0] == 401
@@ -183,7 +183,7 @@ async def test_a_door_whose_proxy_could_be_anybody_is_not_opened(tmp_path: Path,
     with pytest.raises(ExceptionGroup) as failed:
         async with asyncio.timeout(60):
             await bed.server().run()
-    assert failed.group_contains(CertificateError, match="the cluster's own users")
+    assert failed.group_contains(CertificateError, match="is the client CA of the cluster")
 
 
 async def test_a_proxy_without_tls_of_our_own_is_refused_in_words(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ async def test_a_proxy_without_tls_of_our_own_is_refused_in_words(tmp_path: Path
     with pytest.raises(ExceptionGroup) as failed:
         async with asyncio.timeout(60):
             await bed.server(replace(bed.settings, tls=None)).run()
-    assert failed.group_contains(CertificateError, match="--page-proxy-ca needs --http-tls")
+    assert failed.group_contains(CertificateError, match="--page-proxy-ca requires --http-tls")
 
 
 async def _unreachable(*_: Any) -> None:

@@ -176,7 +176,7 @@ async def test_token_that_is_no_good_any_more_ends_the_connection(dsn: str, pool
         await socket.ask("subscribe", CHANNEL)
         await socket.until_type("caughtUp")
         people.tokens = {}
-        assert await socket.closed() == (1008, "the token is no good any more")
+        assert await socket.closed() == (1008, "the token is no longer valid")
 
 
 async def test_kubernetes_that_is_away_for_a_while_ends_nothing(dsn: str, pool: asyncpg.Pool) -> None:
@@ -299,7 +299,7 @@ async def test_process_that_ends_says_so(dsn: str, pool: asyncpg.Pool) -> None:
         await socket.ask("ping")
         await socket.until_type("pong")
         api.services.stopping.set()
-        assert await socket.closed() == (1012, "this process ends; come again")
+        assert await socket.closed() == (1012, "the server is shutting down; reconnect")
 
 
 async def test_slow_client_is_dropped_and_delays_nobody(dsn: str, pool: asyncpg.Pool) -> None:

@@ -37,11 +37,11 @@ async def said(server: ServerPlan, seconds: float = 20.0, policy: Policy = POLIC
     [
         (
             "echo cannot read /etc/tools.conf >&2; exit 3",
-            "its command ended with exit code 3 before it had answered (it said: cannot read /etc/tools.conf)",
+            "its command exited with code 3 before it responded (it said: cannot read /etc/tools.conf)",
         ),
-        ("exit 7", "its command ended with exit code 7 before it had answered"),
-        ("exit 0", "its command ended with exit code 0 before it had answered"),
-        ("kill -9 $$", "its command was ended by signal SIGKILL before it had answered"),
+        ("exit 7", "its command exited with code 7 before it responded"),
+        ("exit 0", "its command exited with code 0 before it responded"),
+        ("kill -9 $$", "its command was terminated by signal SIGKILL before it responded"),
     ],
 )
 async def test_a_command_that_dies_says_how_and_its_last_words(script: str, sentence: str) -> None:
@@ -50,7 +50,7 @@ async def test_a_command_that_dies_says_how_and_its_last_words(script: str, sent
 
 async def test_addresses_of_objects_are_left_out_of_last_words() -> None:
     text = await said(command(sys.executable, "-S", "-c", "raise SystemExit(f'failed: {object()}')"))
-    assert text == "its command ended with exit code 1 before it had answered (it said: failed: <object>)".replace(
+    assert text == "its command exited with code 1 before it responded (it said: failed: <object>)".replace(
         "<object>", "object"
     )
 
@@ -65,9 +65,9 @@ async def test_times_and_process_ids_in_last_words_make_no_other_sentence() -> N
         ("missing", ("does not exist", "check the path")),
         ("unknown", ("was not found on PATH", "install it")),
         ("plain", ("is not executable", "chmod +x")),
-        ("folder", ("is a directory", "name the program in it")),
-        ("garbage", ("is no program for this machine", "#!")),
-        ("interpreter", ("needs an interpreter that is not there", "first line")),
+        ("folder", ("is a directory", "specify the program in it")),
+        ("garbage", ("is not a program for this machine", "#!")),
+        ("interpreter", ("needs an interpreter that does not exist", "first line")),
     ],
 )
 async def test_a_command_that_cannot_be_run_says_why(kind: str, words: tuple[str, ...], tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ async def test_a_command_that_cannot_be_run_says_why(kind: str, words: tuple[str
 async def test_a_command_that_logs_to_its_output_is_told_to_stop_that() -> None:
     text = await said(command("sh", "-c", "while :; do echo starting; sleep 0.1; done"), seconds=2.0)
     assert text.startswith("it did not complete its start within 2 s (spec.timeouts.initSeconds)")
-    assert "lines to its output that are not JSON-RPC" in text
+    assert "output contains lines that are not JSON-RPC" in text
 
 
 async def test_a_command_that_says_nothing_names_the_limit() -> None:
@@ -139,11 +139,11 @@ async def base() -> AsyncIterator[str]:
         ("/401/mcp", ("HTTP 401 Unauthorized", "headers and Secrets")),
         ("/403/mcp", ("HTTP 403 Forbidden", "headers and Secrets")),
         ("/404/mcp", ("HTTP 404 Not Found", "check the path of the URL")),
-        ("/405/mcp", ("HTTP 405 Method Not Allowed", "nothing takes POST there", "sse")),
+        ("/405/mcp", ("HTTP 405 Method Not Allowed", "does not accept POST", "sse")),
         ("/429/mcp", ("HTTP 429", "rate limit")),
         ("/503/mcp", ("HTTP 503", "the server's own log")),
-        ("/page", ("answers with text/html and not with MCP", "check the path")),
-        ("/json", ("JSON that is no MCP message", "check the path")),
+        ("/page", ("responds with text/html instead of MCP", "check the path")),
+        ("/json", ("JSON that is not an MCP message", "check the path")),
     ],
 )
 async def test_an_answer_that_is_not_mcp_says_where_it_came_from_and_what_to_look_at(
@@ -163,8 +163,8 @@ async def test_a_json_rpc_error_is_told_by_its_meaning(base: str) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/405/mcp", ("nothing takes GET there", "whether the type is http")),
-        ("/page", ("answers with text/html and not with MCP",)),
+        ("/405/mcp", ("does not accept GET", "whether the transport type is http")),
+        ("/page", ("responds with text/html instead of MCP",)),
     ],
 )
 async def test_a_stream_of_the_older_transport_says_the_same(base: str, path: str, words: tuple[str, ...]) -> None:
@@ -178,7 +178,7 @@ async def test_a_server_that_does_not_run_names_address_and_reason(kind: str) ->
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/mcp"
     text = await said(plan("web", HttpTransport.model_validate({"type": kind, "url": url})))
-    assert text == f"no connection to {url}: connection refused (does the server run, and on this port?)"
+    assert text == f"no connection to {url}: connection refused (is the server running on this port?)"
 
 
 async def test_addresses_that_lead_nowhere_say_why(base: str) -> None:
@@ -193,6 +193,7 @@ async def test_addresses_that_lead_nowhere_say_why(base: str) -> None:
 
 async def test_values_that_cannot_be_used_name_their_field(base: str) -> None:
     ca = Value(name="tls.caFrom", value="no certificate")
-    assert "tls.caFrom holds no usable certificates" in await said(http("https://127.0.0.1/mcp", transport={"ca": ca}))
+    text = await said(http("https://127.0.0.1/mcp", transport={"ca": ca}))
+    assert "tls.caFrom contains no usable PEM certificates" in text
     token = Value(name="bearerTokenSecretRef", value="two words")
     assert "check the Secret" in await said(http(f"{base}/page", transport={"bearer_token": token}))

@@ -72,5 +72,5 @@ async def test_a_server_that_is_away_is_said_in_our_words() -> None:
     found = await look(http("http://127.0.0.1:9/mcp"), POLICY, 60)
     assert (found.reason, found.failure) == (
         "OpenFailed",
-        "no connection to http://127.0.0.1:9/mcp: connection refused (does the server run, and on this port?)",
+        "no connection to http://127.0.0.1:9/mcp: connection refused (is the server running on this port?)",
     )

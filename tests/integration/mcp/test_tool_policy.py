@@ -88,7 +88,7 @@ async def test_a_server_of_which_nothing_is_known_has_no_tools_and_says_what_to_
     server, called = annotated()
     async with within(server).open([http("http://x/mcp", name="cluster", policy=READ, **rest)]) as box:
         assert box.tools == ()
-        assert "list those that do in spec.tools.readOnly of MCPServer tests/cluster" in box.unavailable["cluster"]
+        assert "list the read-only ones in spec.tools.readOnly of MCPServer tests/cluster" in box.unavailable["cluster"]
         refused = await call(box, "cluster.pods_list")
     assert refused.is_error and "may only read (toolPolicy: ReadOnly)" in refused.content and called == []
 
@@ -135,7 +135,7 @@ async def test_a_server_that_comes_back_with_another_tool_is_not_asked_for_it(
         await call(box, "small.die")
         refused = await call(box, "small.echo", '{"text": "a"}')
         other = await call(box, "small.pid")
-    assert refused.is_error and "describes it in another way since it came back" in refused.content
+    assert refused.is_error and "has changed its description since it reconnected" in refused.content
     assert not other.is_error
 
 

@@ -116,4 +116,4 @@ async def test_a_certificate_for_another_name_is_not_accepted(tmp_path: Path, au
 async def test_what_holds_no_certificate_is_said(pem: str) -> None:
     server = http("https://127.0.0.1:9/mcp", transport={"ca": CA})
     async with resolving(**{"tls.caFrom": pem}).open([server]) as box:
-        assert "tls.caFrom holds no usable certificates in PEM form" in box.unavailable["web"]
+        assert "tls.caFrom contains no usable PEM certificates" in box.unavailable["web"]

@@ -77,7 +77,7 @@ async def test_a_collector_that_refuses_is_told_of_once_and_again_when_it_takes_
             one_run(traces)
             await collector.wait_for(lambda: collector.spans)
     said = [record.getMessage() for record in caplog.records if record.name == "tarsy.observe.tracing_export"]
-    assert said == ["traces are dropped: the collector does not take them", "traces are sent again"]
+    assert said == ["traces are dropped: the collector does not accept them", "traces are sent again"]
 
 
 async def test_a_collector_that_hangs_does_not_hold_the_process(

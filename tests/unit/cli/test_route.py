@@ -111,7 +111,7 @@ def test_json_without_a_type_would_be_rejected(route):
 
 @pytest.mark.parametrize(
     ("body", "sentence"),
-    [("{", "no JSON"), ('{"version": "1"}', "no notification of Alertmanager"), ("x" * 1_048_577, "413")],
+    [("{", "not valid JSON"), ('{"version": "1"}', "not a notification of Alertmanager"), ("x" * 1_048_577, "413")],
 )
 def test_body_that_cannot_be_read_is_a_sentence(route, body, sentence):
     status, said = route(body)

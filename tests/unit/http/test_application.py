@@ -92,11 +92,11 @@ async def test_every_answer_has_the_headers_of_safety() -> None:
         ("limit=0", "query parameter limit: Input should be greater than or equal to 1"),
         ("limit=11", "query parameter limit: Input should be less than or equal to 10"),
         ("limit=a", "query parameter limit: Input should be a valid integer"),
-        ("limit=1&limit=2", "query parameter limit is given 2 times; one is allowed"),
-        ("alert_type=x", "query parameter alert_type is unknown; known are alertType, limit, namespace, state"),
+        ("limit=1&limit=2", "query parameter limit is given 2 times; give it once"),
+        ("alert_type=x", "query parameter alert_type is unknown; known parameters: alertType, limit, namespace, state"),
         ("other=x", "query parameter other is unknown"),
         ("%1b[31m=x", "query parameter ?[31m is unknown"),
-        ("alertType=a%00b", "query parameter alertType holds a NUL character"),
+        ("alertType=a%00b", "query parameter alertType contains a NUL character"),
     ],
 )
 async def test_a_wrong_parameter_is_named_with_what_is_allowed(query: str, sentence: str) -> None:
@@ -108,7 +108,7 @@ async def test_a_wrong_parameter_is_named_with_what_is_allowed(query: str, sente
 async def test_a_route_without_parameters_refuses_any() -> None:
     async with client(kube(), route()) as http:
         said = await refusal(await http.get(f"{SEEN}?limit=1", headers=BEARER), 400)
-    assert said == "query parameter limit is unknown; there are none here"
+    assert said == "query parameter limit is unknown; this path takes none"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_route_may_only_have_parameters_that_are_known() -> None:
         (b"{", 400, "body: Invalid JSON"),
         (b"", 400, "body: Invalid JSON"),
         (b"[]", 400, "body: "),
-        (b"\xff{}", 400, "the body is no UTF-8 (byte 0)"),
+        (b"\xff{}", 400, "the body is not valid UTF-8 (byte 0)"),
         (b"{}", 400, "body: alertType: Field required"),
         (b'{"alertType": 1}', 400, "body: alertType: Input should be a valid string"),
         (b'{"alertType": "a", "other": 1}', 400, "body: other: Extra inputs are not permitted"),
@@ -258,7 +258,7 @@ async def test_nobody_learns_nothing_but_that_a_token_is_needed(headers: dict[st
     api, metrics = kube(), Metrics()
     async with client(api, route(), metrics=metrics) as http:
         answer = await http.get("/api/v1/namespaces/Wrong/investigations/i1/timeline?x=1", headers=headers)
-        assert await refusal(answer, 401) == "a valid bearer token is needed"
+        assert await refusal(answer, 401) == "a valid bearer token is required"
         assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert not api.asked["SubjectAccessReview"] and not api.asked["Namespace"]
     assert metrics.value(HTTP_REFUSALS, reason="unauthenticated") == 1
@@ -324,14 +324,14 @@ async def test_without_a_permission_a_route_still_needs_to_know_who_asks() -> No
     [
         (NotFound("there is no investigation i1"), 404, "there is no investigation i1"),
         (Conflict("a question is open"), 409, "a question is open"),
-        (StoreUnavailable("at 10.0.0.1"), 503, "the record is away; try again"),
-        (StoreError("relation x"), 500, "this is a fault of the server; its log tells more"),
-        (AWAY, 503, "the Kubernetes API is away; try again"),
-        (ApiError(403, "Forbidden", "operator may not"), 500, "this is a fault of the server; its log tells more"),
-        (RuntimeError("password=hunter2"), 500, "this is a fault of the server; its log tells more"),
+        (StoreUnavailable("at 10.0.0.1"), 503, "the database is unavailable; try again"),
+        (StoreError("relation x"), 500, "internal error; see the log of the server"),
+        (AWAY, 503, "the Kubernetes API is unavailable; try again"),
+        (ApiError(403, "Forbidden", "operator may not"), 500, "internal error; see the log of the server"),
+        (RuntimeError("password=hunter2"), 500, "internal error; see the log of the server"),
         (as_caller_said(ApiError(403, "Forbidden", "ann may not")), 403, "ann may not"),
         (as_caller_said(ApiError(422, "Invalid", "spec.data: too long")), 422, "spec.data: too long"),
-        (as_caller_said(AWAY), 503, "the Kubernetes API is away; try again"),
+        (as_caller_said(AWAY), 503, "the Kubernetes API is unavailable; try again"),
     ],
 )
 async def test_what_goes_wrong_is_told_without_what_is_not_the_callers(
@@ -360,7 +360,7 @@ async def test_an_answer_that_takes_too_long_is_504_and_its_handler_is_stopped()
         raise AssertionError
 
     async with client(kube(), route(handler), seconds=0.5) as http:
-        assert "no answer within 0.5 s" in await refusal(await http.get(SEEN, headers=BEARER), 504)
+        assert "the request took longer than 0.5 s" in await refusal(await http.get(SEEN, headers=BEARER), 504)
     assert stopped.is_set()
 
 

@@ -75,12 +75,12 @@ async def test_body_is_read_up_to_its_limit(size: int, whole: bool) -> None:
 
 
 async def test_slow_body_is_given_up() -> None:
-    with pytest.raises(SlowBody, match="did not come within"):
+    with pytest.raises(SlowBody, match="was not received within"):
         await _read(BodyRoom(seconds=0.05), Sent(b"x", None))
 
 
 async def test_body_that_breaks_off_is_told() -> None:
-    with pytest.raises(BadRequest, match="broke off"):
+    with pytest.raises(BadRequest, match="is incomplete"):
         await _read(BodyRoom(), Sent(b"x", ConnectionResetError()))
 
 
@@ -96,7 +96,7 @@ async def test_oldest_body_of_a_namespace_makes_room_for_its_next(others: int, s
     await asyncio.sleep(0.01)
     assert tasks[0].done() is sent_away
     if sent_away:
-        with pytest.raises(Unavailable, match="too many bodies"):
+        with pytest.raises(Unavailable, match="too many request bodies"):
             tasks[0].result()
     for task in tasks:
         task.cancel()

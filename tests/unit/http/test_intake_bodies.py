@@ -186,10 +186,10 @@ def test_routes_are_asked_by_precedence_then_by_matchers_then_by_name():
 @pytest.mark.parametrize(
     ("matcher", "why"),
     [
-        ({"name": "team", "value": "web"}, 'team="web" does not hold: team is "db"'),
-        ({"name": "node", "value": "a"}, 'node="a" does not hold: the alerts of the group differ in node'),
-        ({"name": "zone", "value": "x"}, 'zone="x" does not hold: there is no label zone'),
-        ({"name": "team", "matchType": "=~", "value": "("}, "cannot be used: RE2 does not take"),
+        ({"name": "team", "value": "web"}, 'team="web" does not match: team is "db"'),
+        ({"name": "node", "value": "a"}, 'node="a" does not match: the alerts of the group differ in node'),
+        ({"name": "zone", "value": "x"}, 'zone="x" does not match: there is no label zone'),
+        ({"name": "team", "matchType": "=~", "value": "("}, "is invalid: RE2 does not take"),
         ({"name": "team", "matchType": "!=", "value": "web"}, ""),
     ],
 )
@@ -232,7 +232,7 @@ def test_text_is_in_the_object_as_long_as_it_fits(size, inline):
 
 def test_alert_of_a_storm_says_so():
     made = drafted(in_storm=True, storm={"alerts": 7, "seconds": 30})
-    assert "more than 7 new alerts came by AlertRoute shop/r within 30 seconds" in made.manifest["spec"]["data"]
+    assert "AlertRoute shop/r received more than 7 new alerts within 30 seconds" in made.manifest["spec"]["data"]
 
 
 def test_text_is_without_control_characters():

@@ -89,7 +89,7 @@ async def test_a_token_that_the_proxy_forwards_is_who_writes_and_says_the_groups
 
 
 async def test_a_token_of_another_than_the_proxy_names_is_refused() -> None:
-    with pytest.raises(Unauthorized, match="another"):
+    with pytest.raises(Unauthorized, match="another user"):
         await door(FakeKube({"t": {"username": "bob"}})).caller(asking(ANN, TOKEN))
 
 
@@ -140,7 +140,7 @@ async def test_a_connection_that_stays_open_has_to_come_past_the_proxy_again(mon
         now[0] = 1000.0 + seconds
         assert (await entrance.caller(request)).username == "ann"
     now[0] += 1.0
-    with pytest.raises(Unauthorized, match="come again"):
+    with pytest.raises(Unauthorized, match="has expired; reconnect"):
         await entrance.caller(request)
     assert (await entrance.caller(asking(ANN))).username == "ann"
 
@@ -150,9 +150,9 @@ def ask(caller: Caller) -> CheckedRequest:
 
 
 def test_who_has_no_token_reads_only_and_is_told_what_to_do() -> None:
-    with pytest.raises(Forbidden, match=r"forwards no token .* kubectl"):
+    with pytest.raises(Forbidden, match=r"does not forward your Kubernetes token.* kubectl"):
         ask(Caller("ann", by_proxy=True)).as_caller()
-    with pytest.raises(Forbidden, match="write to the Kubernetes API itself"):
+    with pytest.raises(Forbidden, match="write to the Kubernetes API instead"):
         ask(Caller("ann")).as_caller()
 
 
@@ -168,7 +168,7 @@ def test_an_authority_that_cannot_be_read_is_refused_by_option_and_file(
     file = tmp_path / "ca.crt"
     if content is not None:
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(CertificateError, match=r"--page-proxy-ca: .*ca\.crt holds no certificate"):
+    with pytest.raises(CertificateError, match=r"--page-proxy-ca: .*ca\.crt contains no readable certificate"):
         read_page_proxy(PageProxySettings(file))
 
 
@@ -192,5 +192,5 @@ async def test_the_authority_of_the_clusters_own_users_is_not_taken(tmp_path: Pa
     proxy = read_page_proxy(PageProxySettings(file))
     for known in (users, "", "no certificate", None):
         await demand_own_authority(proxy, cast(Any, Cluster(known)))
-    with pytest.raises(CertificateError, match="the cluster's own users"):
+    with pytest.raises(CertificateError, match="the client CA of the cluster"):
         await demand_own_authority(proxy, cast(Any, Cluster(users + own)))

@@ -69,7 +69,7 @@ async def test_who_names_another_is_refused_in_a_sentence(given: object) -> None
     answer = await stamped(request(given), cluster.may)
     assert (answer["allowed"], answer["status"]["code"], answer["status"]["reason"]) == (False, 403, "Forbidden")
     message = answer["status"]["message"]
-    assert message.startswith("spec.author: ") and "is not who creates this, alice is; leave it out" in message
+    assert message.startswith("spec.author: ") and "is not the creating user alice; omit it" in message
     assert "the verb attribute on alerts.tarsy.dev in namespace shop" in message
     ((subject, attributes),) = cluster.asked
     assert subject == Subject("alice", "a-1", ("on-call", "system:authenticated"))

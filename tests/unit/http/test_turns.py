@@ -100,7 +100,7 @@ async def test_oldest_of_a_line_that_is_too_long_is_sent_away(asked: int, refuse
     assert house.inside == ["a0"]
     assert tasks[1].done() is refused
     if refused:
-        with pytest.raises(Unavailable, match="too many alerts"):
+        with pytest.raises(Unavailable, match="too many notifications"):
             tasks[1].result()
     await end(tasks)
 

@@ -113,7 +113,7 @@ def test_a_tool_whose_name_is_none_is_left_out_of_everything() -> None:
 def test_a_server_with_nothing_for_an_agent_says_what_to_set_and_where() -> None:
     kept = offer(plan(policy=READ), [tool("get"), tool("scale")])
     told = nothing_offered(plan(policy=READ), kept) or ""
-    assert told.startswith("none of its tools (2) is known to only read")
+    assert told.startswith("none of its tools (2) is known to be read-only")
     for field in ("spec.tools.readOnly of MCPServer team-a/kube", "spec.trustAnnotations: true", "toolPolicy: All"):
         assert field in told
     chosen = plan(selected=("gone",))

@@ -51,4 +51,4 @@ async def keep_ca_bundle(
                 raise
         else:
             return True
-    raise ApiError(409, "Conflict", f"the {kind} {name} changes all the time")
+    raise ApiError(409, "Conflict", f"could not update the {kind} {name}: others keep changing it")

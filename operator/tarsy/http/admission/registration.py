@@ -66,7 +66,8 @@ class Registration:
         if not own.authority:
             return
         if not await keep_ca_bundle(self._client, "APIService", API_SERVICE, partial(self._believing, own)):
-            raise CertificateError(f"the APIService {API_SERVICE} is not there: apply manifests/base, which has it")
+            text = f"the APIService {API_SERVICE} does not exist: apply manifests/base, which contains it"
+            raise CertificateError(text)
 
     def _believing(self, own: ServingCertificate, found: dict[str, Any]) -> dict[str, Any]:
         """The APIService with the `caBundle` by which `own` is believed."""

@@ -77,8 +77,8 @@ async def stamped(request: Request, may: May) -> dict[str, Any]:
     if await may(subject, ResourceAttributes(ATTRIBUTE, GROUP, request.resource.resource, namespace=request.namespace)):
         return {"uid": request.uid, "allowed": True}
     message = (
-        f"spec.author: {_name(claimed) or 'what is there'} is not who creates this, {user.username} is; leave it out, "
-        f"admission sets it (or be allowed the verb {ATTRIBUTE} on {request.resource.resource}.{GROUP} in namespace "
+        f"spec.author: {_name(claimed) or 'the value'} is not the creating user {user.username}; omit it, admission "
+        f"sets it (or get permission for the verb {ATTRIBUTE} on {request.resource.resource}.{GROUP} in namespace "
         f"{request.namespace})"
     )
     status = {"code": 403, "reason": "Forbidden", "message": message}

@@ -85,7 +85,7 @@ def read_certificate(folder: Path) -> ServingCertificate:
             authority.read_text() if authority.exists() else "",
         )
     except (OSError, UnicodeDecodeError):
-        raise CertificateError(f"{folder}: tls.crt and tls.key cannot be read there") from None
+        raise CertificateError(f"{folder}: cannot read tls.crt and tls.key") from None
 
 
 def needs_renewal(own: ServingCertificate, moment: datetime) -> bool:
@@ -130,7 +130,7 @@ def server_context(own: ServingCertificate, client_authority: str | None = None)
         try:
             context.load_verify_locations(cadata=client_authority)
         except (ssl.SSLError, ValueError):
-            raise CertificateError("requestheader-client-ca-file is no certificate") from None
+            raise CertificateError("requestheader-client-ca-file is not a certificate") from None
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
@@ -144,7 +144,7 @@ def show_certificate(context: ssl.SSLContext, own: ServingCertificate) -> None:
         try:
             context.load_cert_chain(certificate, key)
         except (ssl.SSLError, ValueError):
-            raise CertificateError("a server's certificate or key is malformed, or not of one another") from None
+            raise CertificateError("the certificate or key of a server is malformed, or they do not match") from None
 
 
 def _usage(*, ca: bool) -> x509.KeyUsage:

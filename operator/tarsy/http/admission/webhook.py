@@ -84,7 +84,7 @@ class Admission:
                     shown = await self._look(shown, opened)
                     self.settled.set()
                 except ApiError as error:
-                    _log.warning("admission: %s", error.message)
+                    _log.warning("cannot set up the admission webhook, trying again: %s", error.message)
                     wait = min(wait, _RETRY_SECONDS)
                 await asyncio.sleep(wait)
 
@@ -109,7 +109,7 @@ class Admission:
         app = web.Application(middlewares=[plain_bodies_only])
         app.router.add_post(_PATH, self._answer)
         async with listen(app, self._host, self.port, tls=context, limits=_LIMITS) as self.port:
-            _log.info("admission is served at port %d", self.port)
+            _log.info("the admission webhook listens on port %d", self.port)
             yield
 
     async def _answer(self, request: web.Request) -> web.Response:
@@ -120,12 +120,12 @@ class Admission:
         except HttpError as error:
             return web.Response(status=error.status, text=error.message)
         except ValidationError:
-            return web.Response(status=400, text="this is no AdmissionReview of admission.k8s.io/v1")
+            return web.Response(status=400, text="the body is not an AdmissionReview of admission.k8s.io/v1")
         try:
             answer = await stamped(review.request, self._may)
         except ApiError as error:
-            _log.warning("admission of %s could not be decided: %s", review.request.resource.resource, error.message)
-            return web.Response(status=503, text="the Kubernetes API could not say who may do this; try again")
+            _log.warning("cannot decide the admission of %s: %s", review.request.resource.resource, error.message)
+            return web.Response(status=503, text="the Kubernetes API could not check the permission; try again")
         body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}
         return web.Response(body=orjson.dumps(body), content_type="application/json")
 

@@ -45,7 +45,7 @@ class AccessReviews:
         try:
             return await self._answers.get(_key(caller, attributes), lambda: self._ask(caller.subject, attributes))
         except ApiError:
-            raise Unavailable("the Kubernetes API could not say who may do this; try again") from None
+            raise Unavailable("the Kubernetes API could not check the permission; try again") from None
 
     async def demand(self, caller: Caller, permission: Permission, namespace: str = "", name: str = "") -> None:
         """Refuses a caller who has not the permission.

@@ -53,7 +53,7 @@ class FrontProxy:
         """
         username = _first(headers, self.user_headers)
         if not username:
-            raise Unauthorized("the Kubernetes API named no user", challenge="X-Remote-User")
+            raise Unauthorized("the Kubernetes API sent no user name", challenge="X-Remote-User")
         groups = tuple(group for name in self.group_headers for group in headers.getall(name, ()))
         extra: dict[str, tuple[str, ...]] = {}
         for name in dict.fromkeys(key.lower() for key in headers):
@@ -81,7 +81,7 @@ async def read_front_proxy(client: KubeClient) -> FrontProxy:
     where = f"the ConfigMap {NAMESPACE}/{NAME}"
     found = await client.find("ConfigMap", NAMESPACE, NAME)
     if found is None:
-        raise NoFrontProxy(f"{where} is not there: the cluster's API server has no aggregation layer")
+        raise NoFrontProxy(f"{where} does not exist: the API server of the cluster has no aggregation layer")
     return parse_front_proxy(found.get("data") or {}, where)
 
 
@@ -113,7 +113,7 @@ def _names(data: Mapping[str, str], key: str, where: str) -> tuple[str, ...]:
     except ValueError:
         found = None
     if not isinstance(found, list) or not all(isinstance(name, str) and name for name in found):
-        raise NoFrontProxy(f"{where}: {key} is no JSON list of names")
+        raise NoFrontProxy(f"{where}: {key} is not a JSON list of names")
     return tuple(found)
 
 

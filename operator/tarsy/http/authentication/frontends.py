@@ -127,15 +127,15 @@ class BearerFrontend:
     async def _proxied(self, request: web.Request, person: Caller) -> Caller:
         self._require_page(request)
         if time.monotonic() - request.setdefault(_NAMED, time.monotonic()) > PROXY_SECONDS:
-            raise Unauthorized("the proxy said long ago who this is; come again")
+            raise Unauthorized("the authentication by the proxy has expired; reconnect")
         token = bearer_token(request)
         known = await self._holder(token) if token else None
         if known is None:
             return person
         if known.username != person.username:
             raise Unauthorized(
-                "the proxy names one person and forwards the token of another: let it name people as the cluster does, "
-                "or forward no token"
+                "the proxy sends one user name and forwards the token of another user: configure it to send the user "
+                "names of the cluster, or to forward no token"
             )
         return replace(known, token=token, by_proxy=True)
 
@@ -145,7 +145,7 @@ class BearerFrontend:
         try:
             return await self._callers.get(digest, lambda: self._review(token, digest))
         except ApiError:
-            raise Unavailable("the Kubernetes API could not say who asks; try again") from None
+            raise Unavailable("the Kubernetes API could not review the token; try again") from None
 
     def _note_good(self, digest: bytes) -> None:
         self._good[digest] = None
@@ -164,7 +164,7 @@ class BearerFrontend:
         """Refuses what no page of ours asks, of what a browser says by itself who asks. Raises Forbidden."""
         if (request.method not in _READING or _is_websocket(request)) and hdrs.ORIGIN not in request.headers:
             raise Forbidden(
-                "a cookie, and a proxy's word, are for the page alone: send a token in an Authorization header"
+                "cookies and proxy headers are accepted from the web UI only: send a token in the Authorization header"
             )
         require_own_page(request, self._origins)
 
@@ -216,7 +216,7 @@ def require_own_page(request: web.Request, origins: Sequence[str]) -> None:
     with contextlib.suppress(ValueError):
         if urlsplit(origin).netloc.lower() == request.host.lower():
             return
-    raise Forbidden("pages of this origin may not do this here")
+    raise Forbidden("requests from this origin are not allowed")
 
 
 def bearer_token(request: web.Request) -> str:

@@ -62,9 +62,12 @@ class PageProxy:
         if not any(said):
             return None
         if len(said) > 1:  # a proxy that adds its header to that of whoever asks would let them choose
-            raise Unauthorized(f"the proxy sent {self.settings.user_header} more than once: it must replace it")
+            header = self.settings.user_header
+            raise Unauthorized(f"the proxy sent {header} more than once: it must replace the header of the request")
         if said[0].startswith(_SYSTEM) or not said[0].isprintable():
-            raise Unauthorized(f"a proxy may not name users that begin with {_SYSTEM}, nor unprintable ones")
+            raise Unauthorized(
+                f"a proxy must not send user names that begin with {_SYSTEM} or contain unprintable characters"
+            )
         groups = (
             one.strip() for line in request.headers.getall(self.settings.group_header, []) for one in line.split(",")
         )
@@ -83,7 +86,7 @@ def read_page_proxy(settings: PageProxySettings) -> PageProxy:
         if not x509.load_pem_x509_certificates(authority.encode()):
             raise ValueError
     except (OSError, ValueError):
-        raise CertificateError(f"{OPTION}: {settings.authority} holds no certificate that can be read") from None
+        raise CertificateError(f"{OPTION}: {settings.authority} contains no readable certificate") from None
     return PageProxy(settings, authority)
 
 
@@ -97,8 +100,8 @@ async def demand_own_authority(proxy: PageProxy, client: KubeClient) -> None:
     data = (await client.find("ConfigMap", NAMESPACE, NAME) or {}).get("data") or {}
     if _keys(proxy.authority) & _keys(data.get("client-ca-file", "")):
         raise CertificateError(
-            f"{OPTION}: {proxy.settings.authority} is the authority of the cluster's own users, so whoever has a "
-            "client certificate could say to be anybody; make an authority for the proxy alone"
+            f"{OPTION}: {proxy.settings.authority} is the client CA of the cluster: any client certificate that it "
+            "signed could then impersonate any user; create a CA for the proxy alone"
         )
 
 

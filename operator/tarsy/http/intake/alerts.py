@@ -61,8 +61,8 @@ def draft_alert(
     if storm:
         limit = spec.storm or Storm()
         text += (
-            f"\n\nThis alert stands for a storm: more than {limit.alerts} new alerts came by AlertRoute {route.key} "
-            f"within {limit.seconds} seconds. Those that follow are not investigated but counted in its status."
+            f"\n\nThis alert stands for an alert storm: AlertRoute {route.key} received more than {limit.alerts} new "
+            f"alerts within {limit.seconds} seconds. Further ones are not investigated, but counted in its status."
         )
     place = placed(text)
     said: dict[str, Any] = {

@@ -79,7 +79,7 @@ def parse_body(source: BodyFormat, content: bytes) -> IntakeBody:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise BadBody("NotUtf8", f"the body is no UTF-8 (byte {error.start})") from None
+        raise BadBody("NotUtf8", f"the body is not valid UTF-8 (byte {error.start})") from None
     if not text.strip():
         raise BadBody("Empty", "the body is empty; send the alert in it")
     if source == "text":
@@ -89,9 +89,9 @@ def parse_body(source: BodyFormat, content: bytes) -> IntakeBody:
     try:
         document = orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        raise BadBody("NotJson", f"the body is no JSON (line {error.lineno}, column {error.colno})") from None
+        raise BadBody("NotJson", f"the body is not valid JSON (line {error.lineno}, column {error.colno})") from None
     if not isinstance(document, dict):
-        raise BadBody("Invalid", "the body is JSON, but no object")
+        raise BadBody("Invalid", "the body is JSON, but not an object")
     if source == "json":
         return JsonBody(text, document)
     try:
@@ -100,7 +100,7 @@ def parse_body(source: BodyFormat, content: bytes) -> IntakeBody:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(step)[:64] for step in first["loc"])
         raise BadBody(
-            "Invalid", f"the body is no notification of Alertmanager (version 4): {where}: {first['msg']}"
+            "Invalid", f"the body is not a notification of Alertmanager (version 4): {where}: {first['msg']}"
         ) from None
 
 

@@ -68,7 +68,7 @@ class Configuration:
         try:
             return await self._routes.get(place, lambda: self._list(place))
         except ApiError:
-            raise Unavailable("the Kubernetes API is away; try again") from None
+            raise Unavailable("the Kubernetes API is unavailable; try again") from None
 
     async def mask(self, text: str, namespace: str) -> str:
         """The text without secrets, as the defaults of the namespace say (`tarsy.masking.mask_or_fail`).
@@ -79,7 +79,7 @@ class Configuration:
         try:
             mask = await self._mask_of(namespace)
         except ApiError:
-            raise Unavailable("the Kubernetes API is away; try again") from None
+            raise Unavailable("the Kubernetes API is unavailable; try again") from None
         return await asyncio.to_thread(mask_or_fail, mask, text, "an alert")
 
     async def _list(self, namespace: str) -> list[AlertRoute]:
@@ -109,7 +109,7 @@ class Configuration:
         try:
             return self._maskers.of(setting)
         except InvalidPattern as error:
-            _log.warning("alertMasking of namespace %s cannot be used whole: %s", place, error.sentence)
+            _log.warning("alertMasking of namespace %s is used without its invalid entries: %s", place, error.sentence)
             return self._maskers.of(usable(setting))
 
     async def _read(self, namespace: str) -> InvestigationDefaults | None:

@@ -51,10 +51,10 @@ def _fault(matcher: Matcher, notification: Notification) -> str:
         if matches(matcher, notification.labels):
             return ""
     except InvalidMatcher as invalid:
-        return f"{format_matcher(matcher)} cannot be used: {invalid.sentence}"
+        return f"{format_matcher(matcher)} is invalid: {invalid.sentence}"
     value = notification.labels.get(matcher.name)
     if value is not None:
-        return f'{format_matcher(matcher)} does not hold: {matcher.name} is "{value[:256]}"'
+        return f'{format_matcher(matcher)} does not match: {matcher.name} is "{value[:256]}"'
     if matcher.name in notification.differing:
-        return f"{format_matcher(matcher)} does not hold: the alerts of the group differ in {matcher.name}"
-    return f"{format_matcher(matcher)} does not hold: there is no label {matcher.name}"
+        return f"{format_matcher(matcher)} does not match: the alerts of the group differ in {matcher.name}"
+    return f"{format_matcher(matcher)} does not match: there is no label {matcher.name}"

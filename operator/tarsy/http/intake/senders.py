@@ -28,7 +28,7 @@ from tarsy.resources.v1alpha1.common import SecretKeyRef
 
 SenderSecretReader = Callable[[SecretKey], Awaitable[str]]
 _SIGNATURE = re.compile(r"(?:sha256=)?([0-9a-f]{64})")
-_REFUSED = "a bearer token of the cluster is needed, or the secret of an AlertRoute of the namespace in ?namespace="
+_REFUSED = "send a bearer token of the cluster, or the secret of an AlertRoute of the namespace in ?namespace="
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Senders:
         except SecretProblem:
             return None
         except ApiError:
-            raise Unavailable("the Kubernetes API is away; try again") from None
+            raise Unavailable("the Kubernetes API is unavailable; try again") from None
 
 
 def _signature(request: web.Request, route: AlertRoute) -> str:

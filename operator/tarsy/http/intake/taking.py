@@ -43,12 +43,12 @@ CREATE = Permission("create", "alerts", group=GROUP)
 _REQUEST_SECONDS = 30.0
 STORE_SECONDS = 10.0
 QUEUE_FULL_RETRY_SECONDS = 30
-_TOO_LARGE = f"the body is larger than {INTAKE_BODY_BYTES} bytes; send less, such as fewer alerts at once"
+_TOO_LARGE = f"the body is larger than {INTAKE_BODY_BYTES} bytes; send less, for example fewer alerts at once"
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SAID = {
-    "NoRoute": "no AlertRoute takes it; `tarsy route --dry-run` says why",
-    "OwnAlert": f"it is about TARSy itself (label {OWN_LABEL}), which does not investigate itself",
-    "AlertRefused": "the Kubernetes API does not take its Alert",
+    "NoRoute": "no AlertRoute matches it; `tarsy route --dry-run` explains why",
+    "OwnAlert": f"it is about TARSy itself (label {OWN_LABEL}), which does not investigate its own alerts",
+    "AlertRefused": "the Kubernetes API rejects its Alert",
     "NoAlertType": "the route sets no alertType, and there is no label alertname; set one of them",
 }
 
@@ -95,12 +95,12 @@ class Taking:
             async with asyncio.timeout(_REQUEST_SECONDS):
                 return await self._take(request, source)
         except TimeoutError:
-            raise TimedOut(f"no answer within {_REQUEST_SECONDS:g} s; try again") from None
+            raise TimedOut(f"the request took longer than {_REQUEST_SECONDS:g} s; try again") from None
 
     async def _take(self, request: web.Request, source: BodyFormat) -> web.Response:
         namespace = request.query.get("namespace", "")
         if namespace and not _NAMESPACE.fullmatch(namespace):
-            raise BadRequest("query parameter namespace is no name of a namespace")
+            raise BadRequest("query parameter namespace is not a valid name of a namespace")
         sender = await self._senders.by_token(request)
         if sender is not None and sender.caller is not None:
             request[CALLER] = sender.caller
@@ -144,8 +144,8 @@ class Taking:
             await self._reject(received, "Forbidden")
             who = sender.author(verdicts[0].route).username
             raise Forbidden(
-                f"{who} may not create alerts of {GROUP} where the AlertRoutes lead that match; ask for that right, or "
-                "name your own namespace by ?namespace="
+                f"{who} may not create alerts of {GROUP} in the target namespaces of the matching AlertRoutes; request "
+                "that permission, or select your own namespace with ?namespace="
             )
         return await self._decide(replace(received, route=verdict.route.key), verdict, sender, body)
 
@@ -185,7 +185,7 @@ class Taking:
         except QueueFull as full:
             self._metrics.add(QUEUE_FULL)
             where = f" in namespace {full.namespace}" if full.namespace else ""
-            text = f"too many investigations wait{where}; try again"
+            text = f"too many investigations are queued{where}; try again"
             raise Unavailable(text, retry_after=QUEUE_FULL_RETRY_SECONDS) from None
         self._metrics.add(INTAKE, fate=decision.fate)
         if decision.alert is not None:
@@ -194,10 +194,9 @@ class Taking:
             except AlertRefused as refused:
                 raise Unprocessable(refused.message) from None
             except ApiError as error:
-                _log.warning(
-                    "Alert %s/%s, again soon: %s", decision.alert.namespace, decision.alert.name, error.message
-                )
-                raise Unavailable("the Kubernetes API does not take the Alert now; try again") from None
+                alert = decision.alert
+                _log.warning("cannot create Alert %s/%s, trying again: %s", alert.namespace, alert.name, error.message)
+                raise Unavailable("the Kubernetes API cannot create the Alert now; try again") from None
         return _answer(decision, route)
 
     async def _reject(self, received: Received, reason: str) -> Decision:

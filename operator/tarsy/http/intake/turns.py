@@ -57,7 +57,7 @@ class Turns:
         self._lines.setdefault(namespace, deque()).append((next(self._numbers), turn))
         for other in self._crowd.enter(namespace, turn):
             if not other.done():
-                other.set_exception(Unavailable("too many alerts are being taken at once; try again", retry_after=5))
+                other.set_exception(Unavailable("too many notifications are being processed; try again", retry_after=5))
         self._give()
         try:
             await turn

@@ -61,7 +61,7 @@ def read_topic(channel: str) -> Topic:
     if kind == _ONE and slash:
         return Topic(_checked("namespace", namespace), _checked("name", name))
     raise BadRequest(
-        "there is no such channel; there are investigations, investigations:NAMESPACE and investigation:NAMESPACE/NAME"
+        "unknown channel; the channels are investigations, investigations:NAMESPACE and investigation:NAMESPACE/NAME"
     )
 
 
@@ -96,7 +96,7 @@ class StreamAuthorization:
             if self._ask.identify is not None:
                 caller = await self._ask.identify()
                 if caller.username != self._ask.caller.username:
-                    raise Forbidden("the token is another's now")
+                    raise Forbidden("the token now belongs to another user")
             if await self._demanded() != self.namespace_uid:
                 raise NotFound(f"the namespace {self._topic.namespace} was deleted")
             self._unknown = 0
@@ -120,9 +120,7 @@ class StreamAuthorization:
         except StoreError as error:
             raise as_http_error(error) from error
         if not found:
-            raise NotFound(
-                f"there is no investigation {namespace}/{name} on record; one that was not accepted yet has none"
-            )
+            raise NotFound(f"there is no record of investigation {namespace}/{name}; it has one once it is accepted")
         return found
 
     async def _demanded(self) -> str:
@@ -136,4 +134,4 @@ def _checked(name: str, value: str) -> str:
     try:
         return str(TypeAdapter(PATH_PARAMETERS[name]).validate_python(value))
     except ValidationError:
-        raise BadRequest(f"the channel's {name} is none") from None
+        raise BadRequest(f"the {name} in the channel is invalid") from None

@@ -39,7 +39,7 @@ def read_cursor(text: str) -> Cursor:
         ValueError: it is none; the message says how one looks.
     """
     if len(text) > MAX_LENGTH or not _WRITTEN.fullmatch(text):
-        raise ValueError("it is the id of a message, such as 57 or 57,1:12")
+        raise ValueError("must be the id of a message, such as 57 or 57,1:12")
     first, *others = text.split(",")
     pairs = (other.split(":") for other in others)
     return Cursor({0: int(first), **{int(place): int(revision) for place, revision in pairs}})

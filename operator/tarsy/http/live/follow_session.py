@@ -51,7 +51,8 @@ class FollowSession:
             BadRequest: the record is not so far.
         """
         if after.of(0) > self._record.revision and self._record.state.finished:
-            raise BadRequest(f"after: the investigation is at revision {self._record.revision}")
+            last = self._record.revision
+            raise BadRequest(f"after: must not be later than {last}, the last revision of the investigation")
         self._wanted = after
         self._follower.behind.set()
 
@@ -72,7 +73,7 @@ class FollowSession:
                     task.cancel()
             finally:
                 feed.remove(self._follower)
-        raise NotFound("the record of this investigation cannot be followed any more")
+        raise NotFound("the record of this investigation is no longer available")
 
     async def _check(self) -> None:
         while True:

@@ -117,7 +117,7 @@ class Hub:
         shared = self._feeds.get(record.id)
         if shared is None or shared.feed.gone.is_set():
             if self._group is None:
-                raise Unavailable("nothing can be followed here now; try again")
+                raise Unavailable("streaming is unavailable now; try again")
             feed = InvestigationStream(
                 record, self._reads, self._heads, self._following, lambda run: self._found(run, feed)
             )
@@ -145,9 +145,9 @@ class Hub:
             Unavailable: all places are taken.
         """
         if self.connections(caller) >= self._of_one:
-            raise TooManyRequests(f"{caller} follows by {self._of_one} connections already; close one")
+            raise TooManyRequests(f"{caller} already has {self._of_one} open streams; close one")
         if self.open_connections >= self._of_all:
-            raise Unavailable("too many connections follow here; try again")
+            raise Unavailable("too many streams are open; try again")
         self._callers[caller] = self.connections(caller) + 1
         try:
             yield
@@ -178,14 +178,14 @@ class Hub:
             try:
                 await feed.look()
             except StoreError as error:
-                _log.info("what is followed is read later: %s", error)
+                _log.info("cannot read a followed investigation, trying again: %s", error)
                 feed.look_again()
                 await asyncio.sleep(self._poll)
             except RecordGone:
                 feed.gone.set()
                 return
             except Exception:
-                _log.exception("a feed failed; those who follow it have to come again")
+                _log.exception("the stream of an investigation failed; its clients must reconnect")
                 feed.gone.set()
                 return
             for record in feed.runs:
@@ -246,7 +246,7 @@ class Hub:
                 if changed:
                     await self._tell(await self._heads.of(changed))
             except StoreError as error:
-                _log.info("what is followed is looked at later: %s", error)
+                _log.info("cannot poll the followed investigations, trying again: %s", error)
             if clock() >= due:
                 due = clock() + self._poll
             await asyncio.sleep(_GATHER_SECONDS)

@@ -1,7 +1,8 @@
-"""What followers are told, and what they may ask: the messages of the WebSocket, the same in server-sent events.
+"""Models of the messages that the WebSocket and server-sent events send, and of the actions that clients send.
 
-Decision: an event is told whole each time it changes, and so is the state of a run, so a client keeps the last of each
-id and needs no history. Only deltas are pieces: they have no id and may be missed; the event tells their text again.
+Decision: every change of an event, and of the state of a run, is sent as the complete object, so a client keeps the
+latest version of each id and needs no history. Only deltas are partial: they have no id and may be lost; the event
+contains their text again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,28 +23,28 @@ from tarsy.record.run import StageProgress as StageOfRun
 from tarsy.record.timeline import TimelineEvent
 
 MAX_CONTENT = 131_072
-"""Characters of an event's text that are told; the rest is read by REST."""
+"""Maximum characters of an event's text in a message; REST returns the rest."""
 
 _CursorText = Annotated[str, StringConstraints(pattern=CURSOR_PATTERN, max_length=MAX_LENGTH)]
-_ID = "Give it as `after` to go on behind this message; null: more belongs to the same change."
+_ID = "Pass it as `after` to continue after this message. Null if more messages of the same change follow."
 
 
 class QuestionRef(View):
     """The question that a run answers."""
 
-    name: str = Field(description="Of its ChatMessage.")
+    name: str = Field(description="Name of its ChatMessage.")
     uid: UUID
-    place: int = Field(description="Its turn among the questions about the investigation, from 1.")
+    place: int = Field(description="Number of the question within the investigation, from 1.")
 
 
 class ToldEvent(EventView):
-    """A timeline event as followers are told it."""
+    """A timeline event in a message."""
 
-    truncated: bool = Field(default=False, description="The text is longer: read it by REST.")
+    truncated: bool = Field(default=False, description="Whether the text is cut off; REST returns all of it.")
 
     @classmethod
     def of(cls, event: TimelineEvent) -> Self:
-        """An event of the record, its text bounded."""
+        """Converts a recorded event, with its text truncated."""
         view = EventView.of(event)
         told = {name: getattr(view, name) for name in EventView.model_fields}
         truncated = len(event.content) > MAX_CONTENT
@@ -51,7 +52,7 @@ class ToldEvent(EventView):
 
 
 class StageChange(View):
-    """A stage as it is now."""
+    """The current state of a stage."""
 
     index: int
     name: str
@@ -65,7 +66,7 @@ class StageChange(View):
 
     @classmethod
     def of(cls, stage: StageOfRun) -> Self:
-        """A stage of the record."""
+        """Converts a recorded stage."""
         return cls(
             index=stage.index,
             name=stage.name,
@@ -80,19 +81,21 @@ class StageChange(View):
 
 
 class Message(View):
-    """Anything that is told."""
+    """Base of the messages about a channel."""
 
     type: Any
-    channel: str = Field(description="As it was subscribed to; of server-sent events that of their investigation.")
+    channel: str = Field(description="Subscribed channel; with server-sent events, the channel of the investigation.")
 
 
 class _OfRun(Message):
     investigation: RunRef
-    question: QuestionRef | None = Field(default=None, description="Null: the investigation itself is meant.")
+    question: QuestionRef | None = Field(
+        default=None, description="Question that the message is about. Null for the investigation itself."
+    )
 
 
 class TimelineMessage(_OfRun):
-    """A timeline event began, changed, or is closed; some are closed when they are first told."""
+    """A timeline event was created, updated or closed. A new event may be closed already."""
 
     type: Literal["timelineEvent.created", "timelineEvent.updated", "timelineEvent.closed"]
     id: str | None = Field(description=_ID)
@@ -100,60 +103,60 @@ class TimelineMessage(_OfRun):
 
 
 class EventsView(View):
-    """What changed in an investigation, as messages."""
+    """Changes of an investigation, as messages."""
 
     items: tuple[TimelineMessage, ...]
-    id: str = Field(description="Ask `after` this one for what changes later.")
-    more: bool = Field(description="There is more already: ask again now.")
+    id: str = Field(description="Pass it as `after` to get later changes.")
+    more: bool = Field(description="Whether more changes are available now.")
 
 
 class StageMessage(_OfRun):
-    """A stage began, went on, or ended."""
+    """A stage started, progressed or ended."""
 
     type: Literal["stage.changed"] = "stage.changed"
     stage: StageChange
 
 
 class RunMessage(_OfRun):
-    """A run is in another state; also told when following begins."""
+    """The state of a run has changed. Also sent at the start of a subscription."""
 
     type: Literal["investigation.changed"] = "investigation.changed"
     run: RunHead
 
 
 class ItemMessage(Message):
-    """An investigation of a list has changed, or is new."""
+    """An investigation of a list is new or has changed."""
 
     type: Literal["investigations.changed"] = "investigations.changed"
     item: InvestigationItem
 
 
 class DeltaMessage(_OfRun):
-    """Words of an event that is not closed yet. A gap is filled by the event's end, where secrets are taken out too."""
+    """Further text of an open event. The closed event contains the complete, masked text and fills any gap."""
 
     type: Literal["delta"] = "delta"
     event: UUID
-    offset: int = Field(description="Characters (Unicode code points) of the text before these.")
+    offset: int = Field(description="Position of the text within the event, in Unicode code points.")
     text: str
-    truncated: bool = Field(default=False, description="No more is told of this text until its event is closed.")
+    truncated: bool = Field(default=False, description="Whether no more text follows until the event is closed.")
 
 
 class OverflowMessage(Message):
-    """There was more to catch up with than is told here: read the timeline by REST after `after`, then go on."""
+    """Too many changes to catch up over the stream: read the timeline with REST from `after`, then continue."""
 
     type: Literal["overflow"] = "overflow"
-    after: str = Field(description="What was told before; its first number is the revision for REST.")
+    after: str = Field(description="Position before the skipped changes; its first number is the revision for REST.")
     id: str | None = Field(description=_ID)
 
 
 class SubscribedMessage(Message):
-    """The subscription stands; what changes from now on is told."""
+    """The subscription is active; later changes are sent."""
 
     type: Literal["subscribed"] = "subscribed"
 
 
 class CaughtUpMessage(Message):
-    """All that had happened was told."""
+    """All earlier changes have been sent."""
 
     type: Literal["caughtUp"] = "caughtUp"
     id: str | None = Field(description=_ID)
@@ -172,7 +175,7 @@ class PongMessage(View):
 
 
 class ErrorMessage(View):
-    """Something that was asked for cannot be; a subscription that it names has ended."""
+    """An action failed, or the subscription of `channel` has ended."""
 
     type: Literal["error"] = "error"
     channel: str | None = None
@@ -197,7 +200,7 @@ _Told = Annotated[
 
 
 class ServerMessage(RootModel[_Told]):
-    """What a WebSocket tells."""
+    """A message of the server over the WebSocket."""
 
 
 class _Action(BaseModel):
@@ -207,12 +210,12 @@ class _Action(BaseModel):
 ChannelName = Annotated[str, StringConstraints(min_length=1, max_length=340)]
 After = Annotated[
     Annotated[int, Field(ge=0, lt=10**18)] | _CursorText,
-    Field(description="A revision, or the id of the last message; nothing: from the beginning."),
+    Field(description="A revision, or the id of the last message received. From the beginning when omitted."),
 ]
 
 
 class Subscribe(_Action):
-    """`investigation:NAMESPACE/NAME`, `investigations:NAMESPACE`, or `investigations` for all namespaces."""
+    """Subscribes to `investigation:NAMESPACE/NAME`, `investigations:NAMESPACE` or `investigations` (all of them)."""
 
     action: Literal["subscribe"]
     channel: ChannelName
@@ -220,7 +223,7 @@ class Subscribe(_Action):
 
 
 class CatchUp(_Action):
-    """Tells a channel that is subscribed to once more, from `after` on."""
+    """Sends the changes of a subscribed channel again, from `after` on."""
 
     action: Literal["catchup"]
     channel: ChannelName
@@ -235,7 +238,7 @@ class Unsubscribe(_Action):
 
 
 class Ping(_Action):
-    """Asks whether somebody is there."""
+    """Requests a pong."""
 
     action: Literal["ping"]
 
@@ -244,27 +247,31 @@ _Asked = Annotated[Subscribe | CatchUp | Unsubscribe | Ping, Field(discriminator
 
 
 class ClientAction(RootModel[_Asked]):
-    """What a WebSocket is asked."""
+    """An action of the client over the WebSocket."""
 
 
 def kind_of(event: TimelineEvent) -> Literal["timelineEvent.created", "timelineEvent.updated", "timelineEvent.closed"]:
-    """What has become of an event, as far as it itself tells."""
+    """Returns the message type that the status and times of an event imply."""
     if event.status != "streaming":
         return "timelineEvent.closed"
     return "timelineEvent.created" if event.created_at == event.updated_at else "timelineEvent.updated"
 
 
 def in_change_order(events: Iterable[TimelineEvent]) -> list[TimelineEvent]:
-    """Events in the order in which they changed."""
+    """Sorts events by the order in which they changed."""
     return sorted(events, key=lambda event: (event.revision, event.seq))
 
 
 def with_last(events: Sequence[TimelineEvent]) -> Iterator[tuple[TimelineEvent, bool]]:
-    """Each event, and whether it is the last of its change; in the order of `in_order`."""
+    """Yields each event and whether it is the last one of its change.
+
+    Args:
+        events: sorted by `in_change_order`.
+    """
     for place, event in enumerate(events, 1):
         yield event, place == len(events) or events[place].revision != event.revision
 
 
 def written(message: View) -> str:
-    """A message as JSON."""
+    """Serializes a message as JSON."""
     return message.model_dump_json(by_alias=True)

@@ -8,7 +8,7 @@ closed with a reason, and nothing is kept for it: whoever comes again says where
 |---|---|
 | 1003 | it sent something else than text |
 | 1008 | its token is no good any more, or it asks too often |
-| 1012 | this process ends; come again |
+| 1012 | the server is shutting down; reconnect |
 | 1013 | it does not read in time; come again, with the last id |
 """
 
@@ -77,7 +77,7 @@ async def follow_by_websocket(ask: CheckedRequest) -> web.StreamResponse:
         timeout=_CLOSE_SECONDS,
     )
     if not ws.can_prepare(ask.request).ok:
-        raise BadRequest("this is a WebSocket: ask for an upgrade")
+        raise BadRequest("this path requires a WebSocket upgrade")
     with ask.services.hub.admit(ask.caller.username):
         ask.untimed()
         await ws.prepare(ask.request)
@@ -111,8 +111,8 @@ class _Connection:
         except* ConnectionError:
             pass  # it left while it was written to
         except* Exception:
-            _log.exception("a WebSocket failed")
-            close = _Close(WSCloseCode.INTERNAL_ERROR, "this is a fault of the server; its log tells more")
+            _log.exception("a WebSocket connection failed")
+            close = _Close(WSCloseCode.INTERNAL_ERROR, "internal error; see the log of the server")
         await self._close(close)
 
     async def _close(self, close: _Close) -> None:
@@ -140,7 +140,7 @@ class _Connection:
             await asyncio.wait({overrun, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if self._outbox.overrun.is_set():
                 raise _slow()
-            raise _Close(WSCloseCode.SERVICE_RESTART, "this process ends; come again")
+            raise _Close(WSCloseCode.SERVICE_RESTART, "the server is shutting down; reconnect")
         finally:
             overrun.cancel()
             stopping.cancel()
@@ -172,9 +172,10 @@ class _Connection:
             async with asyncio.timeout(_ASK_SECONDS):
                 await self._act_on(action, group)
         except ValidationError:
-            self._refuse(None, BadRequest("an action is JSON: subscribe, unsubscribe, catchup or ping, as documented"))
+            text = "invalid action: send JSON with the action subscribe, unsubscribe, catchup or ping"
+            self._refuse(None, BadRequest(text))
         except TimeoutError:
-            self._refuse(channel, HttpError("nobody could say in time whether that is allowed; try again"))
+            self._refuse(channel, HttpError("the permission could not be checked in time; try again"))
         except (HttpError, StoreError) as error:
             self._refuse(channel, as_http_error(error))
 
@@ -183,17 +184,17 @@ class _Connection:
         match action:
             case Subscribe(after=after):
                 if channel in self._subscriptions:
-                    raise Conflict("this channel is subscribed to already; ask to catch up")
+                    raise Conflict("this channel is already subscribed; send catchup instead")
                 if len(self._subscriptions) >= SUBSCRIPTIONS:
-                    raise TooManyRequests(f"a connection has {SUBSCRIPTIONS} subscriptions at most")
+                    raise TooManyRequests(f"a connection can have at most {SUBSCRIPTIONS} subscriptions")
                 await self._subscribe(read_topic(channel), _cursor(after), group)
             case CatchUp(after=after):
                 if channel not in self._attendances:
-                    raise NotFound("this channel is not subscribed to, or has no past: read lists by REST")
+                    raise NotFound("this channel is not subscribed, or does not support catchup: read lists with REST")
                 self._attendances[channel].catch_up(_cursor(after))
             case Unsubscribe():
                 if channel not in self._subscriptions:
-                    raise NotFound("this channel is not subscribed to")
+                    raise NotFound("this channel is not subscribed")
                 self._subscriptions.pop(channel).cancel()
                 self._attendances.pop(channel, None)
                 self._tell(UnsubscribedMessage(channel=channel))
@@ -235,7 +236,7 @@ class _Connection:
     def _end(self, channel: str, error: HttpError) -> None:
         """A subscription ends; with an identity that is no good any more, the connection."""
         if isinstance(error, Unauthorized):
-            raise _Close(WSCloseCode.POLICY_VIOLATION, "the token is no good any more")
+            raise _Close(WSCloseCode.POLICY_VIOLATION, "the token is no longer valid")
         if self._subscriptions.get(channel) is asyncio.current_task():
             del self._subscriptions[channel]
             self._attendances.pop(channel, None)
@@ -255,7 +256,7 @@ def _cursor(after: int | str | None) -> Cursor:
 
 
 def _slow() -> _Close:
-    return _Close(WSCloseCode.TRY_AGAIN_LATER, "you do not read in time; come again, with the last id")
+    return _Close(WSCloseCode.TRY_AGAIN_LATER, "the client reads too slowly; reconnect with the last id")
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
@@ -270,7 +271,7 @@ ROUTES = (
         method="GET",
         path="/ws",
         operation="followByWebSocket",
-        summary="A WebSocket to follow investigations and lists by: it takes ClientAction and gives ServerMessage",
+        summary="Follow investigations and lists over a WebSocket: it receives ClientAction and sends ServerMessage",
         handler=follow_by_websocket,
         status=101,
     ),

@@ -117,7 +117,7 @@ def _filters(query: InvestigationsQuery, uids: dict[str, str]) -> Filters:
         raise BadRequest("query parameter until: must be later than since")
     by_words = query.search is not None and query.search_in == "summary"
     if by_words and not tsquery(query.search or ""):
-        raise BadRequest("query parameter search: must hold a letter or a digit; or give searchIn=timeline")
+        raise BadRequest("query parameter search: must contain a letter or a digit; or set searchIn=timeline")
     return Filters(
         namespaces=uids or None,
         states=query.state,
