@@ -42,9 +42,9 @@ async def run(bed: Bed, quick: bool) -> Result:
     how = (
         f"One stage, one agent, {CALLS} model calls of {TOKENS} streamed tokens, {CALLS - 1} of them with one tool "
         f"call over streamable HTTP. Paced: {FIRST_MS:g} ms to the first token and {PER_MS:g} ms a token. The bare "
-        "loop (bare_loop.py) streams, calls tools and persists requests, answers, results and events with two commits a "
-        "call. CPU is user+system: operator and bare loop of their process, Postgres of all its processes. Median of "
-        "alternated rounds. Wall: first create sent to the last end in the record; of the bare loop, of the round."
+        "loop (bare_loop.py) streams, calls tools and persists requests, answers, results and events with two commits "
+        "a call. CPU is user+system: operator and bare loop of their process, Postgres of all its processes. Median "
+        "of alternated rounds. Wall: first create sent to the last end in the record; of the bare loop, of the round."
     )
     return Result(how, figures, ("operator", "bare loop"))
 
