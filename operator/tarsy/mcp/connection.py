@@ -11,7 +11,7 @@ import shutil
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +23,9 @@ from mcp.server import MCPServer
 
 from tarsy.mcp.connection_errors import ended, not_runnable, not_started
 from tarsy.mcp.errors import OpenFailed
-from tarsy.mcp.sdk_http import LARGEST_ANSWER, Wire
+from tarsy.mcp.http_calls import Endpoint, HttpCalls, session_cookies
+from tarsy.mcp.http_failures import LARGEST_ANSWER
+from tarsy.mcp.sdk_http import Wire
 from tarsy.mcp.service_account_auth import NO_ACCOUNT, NO_TOKENS, BearerOf, ClusterOf, Given, Tokens, kubeconfig
 from tarsy.mcp.sse_transport import sse
 from tarsy.mcp.stdio_transport import Command, Tail, child
@@ -58,6 +60,7 @@ class Policy:
         reach: Leads to every server instead of what its object says: to servers in this process.
         cluster: Where the Kubernetes API is, for servers that get a kubeconfig.
         tokens: Gives tokens of a run's ServiceAccounts; None outside of runs, for looks at servers.
+        sdk_calls: Whether tools over streamable HTTP are called through the SDK, instead of by a request of our own.
     """
 
     resolve: HostResolver
@@ -67,6 +70,7 @@ class Policy:
     reach: ReachableHosts | None = None
     cluster: ClusterOf | None = None
     tokens: Tokens | None = None
+    sdk_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class ServerConnection:
     last_words: Callable[[], str]
     ending: Callable[[], str] = str
     """How its command ended by itself, or what was wrong with what it wrote; empty where neither is known."""
+    calls: HttpCalls | None = None
+    """Calls tools without the SDK, on the session that it opens over this transport; None where only the SDK can."""
 
     def redact(self, text: str) -> str:
         """The text without the values from Secrets, and without those whose names tell that they are secret."""
@@ -130,23 +136,34 @@ class _Judge(Of):
 async def _endpoint(
     server: ServerPlan, transport: HttpTransport, policy: Policy, on_end: Callable[[], None]
 ) -> AsyncIterator[ServerConnection]:
-    url = Place.of(transport.url).url
+    place = Place.of(transport.url)
+    url = place.url
     token = await _token(transport, policy)
     headers, secrets = await _resolved((*transport.headers, *token), policy)
     bearer = await _bearer(server, transport, policy, secrets.append)
     judge = _Judge(policy.destinations, server.ref.namespace)
+    tls = await _trusted(transport, policy)
+    wire = Wire(tls, judge)
+    connect_seconds = min(10.0, server.init_seconds)
     async with httpx2.AsyncClient(
         headers={"accept-encoding": "identity"} | headers,
         auth=bearer,
-        transport=Wire(await _trusted(transport, policy), judge),
-        timeout=httpx2.Timeout(None, connect=min(10.0, server.init_seconds)),
+        transport=wire,
+        timeout=httpx2.Timeout(None, connect=connect_seconds),
         trust_env=False,
     ) as client:
         if transport.type == "sse":
             yield ServerConnection(sse(url, client, on_end), secrets, str)
-        else:
-            way = streamable_http_client(url, http_client=client, max_sse_event_size=LARGEST_ANSWER)
+            return
+        way = streamable_http_client(url, http_client=client, max_sse_event_size=LARGEST_ANSWER)
+        if policy.sdk_calls:
             yield ServerConnection(way, secrets, str)
+            return
+        authorize = bearer.header if bearer else None
+        cookies = session_cookies(client)
+        endpoint = Endpoint(place, headers, authorize, tls, judge, connect_seconds, cookies, lambda: wire.session_id)
+        async with aclosing(HttpCalls(endpoint)) as calls:
+            yield ServerConnection(way, secrets, str, calls=calls)
 
 
 async def _token(transport: HttpTransport, policy: Policy) -> tuple[Value, ...]:

@@ -23,7 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from tarsy.listening.asgi import SIGN_IN
 from tarsy.mcp.gateway_session import GatewaySession, Tool
-from tarsy.mcp.sdk_http import LARGEST_ANSWER
+from tarsy.mcp.http_failures import LARGEST_ANSWER
 
 _log = logging.getLogger(__name__)
 

@@ -15,16 +15,14 @@ import ssl
 from typing import Any
 
 import httpx2
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
+from mcp_types import CONNECTION_CLOSED
 
-from tarsy.mcp.connection_errors import no_answer, not_mcp, refusal_reason, unconnected
+from tarsy.mcp.connection_errors import refusal_reason, unconnected
+from tarsy.mcp.http_failures import LARGEST_ANSWER, HttpFailure, answer_failure, is_page, too_large
 from tarsy.outbound.address_check import AddressCheck
 from tarsy.outbound.transport import PinnedTransport
 
-LARGEST_ANSWER = 64 * 1024 * 1024
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-_REFUSED_BEFORE_DOING = {401, 404}
-_ON_THE_WAY = {502, 503, 504}
 _KEPT_HEADERS = {"content-type", "mcp-session-id"}
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -39,6 +37,8 @@ class Wire(httpx2.AsyncBaseTransport):
 
     def __init__(self, tls: ssl.SSLContext, judge: AddressCheck) -> None:
         self._inner = PinnedTransport(judge, tls=tls)
+        self.session_id: str | None = None
+        """The id that the server gave the session; None while it gave none."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends one request (`httpx2.AsyncBaseTransport`)."""
@@ -48,31 +48,28 @@ class Wire(httpx2.AsyncBaseTransport):
             request.headers["traceparent"] = parent
         try:
             response = await self._inner.handle_async_request(request)
-            json_body = response.headers.get("content-type", "").lower().startswith("application/json")
+            self.session_id = response.headers.get("mcp-session-id", self.session_id)
+            kind = response.headers.get("content-type", "")
+            json_body = kind.lower().startswith("application/json")
             asks = b'"id"' in request.content  # a notification is answered with anything
-            if response.is_success and not json_body and not (asks and _is_page(response)):
+            if response.is_success and not json_body and not (asks and is_page(response.status_code, kind)):
                 return response
             try:
                 body = await _read(response) if json_body else b""
             finally:
                 await response.aclose()
         except _NEVER_SENT as error:
-            return _failed(unconnected(error, str(request.url)), sent=False)
+            return _failed(HttpFailure(unconnected(error, str(request.url)), sent=False))
         except httpx2.TransportError as error:
-            return _failed(f"the connection broke: {type(error).__name__}", sent=True)
-        except _TooLarge:
-            return _failed(
-                f"the answer is larger than {LARGEST_ANSWER // 1024**2} MiB; ask for less", sent=True, lost=False
-            )
-        session_is_over = response.status_code == 404 and "mcp-session-id" in request.headers
-        answers = response.status_code != 401 and not session_is_over and _is_json_rpc_error(body)
-        if response.is_success or answers:
-            wrong = _no_message(response, body, str(request.url)) if asks and response.is_success else None
-            if wrong is not None:
-                return _failed(wrong, sent=True, lost=False)
-            headers = {name: value for name, value in response.headers.items() if name in _KEPT_HEADERS}
-            return httpx2.Response(response.status_code, headers=headers, content=body)
-        return _refused(response.status_code, str(request.url))
+            return _failed(HttpFailure(f"the connection broke: {type(error).__name__}", sent=True))
+        except HttpFailure as failure:
+            return _failed(failure)
+        in_session = "mcp-session-id" in request.headers
+        wrong = answer_failure(response.status_code, kind, body, str(request.url), in_session=in_session, asks=asks)
+        if wrong is not None:
+            return _failed(wrong)
+        headers = {name: value for name, value in response.headers.items() if name in _KEPT_HEADERS}
+        return httpx2.Response(response.status_code, headers=headers, content=body)
 
     async def aclose(self) -> None:
         """Closes the connections."""
@@ -107,54 +104,16 @@ def _traceparent(body: bytes) -> str | None:
     return parent if isinstance(parent, str) and _TRACEPARENT.fullmatch(parent) else None
 
 
-class _TooLarge(Exception):
-    pass
-
-
 async def _read(response: httpx2.Response) -> bytes:
     parts: list[bytes] = []
     size = 0
     async for part in response.aiter_bytes():
         size += len(part)
         if size > LARGEST_ANSWER:
-            raise _TooLarge
+            raise too_large()
         parts.append(part)
     return b"".join(parts)
 
 
-def _told(error: Exception) -> str:
-    return str(error) or type(error).__name__
-
-
-def _is_json_rpc_error(body: bytes) -> bool:
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and document.get("jsonrpc") == "2.0" and "error" in document
-
-
-def _is_page(response: httpx2.Response) -> bool:
-    """Whether a POST was answered with a page, as by a server that is not MCP."""
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return response.status_code == 200 and bool(kind) and kind != "text/event-stream"
-
-
-def _no_message(response: httpx2.Response, body: bytes, url: str) -> str | None:
-    """Why what a server answered is no message of MCP; None when it may be one."""
-    if _is_page(response) and not body:
-        return no_answer(response.headers.get("content-type", ""), url)
-    return not_mcp(url) if body and b'"jsonrpc"' not in body else None
-
-
-def _refused(status: int, url: str) -> httpx2.Response:
-    lost = status in _REFUSED_BEFORE_DOING | _ON_THE_WAY
-    return _failed(
-        refusal_reason(status, url), sent=status not in _REFUSED_BEFORE_DOING, lost=lost, status=max(status, 400)
-    )
-
-
-def _failed(text: str, *, sent: bool, lost: bool = True, status: int = 502) -> httpx2.Response:
-    code = CONNECTION_CLOSED if lost else INTERNAL_ERROR
-    error: dict[str, Any] = {"code": code, "message": text, "data": {"sent": sent}}
-    return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error})
+def _failed(failure: HttpFailure) -> httpx2.Response:
+    return httpx2.Response(failure.status, json=failure.as_message())

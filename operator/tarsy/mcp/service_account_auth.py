@@ -112,10 +112,14 @@ class BearerOf(httpx2.Auth):
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Signs one request (`httpx2.Auth`)."""
+        request.headers["Authorization"] = await self.header()
+        yield request
+
+    async def header(self) -> str:
+        """Returns the Authorization header of this moment."""
         with contextlib.suppress(OpenFailed):  # the server refuses an old one, and the session's successor says why
             await self.ready()
-        request.headers["Authorization"] = f"Bearer {self._last}"
-        yield request
+        return f"Bearer {self._last}"
 
 
 @contextlib.asynccontextmanager

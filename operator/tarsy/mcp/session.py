@@ -29,6 +29,7 @@ from tarsy.mcp.errors import (
     is_lost,
     readable_error,
 )
+from tarsy.mcp.http_calls import can_stamp
 from tarsy.mcp.namespace_binding import of_request
 from tarsy.plan.model import ServerPlan
 
@@ -119,10 +120,9 @@ class McpSession:
         if not self.alive or self._session is None:
             raise ConnectionLost("the session has ended")
         meta = {_IDEMPOTENCY_KEY: idempotency_key, **of_request(self._server)}
-        parameters = types.CallToolRequestParams(name=tool, arguments=arguments, _meta=meta)
         self._calls += 1
         try:
-            answer = await self._session.send_request(types.CallToolRequest(params=parameters), _ANSWER)
+            answer = await self._answer(self._session, tool, arguments, meta)
         except MCPError as error:
             raise await self._explained(error) from error
         except ValidationError as error:
@@ -133,6 +133,16 @@ class McpSession:
         if isinstance(answer, types.InputRequiredResult):
             raise Protocol("it asks for input from a person, which an agent cannot give", sent=True)
         return answer
+
+    async def _answer(
+        self, session: ClientSession, tool: str, arguments: dict[str, Any], meta: dict[str, Any]
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        calls = self._link.calls if self._link else None
+        if calls is not None and can_stamp(session):
+            params = {"name": tool, "arguments": arguments, "_meta": meta}
+            return _ANSWER.validate_python(await calls.call(session, params), by_name=False)
+        parameters = types.CallToolRequestParams(name=tool, arguments=arguments, _meta=meta)
+        return await session.send_request(types.CallToolRequest(params=parameters), _ANSWER)
 
     def retire(self) -> None:
         """Takes no more calls and ends when the last one has come back."""

@@ -20,7 +20,8 @@ from mcp.shared.message import SessionMessage
 
 from tarsy.mcp.connection_errors import no_answer, refusal_reason, unconnected
 from tarsy.mcp.errors import OpenFailed
-from tarsy.mcp.sdk_http import LARGEST_ANSWER, failure_of
+from tarsy.mcp.http_failures import LARGEST_ANSWER
+from tarsy.mcp.sdk_http import failure_of
 
 _log = logging.getLogger(__name__)
 _POST_SECONDS = 30.0

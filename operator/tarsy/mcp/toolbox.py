@@ -217,6 +217,7 @@ class McpToolboxes:
         mask_of: The masker for the setting of a server; a server whose setting cannot be used is not opened.
         reach: Leads to every server instead of what its object says: to servers in this process.
         cluster: Where the Kubernetes API is, for servers that get a kubeconfig.
+        sdk_calls: Whether tools over streamable HTTP are called through the SDK (`tarsy.mcp.connection.Policy`).
     """
 
     def __init__(
@@ -229,11 +230,18 @@ class McpToolboxes:
         destinations: Destinations | None = None,
         reach: ReachableHosts | None = None,
         cluster: ClusterOf | None = None,
+        sdk_calls: bool = False,
     ) -> None:
         self._mask = mask
         self._mask_of = mask_of
         self._policy = Policy(
-            resolve, ssl.create_default_context(), allow_stdio, destinations or Destinations(), reach, cluster=cluster
+            resolve,
+            ssl.create_default_context(),
+            allow_stdio,
+            destinations or Destinations(),
+            reach,
+            cluster=cluster,
+            sdk_calls=sdk_calls,
         )
 
     def of(self, tokens: Tokens) -> "McpToolboxes":

@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from integration.mcp.servers import http, resolve
-from tarsy.mcp.sdk_http import LARGEST_ANSWER
+from tarsy.mcp.http_failures import LARGEST_ANSWER
 from tarsy.mcp.toolbox import McpToolboxes
 
 
