@@ -23,7 +23,7 @@ from mcp.server import MCPServer
 
 from tarsy.mcp.connection_errors import ended, not_runnable, not_started
 from tarsy.mcp.errors import OpenFailed
-from tarsy.mcp.http_calls import Endpoint, HttpCalls, session_cookies
+from tarsy.mcp.http_calls import Endpoint, HttpCalls
 from tarsy.mcp.http_failures import LARGEST_ANSWER
 from tarsy.mcp.sdk_http import Wire
 from tarsy.mcp.service_account_auth import NO_ACCOUNT, NO_TOKENS, BearerOf, ClusterOf, Given, Tokens, kubeconfig
@@ -160,8 +160,7 @@ async def _endpoint(
             yield ServerConnection(way, secrets, str)
             return
         authorize = bearer.header if bearer else None
-        cookies = session_cookies(client)
-        endpoint = Endpoint(place, headers, authorize, tls, judge, connect_seconds, cookies, lambda: wire.session_id)
+        endpoint = Endpoint(place, headers, authorize, tls, judge, connect_seconds, lambda: wire.session_id)
         async with aclosing(HttpCalls(endpoint)) as calls:
             yield ServerConnection(way, secrets, str, calls=calls)
 

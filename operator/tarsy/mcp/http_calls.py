@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
-import httpx2
 import orjson
 from mcp.client import ClientSession
 from mcp.shared.exceptions import MCPError
@@ -56,7 +55,6 @@ class Endpoint:
         tls: Verifies the server.
         check: Decides about addresses.
         connect_seconds: How long a connection may take to be made.
-        cookies: Returns the session's Cookie header; empty where the server has set none.
         session_id: Returns the id that the server gave the session; None where it gave none.
     """
 
@@ -66,7 +64,6 @@ class Endpoint:
     tls: ssl.SSLContext
     check: AddressCheck
     connect_seconds: float
-    cookies: Callable[[], str]
     session_id: Callable[[], str | None]
 
 
@@ -157,8 +154,6 @@ class HttpCalls:
             whole["mcp-session-id"] = session
         if where.authorize is not None:
             whole["authorization"] = await where.authorize()
-        if cookies := where.cookies():
-            whole["cookie"] = cookies
         return whole
 
     async def _exchanged(self, body: bytes, headers: Mapping[str, str], number: int) -> dict[str, Any]:
@@ -315,15 +310,6 @@ async def _events(response: aiohttp.ClientResponse, resume: _Resume) -> AsyncIte
                 resume.event = value.decode("utf-8", "replace")
             elif name == b"retry" and value.isdigit():
                 resume.seconds = min(int(value) / 1000, 30.0)
-
-
-def session_cookies(client: httpx2.AsyncClient) -> Callable[[], str]:
-    """Returns how to make the Cookie header from what the server has set on the SDK's requests."""
-
-    def header() -> str:
-        return "; ".join(f"{cookie.name}={cookie.value}" for cookie in client.cookies.jar)
-
-    return header
 
 
 def can_stamp(session: ClientSession) -> bool:
