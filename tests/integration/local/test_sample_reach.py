@@ -1,4 +1,4 @@
-"""The sample tool server keeps to the namespaces that a request names, whatever its arguments say."""
+"""Tests that the Kubernetes tool server keeps to the namespaces of a request, whatever its arguments are."""
 
 import json
 from collections.abc import AsyncIterator

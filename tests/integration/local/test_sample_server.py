@@ -1,4 +1,4 @@
-"""The sample tool server: a real MCP client on one side, a Kubernetes API on real HTTP on the other."""
+"""Tests the Kubernetes tool server with a real MCP client, and a Kubernetes API over real HTTP."""
 
 import asyncio
 import json

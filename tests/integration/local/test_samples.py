@@ -1,4 +1,4 @@
-"""The demo's objects on a real Kubernetes API, seen through the sample tool server, as the demo's agents see them."""
+"""Tests the demo's objects on a real Kubernetes API through the Kubernetes tool server, as the demo's agents use it."""
 
 import json
 import re

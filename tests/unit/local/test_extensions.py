@@ -1,4 +1,4 @@
-"""The build of the API extensions server reports why it is impossible, so that `make test-newer` can skip its tests."""
+"""Tests that the build of the API extensions server reports why it is impossible, so that tests can be skipped."""
 
 from pathlib import Path
 
