@@ -26,13 +26,13 @@ class Panel:
 
 
 def rate(metric: str, by: str = "", where: str = "") -> str:
-    """Returns the PromQL rate of a counter per second."""
+    """Returns the PromQL rate of a counter per second, by the labels `by`, filtered by `where`."""
     of = f"sum by ({by}) " if by else "sum"
     return f"{of}(rate({metric}{where}[$__rate_interval]))"
 
 
 def grown(metric: str, by: str = "", where: str = "") -> str:
-    """Returns the PromQL increase of a counter within the graph's step."""
+    """Returns the PromQL increase of a counter in a step of the graph, by the labels `by`, filtered by `where`."""
     of = f"sum by ({by}) " if by else "sum"
     return f"{of}(increase({metric}{where}[$__rate_interval]))"
 
