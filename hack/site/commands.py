@@ -15,18 +15,18 @@ _NAMES: Final = {int: "whole number", float: "number", Path: "path"}
 
 
 def pages() -> dict[str, str]:
-    """The pages, by path below docs/."""
+    """Returns the pages, by path below docs/."""
     return {
         "reference/tarsy.md": _page(
             "tarsy",
             app,
-            "The program in the image. It has the commands of `kubectl tarsy` too: [those](kubectl-tarsy.md).",
+            "The program in the image. It also has [the commands of `kubectl tarsy`](kubectl-tarsy.md).",
         ),
         "reference/kubectl-tarsy.md": _page(
             "kubectl tarsy",
             new_app(),
-            "For those who investigate: `kubectl-tarsy` on the path, which kubectl finds by its name. It works with "
-            "your kubeconfig and your rights.",
+            "The kubectl plugin: put `kubectl-tarsy` on the path, and kubectl finds it by its name. It uses your "
+            "kubeconfig and your rights.",
         ),
     }
 

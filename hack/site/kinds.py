@@ -22,16 +22,16 @@ _UNCHANGED: Final = re.compile(r"^(\w+) cannot be changed")
 
 
 def pages() -> dict[str, str]:
-    """The pages, by path below docs/."""
+    """Returns the pages, by path below docs/."""
     found = {f"reference/kinds/{kind.KIND.lower()}.md": _page(kind) for kind in KINDS.values()}
     rows = [
         (f"[{kind.KIND}]({kind.KIND.lower()}.md)", _short(kind), line(kind.__doc__ or "")) for kind in KINDS.values()
     ]
     text = (
-        "Group `tarsy.dev`, version `v1alpha1`, category `tarsy`, all namespaced. These pages are made of the same "
-        "models as the CustomResourceDefinitions."
+        "Group `tarsy.dev`, version `v1alpha1`, category `tarsy`, all namespaced. These pages are generated from the "
+        "models of the CustomResourceDefinitions."
     )
-    found["reference/kinds/index.md"] = page(("# The kinds", text, table(("kind", "short", "what it is"), rows)))
+    found["reference/kinds/index.md"] = page(("# The kinds", text, table(("kind", "short", "description"), rows)))
     return found
 
 

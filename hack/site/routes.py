@@ -13,20 +13,20 @@ Schema = Mapping[str, Any]
 _HEAD: Final = """\
 # HTTP API
 
-Below `{server}`, with a bearer token of the cluster; the operator serves this as OpenAPI at `{server}/openapi.json`.
-Each request needs what its line says, in the namespace of its path, as SubjectAccessReview answers for the caller. The
-same paths are served by the Kubernetes API server below `/apis/record.tarsy.dev/v1alpha1` where they are in a namespace
-and read an investigation: timeline, events and trace.
+All paths are below `{server}` and need a bearer token of the cluster. The operator serves the OpenAPI document at
+`{server}/openapi.json`. Each route lists the right that it needs in the namespace of its path; a SubjectAccessReview
+checks it for the caller. The Kubernetes API server also serves the namespaced paths that read an investigation
+(timeline, events and trace), below `/apis/record.tarsy.dev/v1alpha1`.
 """
 
 
 def pages() -> dict[str, str]:
-    """The page, by path below docs/."""
+    """Returns the page, by path below docs/."""
     return {"reference/http.md": _page()}
 
 
 def _page() -> str:
-    """All operations, then the models that they take and answer."""
+    """Returns all operations, then the models of their requests and responses."""
     routes = all_routes()
     api = document(routes, (ServerMessage, ClientAction))
     parts = [_HEAD.format(server=api["servers"][0]["url"])]

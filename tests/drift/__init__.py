@@ -1,4 +1,4 @@
-"""The drift report: the same commands and calls on a real Kubernetes API and on the embedded one (`make drift`).
+"""Compares a real Kubernetes API with the embedded one by the same commands and calls (`make drift`).
 
 `cases/` says what is asked, one file a subject, and `explained.yaml` which answers may differ and why. A difference
 that nobody explained fails the report, and so does an explanation that explains nothing any more.

@@ -1,4 +1,4 @@
-"""`python -m tests.drift [GROUP ...]`: asks both APIs and prints where their answers differ.
+"""Sends the cases to both APIs and prints the differences: `python -m tests.drift [GROUP ...]`.
 
 With `--api newer` the other one is the API extensions server of Kubernetes 1.36, for the groups about custom resources.
 What is explained for an older version only may then be the same.

@@ -1,4 +1,4 @@
-"""What is asked: cases read from YAML files, checked as they are read so that a typing error is not a difference.
+"""Reads and validates the cases from YAML files, so that a typing error is not a difference.
 
 The cases of one file share a namespace, `drift-FILE`, and run in order: one makes what the next one reads.
 """

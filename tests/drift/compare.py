@@ -1,4 +1,4 @@
-"""Two answers to one question, and what is to be said of them; the exit code hangs on this alone."""
+"""Compares two answers to a case; determines the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of explanations: reasons in words, each with the cases whose answers differ for it.
+"""Reads the table of explanations: reasons, each with the cases whose answers differ for it.
 
 The same table stands in the README of the embedded API; a unit test holds the two together.
 """

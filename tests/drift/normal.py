@@ -1,4 +1,4 @@
-"""Answers as lines: sorted `path = value` for JSON, trimmed columns for text, without what differs from run to run.
+"""Normalizes answers to lines: sorted `path = value` for JSON, trimmed columns for text, no values that vary by run.
 
 JSON is flattened so that a difference is one line that says where it is, however deep.
 """

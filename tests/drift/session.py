@@ -1,4 +1,4 @@
-"""Asks one API, question after question: kubectl as a process, calls over HTTPS with a client certificate.
+"""Sends cases to one API: kubectl as a process, calls over HTTPS with a client certificate.
 
 A watch is a call like another: it asks for `timeoutSeconds`, and its answer is the events until then.
 """

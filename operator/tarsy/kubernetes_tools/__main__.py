@@ -4,7 +4,7 @@ import argparse
 import socket
 
 from tarsy.kubernetes_tools.cluster import ClusterReader
-from tarsy.kubernetes_tools.tools import sample_server
+from tarsy.kubernetes_tools.tools import tool_server
 
 
 def main() -> None:
@@ -12,17 +12,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tarsy.kubernetes_tools", description="Read-only Kubernetes, as MCP."
     )
-    parser.add_argument("--http", action="store_true", help="streamable HTTP instead of stdio")
-    parser.add_argument("--host", default="127.0.0.1", help="address with --http (default: this machine only)")
-    parser.add_argument("--port", type=int, default=0, help="port with --http (default: a free one)")
+    parser.add_argument("--http", action="store_true", help="serve streamable HTTP instead of stdio")
+    parser.add_argument("--host", default="127.0.0.1", help="address for --http (default: this machine only)")
+    parser.add_argument("--port", type=int, default=0, help="port for --http (default: a free one)")
     parser.add_argument(
         "--bound",
         metavar="NAMESPACE",
-        help="refuse requests that do not name their namespaces in _meta; only those for MCPServers of this namespace "
-        "reach others than that of the MCPServer",
+        help="refuse requests without namespaces in _meta; only requests for MCPServers of this namespace may read "
+        "namespaces other than that of the MCPServer",
     )
     options = parser.parse_args()
-    server = sample_server(ClusterReader(), owner=options.bound)
+    server = tool_server(ClusterReader(), owner=options.bound)
     if not options.http:
         server.run("stdio")
         return

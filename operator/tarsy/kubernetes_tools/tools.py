@@ -35,7 +35,7 @@ _Namespace = Annotated[str, Field(description="The namespace.")]
 Lines = Annotated[int, Field(ge=1, le=5000, description="How many lines of the log's end.")]
 
 
-def sample_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServer:
+def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServer:
     """Creates the MCP server `kubernetes` for a cluster; closing it closes the cluster.
 
     Args:

@@ -1,4 +1,4 @@
-"""A Kubernetes API with the shipped admission and roles, the webhook on this machine, and people of a namespace.
+"""Provides a Kubernetes API with the shipped admission and roles, a local webhook, and users of a namespace.
 
 Decision: the server is one of its own for this folder, because admission concerns the whole cluster. The Service of the
 webhook leads to 127.0.0.1 by its external name, as there is no pod network.

@@ -1,4 +1,4 @@
-"""Admission as kustomize puts it together: the webhook alone, with the policies, or without the webhook."""
+"""Tests admission as kustomize assembles it: the webhook alone, with the policies, or policies only."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The shipped policies, on an API server that knows them: authors without the webhook, and `use` of a chain at once."""
+"""Tests the shipped policies on a capable API server: authors without the webhook, and `use` of a chain at creation."""
 
 import asyncio
 import time

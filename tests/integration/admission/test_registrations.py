@@ -1,4 +1,4 @@
-"""The operator's own registrations: it may bring its certificate authority, and change nothing else of them."""
+"""Tests that the operator can change only the CA certificate of its own registrations."""
 
 import base64
 import copy

@@ -1,4 +1,4 @@
-"""Who can do what, asked of the API server for each role, and the table of it that people read.
+"""Tests the rights of each role against an API server, and the published table of them.
 
 `manifests/roles.md` is what this test makes of the answers: run with `--update-goldens` to write it anew. The roles
 view, edit and admin are filled by the controller manager, which an API server alone lacks, of whatever version: for

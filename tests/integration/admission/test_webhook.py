@@ -1,4 +1,4 @@
-"""The webhook behind a Kubernetes API: who creates is stamped, whoever they are, and nothing gets in unstamped."""
+"""Tests the webhook behind a Kubernetes API: it stamps every creator, and nothing is created without a stamp."""
 
 import asyncio
 import base64

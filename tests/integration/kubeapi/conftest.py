@@ -1,4 +1,4 @@
-"""One embedded API for the tests of a process, kubectl for it, and a plain HTTP client."""
+"""Provides an embedded API per process, kubectl for it, and a plain HTTP client."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Judges of writes: policies with parameters and the authorizer, webhooks that change and refuse, aggregated APIs."""
+"""Tests admission: policies with parameters and the authorizer, mutating and validating webhooks, aggregated APIs."""
 
 import asyncio
 import base64

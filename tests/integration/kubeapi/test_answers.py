@@ -1,4 +1,4 @@
-"""Answers that the drift report (tests/drift) found to be other than a real server's, as they are since."""
+"""Tests answers that once differed from a real server's, as the drift report (tests/drift) found."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Built-in kinds have fields: unknown ones are named, wrong ones refused, lists merge, and kubectl explains them."""
+"""Tests the fields of built-in kinds: unknown and wrong ones are refused, lists merge, kubectl explains them."""
 
 import subprocess
 from collections.abc import Callable

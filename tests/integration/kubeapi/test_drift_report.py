@@ -1,4 +1,4 @@
-"""The drift report asks two APIs alike: where nothing differs but names, times and versions, it finds nothing."""
+"""Tests that the drift report finds no difference between two equal APIs."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who may write roles and bindings may not grant more than they hold. The messages are those of kube-apiserver 1.20."""
+"""Tests that writers of roles and bindings cannot grant more than they have, with the messages of kube-apiserver."""
 
 import subprocess
 from collections.abc import Callable, Iterator

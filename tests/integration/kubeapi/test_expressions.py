@@ -1,4 +1,4 @@
-"""Expressions and patterns: a bad one is refused when it is written, a costly one ends soon."""
+"""Tests expressions and patterns: bad ones are refused when written, costly ones end soon."""
 
 import time
 import uuid

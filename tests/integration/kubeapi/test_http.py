@@ -1,4 +1,4 @@
-"""What programs rely on: watches that resume, pages, conflicts, tokens, outages, state that is kept."""
+"""Tests what clients rely on: watches that resume, pagination, conflicts, tokens, outages, kept state."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What `--keep` keeps when the process is killed: all that was answered, whenever it happens."""
+"""Tests that `--keep` loses nothing that was answered, whenever the process is killed."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""kopf on the embedded API: it sees what is there, what comes, and goes on after an outage."""
+"""Tests kopf on the embedded API: it sees existing and new objects, and continues after an outage."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""What kubectl says to the embedded API, command by command, and what comes of it."""
+"""Tests kubectl on the embedded API, command by command."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The project's own kinds on the embedded API: accepted with validation, bad objects refused in their own words."""
+"""Tests this project's kinds on the embedded API: valid objects are accepted, invalid ones refused with messages."""
 
 import subprocess
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""kubectl for the Kubernetes API of the session."""
+"""Provides kubectl for the Kubernetes API of the session."""
 
 import json
 import subprocess

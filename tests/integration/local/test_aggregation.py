@@ -1,4 +1,4 @@
-"""An API server of our own behind the local one: the aggregation layer, without a pod network."""
+"""Tests an aggregated API server behind the local API, without a pod network."""
 
 import base64
 import http.server

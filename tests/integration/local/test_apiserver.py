@@ -23,6 +23,7 @@ import pytest
 from apis import LocalApi, find_kubectl
 from tarsy_dev.apiserver.binaries import require_binaries
 from tarsy_dev.apiserver.errors import LocalKubernetesError, ServerStartError
+from tarsy_dev.apiserver.extensions_server import ExtensionsApi
 from tarsy_dev.apiserver.process import free_port
 from tarsy_dev.apiserver.server import ApiServer
 
@@ -68,6 +69,8 @@ Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture(scope="session")
 def probes(kube_api: LocalApi) -> None:
     """The kind Probe, served. Old servers do not know x-kubernetes-validations, so kubectl must not check for it."""
+    if isinstance(kube_api, ExtensionsApi):
+        kube_api.serve("test.tarsy.dev", "v1")
     base = [str(find_kubectl()), "--kubeconfig", str(kube_api.kubeconfig)]
     apply = [*base, "apply", f"--validate={str(kube_api.supports_cel).lower()}", "-f", "-"]
     subprocess.run(apply, input=json.dumps(CRD), text=True, check=True, timeout=120)

@@ -1,4 +1,4 @@
-"""The scripted model over real HTTP: with the official SDK where it can see it, with bare HTTP where it must not."""
+"""Tests the scripted model over real HTTP, with the official SDK and with raw requests."""
 
 import asyncio
 import os

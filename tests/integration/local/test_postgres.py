@@ -1,4 +1,4 @@
-"""LocalPostgres with real servers: every source of binaries, every way to end, every way to be refused."""
+"""Tests LocalPostgres with real servers: every source of binaries, every way to end, every refusal."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The demo's objects on a real Kubernetes API, seen through the sample tool server, as the demo's agents see them."""
+"""Tests the demo's objects on a real Kubernetes API through the Kubernetes tool server, as the demo's agents use it."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from mcp.client import Client
 
 from apis import LocalApi
 from tarsy.kubernetes_tools.cluster import ClusterReader
-from tarsy.kubernetes_tools.tools import sample_server
+from tarsy.kubernetes_tools.tools import tool_server
 from tarsy_dev.model import demo_script
 
 SAMPLES = Path(__file__).parents[3] / "manifests" / "samples" / "demo"
@@ -51,7 +51,7 @@ def tool_of(call_id: str) -> str:
 
 @pytest.mark.usefixtures("shop")
 async def test_every_quote_of_the_demo_is_what_a_real_cluster_says(kube_api: LocalApi) -> None:
-    server = sample_server(ClusterReader({"KUBECONFIG": str(kube_api.kubeconfig)}))
+    server = tool_server(ClusterReader({"KUBECONFIG": str(kube_api.kubeconfig)}))
     said: dict[str, str] = {}
     quotes: list[tuple[str, str]] = []
     for agent in demo_script().agents.values():
@@ -69,7 +69,7 @@ async def test_every_quote_of_the_demo_is_what_a_real_cluster_says(kube_api: Loc
 
 @pytest.mark.usefixtures("shop")
 async def test_a_permission_the_account_lacks_is_named_to_the_model(kube_api: LocalApi) -> None:
-    server = sample_server(ClusterReader({"KUBECONFIG": str(kube_api.kubeconfig_for("stranger"))}))
+    server = tool_server(ClusterReader({"KUBECONFIG": str(kube_api.kubeconfig_for("stranger"))}))
     failed, text = await result(server, "list_resources", {"kind": "Pod", "namespace": "shop"})
     assert failed and "may not list pods in namespace shop" in text and "stranger" in text
     failed, text = await result(server, "get_logs", {"namespace": "shop", "pod": "checkout-6f7d9c8b54-k8x2p"})

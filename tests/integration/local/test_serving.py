@@ -1,4 +1,4 @@
-"""Waiting for the operator of a stack."""
+"""Tests waiting for the operator of a stack."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The expression language: its values, its errors, and the same answers as another implementation of it."""
+"""Tests the expression language: values, errors, and agreement with another implementation."""
 
 from pathlib import Path
 from typing import Any

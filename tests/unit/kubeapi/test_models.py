@@ -1,4 +1,4 @@
-"""The fields of built-in kinds: that the installed package is read rightly, for every kind that is served."""
+"""Tests that the fields of every served built-in kind are read correctly from the installed package."""
 
 import pytest
 

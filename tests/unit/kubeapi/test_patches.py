@@ -1,4 +1,4 @@
-"""Patches and managed fields, without a server."""
+"""Tests patches and managed fields, without a server."""
 
 from typing import Any
 

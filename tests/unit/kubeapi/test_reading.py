@@ -1,4 +1,4 @@
-"""Selectors, JSONPath, tables and the event log."""
+"""Tests selectors, JSONPath, tables and the event log."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Structural schemas: unknown fields, defaults, errors as the real API words them, rules."""
+"""Tests structural schemas: unknown fields, defaults, the real API's error messages, rules."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which kube-apiserver is taken, and what is refused on the way to getting one."""
+"""Tests the choice of kube-apiserver binaries, and the errors on the way to getting them."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""The scripted model's pure parts: scripts and their errors, who asks and how far, names and pieces."""
+"""Tests the pure parts of the scripted model: scripts and their errors, position in a conversation, names, chunks."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Temporary folders of API servers: removed with their owner, or by the next one when the owner was killed."""
+"""Tests temporary folders of API servers: removed with their owner, or later if the owner was killed."""
 
 import fcntl
 import os

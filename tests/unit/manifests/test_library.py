@@ -8,7 +8,7 @@ from mcp.client import Client
 
 from tarsy.kubernetes_tools.cluster import ClusterReader
 from tarsy.kubernetes_tools.kinds import READABLE_KINDS as TOOL_KINDS
-from tarsy.kubernetes_tools.tools import sample_server
+from tarsy.kubernetes_tools.tools import tool_server
 from tarsy.mcp.tool_catalog import offer
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check_references
@@ -71,7 +71,7 @@ def test_the_tools_are_where_the_server_says() -> None:
 async def test_the_server_offers_agents_all_of_the_tools_that_there_are() -> None:
     (server,) = (obj for obj in _read(LIBRARY) if isinstance(obj, MCPServer))
     plan = server_plan(server, ObjectRef(kind="MCPServer", namespace="l", name="kubernetes"), McpSelection(name="k"))
-    async with Client(sample_server(ClusterReader({}))) as client:
+    async with Client(tool_server(ClusterReader({}))) as client:
         listed = (await client.list_tools()).tools
     found = offer(plan, listed)
     assert len(found.definitions) == len(listed) == 4 and plan.policy is ToolPolicy.READ_ONLY

@@ -61,6 +61,7 @@ def required(field: str, detail: str = "") -> FieldError:
 
 
 def wrong(field: str, value: object, detail: str) -> FieldError:
+    """Returns the error of an invalid value; `field` is its path, `detail` the rule that it violates."""
     return FieldError("FieldValueInvalid", field, f"Invalid value: {show(value)}: {detail}")
 
 
@@ -70,11 +71,13 @@ def broken_rule(field: str, detail: str) -> FieldError:
 
 
 def wrong_type(field: str, found: str, expected: str) -> FieldError:
+    """Returns the error of a value of the JSON type `found` where the schema expects `expected`."""
     detail = f"{field or '<root>'} in body must be of type {expected}: {show(found)}"
     return FieldError("FieldValueTypeInvalid", field, f"Invalid value: {show(found)}: {detail}")
 
 
 def not_supported(field: str, value: object, allowed: Sequence[object]) -> FieldError:
+    """Returns the error of a value that is not one of `allowed`."""
     shown = ", ".join(show(item) for item in allowed)
     return FieldError("FieldValueNotSupported", field, f"Unsupported value: {show(value)}: supported values: {shown}")
 
@@ -92,6 +95,7 @@ def too_long(field: str, limit: int) -> FieldError:
 
 
 def too_many(field: str, count: int, limit: int) -> FieldError:
+    """Returns the error of a list with `count` items, of which at most `limit` are allowed."""
     return FieldError("FieldValueTooMany", field, f"Too many: {count}: must have at most {limit} items")
 
 
@@ -105,6 +109,7 @@ def _details(group: str, kind: str, name: str | None, **more: object) -> dict[st
 
 
 def not_found(group: str, plural: str, name: str) -> ApiError:
+    """Returns 404 for an object: its `group`, `plural` and `name`."""
     message = f'{_qualified(group, plural)} "{name}" not found'
     return ApiError(404, "NotFound", message, _details(group, plural, name))
 
@@ -114,17 +119,20 @@ def no_such_path() -> ApiError:
 
 
 def already_exists(group: str, plural: str, name: str) -> ApiError:
+    """Returns 409 for an object that exists: its `group`, `plural` and `name`."""
     message = f'{_qualified(group, plural)} "{name}" already exists'
     return ApiError(409, "AlreadyExists", message, _details(group, plural, name))
 
 
 def conflict(group: str, plural: str, name: str, why: str = "") -> ApiError:
+    """Returns 409 for a write to an outdated object; `why` replaces the usual reason."""
     why = why or "the object has been modified; please apply your changes to the latest version and try again"
     message = f'Operation cannot be fulfilled on {_qualified(group, plural)} "{name}": {why}'
     return ApiError(409, "Conflict", message, _details(group, plural, name))
 
 
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> ApiError:
+    """Returns 422 with the `errors` of an object."""
     texts = list(dict.fromkeys(str(error) for error in errors))
     shown = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     causes = [{"reason": error.reason, "message": error.text, "field": error.field} for error in errors]
@@ -133,6 +141,7 @@ def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> A
 
 
 def forbidden(group: str, plural: str, name: str | None, why: str) -> ApiError:
+    """Returns 403 for a request to a resource, or to an object if `name` is set; `why` is the reason."""
     named = f' "{name}"' if name else ""
     message = f"{_qualified(group, plural)}{named} is forbidden: {why}"
     return ApiError(403, "Forbidden", message, _details(group, plural, name))

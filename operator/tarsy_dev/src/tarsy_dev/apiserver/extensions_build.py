@@ -146,19 +146,23 @@ _NOTHING_INSTALLED = ("-o", "Dir::State::status=/dev/null", "-o", "APT::Install-
 
 
 def _check_version(apt: list[str]) -> None:
-    """Raises when the packages have moved on to another version."""
+    """Raises AcquireError if the packages have moved to another version."""
     done = subprocess.run(
         ["apt-cache", *apt, "policy", _SOURCE, _GO], capture_output=True, text=True, timeout=_UPDATE_SECONDS
     )
     candidates = re.findall(r"(?m)^(\S+):\n.*\n\s+Candidate: (\S+)", done.stdout)
     found = dict(candidates)
+    if not found:
+        raise AcquireError(f"Debian {_SUITE} has neither {_SOURCE} nor {_GO}: can this machine reach Debian's mirror?")
     if not found.get(_SOURCE, "").startswith(f"{SERIES}.") or _GO not in found:
-        said = ", ".join(f"{name} {version}" for name, version in candidates) or "neither"
+        said = ", ".join(f"{name} {version}" for name, version in candidates)
         raise AcquireError(f"Debian {_SUITE} has moved: {_SOURCE} {SERIES} and {_GO} are needed, it has {said}")
 
 
 def _sources() -> dict[str, str]:
-    """The machine's own source of Debian, for the unstable release."""
+    """Returns the machine's own source of Debian, for the unstable release."""
+    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+        raise AcquireError("apt-get or dpkg-deb is missing, and the server is built from Debian's packages only")
     texts = debian.source_files(Path("/etc/apt"))
     stanzas = [stanza for stanza in texts.get("machine.sources", "").split("\n\n") if _is_main_archive(stanza)]
     if stanzas:

@@ -2,16 +2,17 @@
 
 Custom resources and their definitions are served by the real machinery (validation, CEL, apply, columns, selectable
 fields, admission policies); everything else by the embedded API, which also says who a caller is and what they may do.
-The two meet as any aggregated API does: by APIServices and a front proxy's certificate.
+The two are connected like any aggregated API: by APIServices and a front proxy's certificate. The server reads policies
+and webhook configurations from the embedded API, and reaches the Services of webhooks through `service_proxy`.
 
-What a control plane has beside its API server is missing for these kinds: objects are not deleted with their namespace
-or owner.
+The controllers of a control plane are missing for these kinds: objects are not deleted with their namespace or owner.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +27,7 @@ from tarsy_dev.apiserver.errors import ServerStartError
 from tarsy_dev.apiserver.extensions_build import ExtensionsBinaries, require_extensions
 from tarsy_dev.apiserver.process import Spawner, end, free_port
 from tarsy_dev.apiserver.progress import tail
+from tarsy_dev.apiserver.service_proxy import ServiceProxy
 from tarsy_dev.objects import put
 
 _START_SECONDS = 90.0
@@ -47,6 +49,7 @@ class ExtensionsApi(EmbeddedApi):
         super().__init__(state_dir)
         self._binaries = binaries
         self._extensions: contextlib.ExitStack | None = None
+        self._extensions_port = 0
 
     def start(self) -> None:
         """Start, and return when custom resources can be defined.
@@ -70,6 +73,11 @@ class ExtensionsApi(EmbeddedApi):
             behind.close()
         super().stop()
 
+    def serve(self, group: str, version: str) -> None:
+        """Registers one more group version of custom resources; those of this project are registered at the start."""
+        with ThreadPoolExecutor(1) as thread:  # the caller's own thread may have a running loop
+            thread.submit(asyncio.run, self._register(group, version)).result()
+
     @property
     def version(self) -> tuple[int, int]:
         """The version of the API extensions server."""
@@ -82,10 +90,17 @@ class ExtensionsApi(EmbeddedApi):
         client, peers, port = free_port(), free_port(), free_port()
         etcd = spawner.spawn(_etcd(binaries.etcd, folder, client, peers), folder / "etcd.log")
         stack.callback(end, etcd, _END_SECONDS)
-        server = spawner.spawn(self._server(binaries.server, folder, client, port), folder / "server.log")
+        webhooks = stack.enter_context(ServiceProxy())
+        environment = {key: value for key, value in os.environ.items() if not key.upper().endswith("_PROXY")}
+        server = spawner.spawn(
+            self._server(binaries.server, folder, client, port),
+            folder / "server.log",
+            environment | {"HTTPS_PROXY": webhooks.url},
+        )
         stack.callback(end, server, _END_SECONDS)
-        with ThreadPoolExecutor(1) as thread:  # the caller's own thread may have a loop that runs
-            ready = thread.submit(asyncio.run, self._lead_to(port)).result()
+        self._extensions_port = port
+        with ThreadPoolExecutor(1) as thread:  # the caller's own thread may have a running loop
+            ready = thread.submit(asyncio.run, self._connect()).result()
         if not ready:
             raise ServerStartError(
                 f"the API extensions server was not ready after {_START_SECONDS:g} s; the end of its log:\n"
@@ -117,13 +132,17 @@ class ExtensionsApi(EmbeddedApi):
             "--disable-admission-plugins=MutatingAdmissionPolicy",
         ]
 
-    async def _lead_to(self, port: int) -> bool:
-        """Registers the server, and waits until it serves; False: it does not in time."""
+    async def _register(self, group: str, version: str) -> None:
+        async with await KubeClient.load(self.kubeconfig) as admin:
+            await put(admin, _api_service(group, version, self._extensions_port))
+
+    async def _connect(self) -> bool:
+        """Registers the server, and waits until it serves; returns False if it does not in time."""
         async with await KubeClient.load(self.kubeconfig) as admin:
             await put(admin, _namespace())
             await put(admin, _service())
             for group, version in _SERVED:
-                await admin.create(_api_service(group, version, port))
+                await self._register(group, version)
             deadline = time.monotonic() + _START_SECONDS
             while time.monotonic() < deadline:
                 with contextlib.suppress(ApiError):

@@ -14,7 +14,13 @@ SERVICE_ACCOUNT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
 def etcd_command(binaries: Binaries, pki: Pki, data: Path, port: int, no_fsync: bool) -> list[str]:
-    """Returns the command of a one-member etcd, which accepts clients and peers with a certificate of the etcd CA."""
+    """Returns the command of a one-member etcd, which accepts clients and peers with a certificate of the etcd CA.
+
+    Args:
+        data: the data directory.
+        port: of its client URL on 127.0.0.1.
+        no_fsync: whether to skip fsync, which is faster and loses data when the machine crashes.
+    """
     client, peer = f"https://127.0.0.1:{port}", "https://127.0.0.1:0"
     flags = {
         "name": "local",
@@ -41,6 +47,8 @@ def etcd_command(binaries: Binaries, pki: Pki, data: Path, port: int, no_fsync: 
 
 def apiserver_command(binaries: Binaries, pki: Pki, port: int, etcd_port: int) -> list[str]:
     """Returns the command of kube-apiserver with RBAC, service account tokens, admission webhooks and aggregation.
+
+    `port` and `etcd_port` are ports on 127.0.0.1: its own, and that of etcd.
 
     The ServiceAccount admission plug-in is off: without a controller-manager no namespace has a `default` account, and
     the plug-in would refuse every pod. No endpoints are published for the `kubernetes` service: there is no pod network

@@ -280,6 +280,7 @@ class _Running:
             self._state.close()
 
     def write_kubeconfig(self, path: Path, user: str, pair: KeyPair) -> None:
+        """Writes a kubeconfig (mode 0600) to `path` with the certificate and key `pair` of `user`."""
         write_private(path, kubeconfig_document(self.url, self.pki.path("ca.crt").read_bytes(), user, pair))
 
     def _tls(self, authority: str, login: str) -> ssl.SSLContext:

@@ -1,4 +1,4 @@
-"""The sample tool server: a real MCP client on one side, a Kubernetes API on real HTTP on the other."""
+"""Tests the Kubernetes tool server with a real MCP client, and a Kubernetes API over real HTTP."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from tarsy.kubernetes_tools.cluster import ClusterReader
-from tarsy.kubernetes_tools.tools import sample_server
+from tarsy.kubernetes_tools.tools import tool_server
 
 SAMPLES = Path(__file__).parents[3] / "manifests" / "samples" / "demo"
 POD = "checkout-6f7d9c8b54-k8x2p"
@@ -96,7 +96,7 @@ def kubeconfig(api: FakeApi, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(kubeconfig: Path) -> Any:
-    return sample_server(ClusterReader({"KUBECONFIG": str(kubeconfig)}))
+    return tool_server(ClusterReader({"KUBECONFIG": str(kubeconfig)}))
 
 
 async def call(server: Any, tool: str, **arguments: Any) -> str:
@@ -222,12 +222,12 @@ async def test_long_results_are_bounded_and_say_so(server: Any, api: FakeApi) ->
 def away(api: FakeApi, kubeconfig: Path) -> Any:
     """A server whose API is not there."""
     kubeconfig.write_text(kubeconfig.read_text().replace(api.url, "http://127.0.0.1:9"))
-    return sample_server(ClusterReader({"KUBECONFIG": str(kubeconfig)}))
+    return tool_server(ClusterReader({"KUBECONFIG": str(kubeconfig)}))
 
 
 async def test_an_api_that_is_away_or_unknown_is_a_tools_error(away: Any, tmp_path: Path) -> None:
     assert "the Kubernetes API was not reached" in await refused(away, "list_events", namespace="shop")
-    nowhere = sample_server(ClusterReader({"HOME": str(tmp_path)}))
+    nowhere = tool_server(ClusterReader({"HOME": str(tmp_path)}))
     assert "set KUBECONFIG" in await refused(nowhere, "list_events", namespace="shop")
 
 

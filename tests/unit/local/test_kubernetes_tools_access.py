@@ -1,4 +1,4 @@
-"""How the sample tool server finds its way to a Kubernetes API. Files of a temporary directory, no network."""
+"""Tests how the Kubernetes tool server finds its access to a Kubernetes API; uses temporary files, no network."""
 
 import base64
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The sample tool server keeps to the namespaces that a request names, whatever its arguments say."""
+"""Tests that the Kubernetes tool server keeps to the namespaces of a request, whatever its arguments are."""
 
 import json
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from aiohttp import web
 
 from tarsy.kubernetes_tools.cluster import ClusterReader
 from tarsy.kubernetes_tools.reach import NAMESPACES
-from tarsy.kubernetes_tools.tools import sample_server
+from tarsy.kubernetes_tools.tools import tool_server
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
 from tarsy.plan.model import HttpTransport, ObjectRef, ReachPlan, ServerPlan, Value
 from tarsy.record.messages import ToolOutcome
@@ -108,7 +108,7 @@ class Caller:
 
 @pytest.fixture(params=["library", None], ids=["bound", "not bound by itself"])
 async def shop(cluster: ClusterReader, request: pytest.FixtureRequest) -> AsyncIterator[Caller]:
-    server = sample_server(cluster, owner=request.param)
+    server = tool_server(cluster, owner=request.param)
     async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([plan(SHOP)]) as box:
         assert len(box.tools) == 4, box.unavailable
         yield Caller(box)
@@ -149,7 +149,7 @@ async def test_what_is_in_no_namespace_is_read_without_what_it_tells_of_others(s
 
 
 async def test_a_run_that_is_not_bound_reads_everything(cluster: ClusterReader) -> None:
-    server = sample_server(cluster, owner="library")
+    server = tool_server(cluster, owner="library")
     everywhere = plan(ReachPlan(bound_by="Server"))
     async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([everywhere]) as box:
         free = Caller(box)
@@ -159,7 +159,7 @@ async def test_a_run_that_is_not_bound_reads_everything(cluster: ClusterReader) 
 
 async def test_a_bound_server_answers_no_request_without_a_namespace(cluster: ClusterReader, asked: list[str]) -> None:
     """Such as one of an older worker."""
-    server = sample_server(cluster, owner="library")
+    server = tool_server(cluster, owner="library")
     async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([plan(None)]) as box:
         said = await Caller(box).refused("list_resources", kind="pv")
     assert NAMESPACES in said and asked == []
@@ -168,7 +168,7 @@ async def test_a_bound_server_answers_no_request_without_a_namespace(cluster: Cl
 async def test_an_mcp_server_of_another_namespace_at_the_same_url_reaches_its_own_namespace(
     cluster: ClusterReader, asked: list[str]
 ) -> None:
-    server = sample_server(cluster, owner="library")
+    server = tool_server(cluster, owner="library")
     granted = plan(ReachPlan(bound_by="Server"), home="shop")
     async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([granted]) as box:
         caller = Caller(box)
@@ -186,7 +186,7 @@ async def test_held_by_its_argument_the_same_server_reaches_no_further(
     cluster: ClusterReader, asked: list[str], owner: str | None
 ) -> None:
     """As the object, or the stored plan, of an earlier version has it, which says nothing of `reach`."""
-    server = sample_server(cluster, owner=owner)
+    server = tool_server(cluster, owner=owner)
     reach = ReachPlan(foreign=True, namespace="shop")
     async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([plan(reach)]) as box:
         caller = Caller(box)
