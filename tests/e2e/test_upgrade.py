@@ -1,21 +1,26 @@
-"""An upgrade and its rollback with the previous release itself: its operator and worker beside this version's.
+"""Upgrades from the previous release and rolls back, with its operator and worker beside this version's.
 
 The code of the release is taken from the history of the repository and runs as processes of its own, with what is
 installed for this one, over one record and one Kubernetes API. The kinds are those of this version, because they are
-applied first. Whether recorded statements of older versions still fit: `integration/store/test_upgrade.py`.
+applied first; that they take every object of the release, and the command line every flag, is compared here. Whether
+recorded statements of older versions still fit: `integration/store/test_upgrade.py`.
 """
 
 import asyncio
 import io
+import json
+import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import asyncpg
 import pytest
+import yaml
 
 from e2e.machine import LONG_LEASE, Machine
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
@@ -25,7 +30,7 @@ from tarsy.store.database import open_pool
 from tarsy_dev.operator_process import ON_THIS_MACHINE, OperatorProcess
 from tarsy_dev.record_api import http_arguments
 
-RELEASE = "251ea6de0f273c47bc3a7d20fe3ebbf6cdb5d14a"
+RELEASE = "6be7c997449d2da380f6daec5fb3096da8e74fd6"
 """The commit of the release before this version; each release sets it to itself."""
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +56,8 @@ pytestmark = [
 def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that holds the package of the previous release."""
     packed = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", "--format=tar", RELEASE, "operator", "controllers"], capture_output=True
+        ["git", "-C", str(ROOT), "archive", "--format=tar", RELEASE, "operator", "controllers", "crds"],
+        capture_output=True,
     )
     if packed.returncode:
         pytest.skip(
@@ -154,7 +160,7 @@ async def test_this_version_resumes_what_the_release_began_beside_it(
     await another(tenant)
 
 
-async def test_a_rollback_leaves_what_this_version_began_to_it_and_ends_it_with_the_remedy_where_nobody_comes(
+async def test_a_rollback_resumes_what_this_version_began_or_ends_it_with_the_remedy(
     installation: Installation, previous: Path
 ) -> None:
     tenant = installation.tenant
@@ -170,19 +176,98 @@ async def test_a_rollback_leaves_what_this_version_began_to_it_and_ends_it_with_
     reader, known = await tenant.pool.fetchrow(
         "SELECT i.reader, (SELECT max(schema_version) FROM worker WHERE expires_at > now()) FROM investigation i"
     )
-    assert reader > known, "plans of this version have settings that the release does not know"
+    if reader <= known:
+        await ended_once(tenant, run)
+        await another(tenant)
+    else:  # the plan has settings that the release does not know
+        await left_and_ended(tenant, run)
+
+
+async def left_and_ended(tenant: Tenant, run: UUID) -> None:
+    """The release does not take the run, and ends it with the remedy when no newer worker comes for ten minutes."""
     tenant.model.open_gate("thinking")
     await another(tenant)  # which the release takes, and it does not take the other before
     assert (await tenant.record(run)).attempt == 1
-    # Where no newer worker comes for ten minutes, somebody has to end it.
     await tenant.pool.execute("UPDATE investigation SET accepted_at = accepted_at - interval '11 minutes'")
     inv = await tenant.finished()
     assert condition(inv, "Succeeded") == "False", inv["status"]
     assert condition(inv, "Succeeded", "reason") == "PlanUnreadable"
-    assert "Run the version that accepted it, or create the investigation again." in condition(
-        inv, "Succeeded", "message"
-    )
+    remedy = "Run the version that accepted it, or create the investigation again."
+    assert remedy in condition(inv, "Succeeded", "message")
     assert len(await tenant.reads.timeline(run)) > 0, "what was recorded stays"
+
+
+COMMANDS = """
+import json, typer
+from tarsy.cli.main import app
+
+def flags(command):
+    own = [flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)]
+    groups = getattr(command, "commands", {}).items()
+    return sorted(own) + [f"{name} {flag}" for name, sub in groups for flag in flags(sub)]
+
+root = typer.main.get_command(app)
+print(json.dumps({name: flags(command) for name, command in root.commands.items()}))
+"""
+
+
+def run_python(code: Path, *arguments: str) -> str:
+    """The output of a Python program that imports `tarsy` from `code`."""
+    environment = {"PYTHONPATH": str(code), "PATH": os.environ["PATH"]}
+    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_command_and_flag_of_the_release_is_there(previous: Path) -> None:
+    old, new = (json.loads(run_python(code, "-c", COMMANDS)) for code in (previous, THIS))
+    lost = {name: sorted(set(flags) - set(new.get(name, ()))) for name, flags in old.items()}
+    assert len(old) > 10 and sum(map(len, old.values())) > 50
+    assert {name: flags for name, flags in lost.items() if flags or name not in new} == {}
+
+
+def test_tool_server_of_the_release_is_started_by_its_old_name_too() -> None:
+    assert run_python(THIS, "-m", "tarsy.local.sample_server", "--help")
+
+
+def test_every_custom_resource_of_the_release_is_accepted(previous: Path) -> None:
+    """No field, version or value of an enum is gone, no field is newly required, no limit is tighter."""
+    old, new = (
+        {p.name: yaml.safe_load(p.read_text()) for p in f.glob("*s.yaml")}
+        for f in (previous.parent / "crds", ROOT / "crds")
+    )
+    assert old and old.keys() <= new.keys()
+    found = []
+    for name, crd in old.items():
+        versions = {version["name"]: version for version in new[name]["spec"]["versions"]}
+        for version in crd["spec"]["versions"]:
+            schemas = (each["schema"]["openAPIV3Schema"] for each in (version, versions[version["name"]]))
+            found += refused(*schemas, name)
+    assert found == []
+
+
+def refused(old: dict[str, Any], new: dict[str, Any], at: str) -> Iterator[str]:
+    """What an object of one schema may have and the other refuses or prunes, by field."""
+    if old.get("type") != new.get("type"):
+        yield f"{at}: {new.get('type')} instead of {old.get('type')}"
+    if missing := set(old.get("enum", ())) - set(new.get("enum", old.get("enum", ()))):
+        yield f"{at}: no {sorted(missing)}"
+    if required := set(new.get("required", ())) - set(old.get("required", ())):
+        yield f"{at}: requires {sorted(required)}"
+    for most in ("maximum", "maxLength", "maxItems", "maxProperties"):
+        if most in new and new[most] < old.get(most, float("inf")):
+            yield f"{at}: {most} is {new[most]}"
+    for least in ("minimum", "minLength", "minItems", "minProperties"):
+        if least in new and new[least] > old.get(least, float("-inf")):
+            yield f"{at}: {least} is {new[least]}"
+    for name, field in old.get("properties", {}).items():
+        if name in new.get("properties", {}):
+            yield from refused(field, new["properties"][name], f"{at}.{name}")
+        elif not new.get("x-kubernetes-preserve-unknown-fields"):
+            yield f"{at}.{name}: is gone"
+    for inner in ("items", "additionalProperties"):
+        if isinstance(old.get(inner), dict) and isinstance(new.get(inner), dict):
+            yield from refused(old[inner], new[inner], f"{at}[]")
 
 
 async def begun(tenant: Tenant) -> None:
