@@ -1,4 +1,4 @@
-"""Stops the operator's writes at a boundary of DESIGN section 5, without a hook in the product.
+"""Stops the operator's writes at a boundary of a run (docs/design.md), without a hook in the product.
 
 A trigger on the two interaction tables asks for an advisory lock, shared, one for each boundary. While the test holds
 that lock, the statement stands still in the middle of its transaction, with its rows written or not yet, and the test

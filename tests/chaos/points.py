@@ -1,4 +1,4 @@
-"""Stops the writes of chosen investigations at a named point of DESIGN section 5, without a hook in the product.
+"""Stops the writes of chosen investigations at a named point of a run (docs/design.md), without a hook in the product.
 
 Triggers on the record ask for an advisory lock, shared, one for each point and chain. While the test holds it, the
 statement stands still in the middle of its transaction, and the test sees the waiting backend in `pg_locks`. After the

@@ -1,11 +1,10 @@
-"""SIGKILL of the operator at every boundary of DESIGN section 5, in one investigation that must come out exact.
+"""Kills the operator at boundaries between record and outside calls, in one investigation that must come out exact.
 
 What is compared: what the model was asked and the tool server was called (outside the product), and what the record
 says about it. A step that the record holds as finished may not have been done again; a step that died in flight may,
-and then the record says so.
+and then the record says so. The small form leaves boundaries to `test_points.py`, which has all for every strategy.
 """
 
-import signal
 from collections.abc import AsyncIterator
 from uuid import UUID
 
@@ -14,10 +13,10 @@ import pytest
 
 from chaos.boundaries import Boundaries, Boundary, Fate
 from chaos.exactness import assert_record_is_whole, repeated_steps, turns
-from e2e.machine import Machine
+from chaos.fleet import Fleet, Member
+from e2e.machine import LONG_LEASE, Machine
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
-from tarsy_dev.operator_process import OperatorProcess
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -63,28 +62,38 @@ async def boundaries(bare_tenant: Tenant) -> AsyncIterator[Boundaries]:
         await connection.close()
 
 
+SMALL = {
+    (Boundary.B_MODEL_CALL_FINISHED, Fate.ROLLED_BACK),
+    (Boundary.D_TOOL_CALL_FINISHED, Fate.ROLLED_BACK),
+    (Boundary.D_TOOL_CALL_FINISHED, Fate.COMMITTED),
+}
+"""What the small form kills at: where a finished step is lost, and where one is not."""
+
+
 class Killer:
     """Kills the operator as a node does that loses its power, and counts."""
 
-    def __init__(self, machine: Machine, operator: OperatorProcess, boundaries: Boundaries) -> None:
+    def __init__(self, machine: Machine, fleet: Fleet, boundaries: Boundaries | None = None) -> None:
         self._machine = machine
-        self._operator = operator
+        self._fleet = fleet
         self._boundaries = boundaries
+        self._operator: Member | None = None
         self.kills = 0
 
     async def kill(self) -> None:
         """Ends the operator; it stays away."""
-        self._operator.kill()
-        assert await self._operator.wait(60) == -signal.SIGKILL
+        assert self._operator is not None and self._operator.alive
+        await self._operator.kill()
         self.kills += 1
 
     async def start(self) -> None:
-        """Starts it again, when the time of its lease is over."""
+        """Starts it, again when the time of its lease is over."""
         await self._machine.lapse()
-        self._operator.start()
+        self._operator = self._fleet.start("run", *LONG_LEASE)
 
     async def kill_at(self, boundary: Boundary, fate: Fate, writes: int = 1) -> None:
         """Lets it run until so many writes stand at the boundary, kills it there, and decides about the writes."""
+        assert self._boundaries is not None
         await self._boundaries.close(boundary)
         await self.start()
         await self._boundaries.reached(boundary, writes)
@@ -92,20 +101,22 @@ class Killer:
         await self._boundaries.let_go(boundary, fate)
 
 
-async def test_kill_at_every_boundary_repeats_no_finished_step(bare_tenant: Tenant, boundaries: Boundaries) -> None:
+async def test_kill_at_every_boundary_repeats_no_finished_step(
+    bare_tenant: Tenant, boundaries: Boundaries, fleet: Fleet, full: bool
+) -> None:
     tenant = bare_tenant
     model = await tenant.use_model(SCRIPT)
     await tenant.use_tools(tools={"readOnly": ["look"]})
     for agent in ("first", "left", "right"):
         await tenant.use_agent(agent, "tools")
     await tenant.use_chain(["first"], ["left", "right"], summary=True)
-    await tenant.machine.stop_operator()
     identity = await tenant.investigate()
-    operator = Killer(tenant.machine, await tenant.machine.operator(), boundaries)
+    operator = Killer(tenant.machine, fleet, boundaries)
 
     for boundary in Boundary:
         for fate in Fate:
-            await operator.kill_at(boundary, fate)
+            if full or (boundary, fate) in SMALL:
+                await operator.kill_at(boundary, fate)
     # All of it in one turn: its answer was lost once (b rolled back), and so was a tool's result (d rolled back).
     assert turns(tenant) == {("first", 0): 2}
     assert tenant.tool_calls("look") == 2
@@ -157,23 +168,22 @@ agents:
 """
 
 
-async def test_kill_with_the_second_of_three_calls_answered_repeats_the_other_two_alone(bare_tenant: Tenant) -> None:
+async def test_kill_with_the_second_of_three_calls_answered_repeats_the_other_two_alone(
+    bare_tenant: Tenant, fleet: Fleet
+) -> None:
     tenant = bare_tenant
     await tenant.use_model(SIDE_BY_SIDE)
     await tenant.use_tools(tools={"readOnly": ["look", "wait"]})
     await tenant.use_agent("agent", "tools")
     await tenant.use_chain(["agent"])
-    await tenant.machine.stop_operator()
     identity = await tenant.investigate()
-    operator = await tenant.machine.operator()
+    operator = Killer(tenant.machine, fleet)
 
-    operator.start()
+    await operator.start()
     await until("look is answered, and neither wait is", lambda: look_alone_is_answered(tenant, identity))
-    operator.kill()
-    assert await operator.wait(60) == -signal.SIGKILL
+    await operator.kill()
     (tenant.folder / "gate").touch()
-    await tenant.machine.lapse()
-    operator.start()
+    await operator.start()
     inv = await tenant.finished(seconds=300)
 
     assert condition(inv, "Succeeded") == "True", inv["status"]

@@ -1,4 +1,4 @@
-"""An operator that stands still for longer than its lease, and then goes on: the zombie of DESIGN section 5."""
+"""An operator that stands still for longer than its lease, and then goes on: a zombie."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Workers that stand still for longer than their lease, and then go on: the zombie of DESIGN section 5.
+"""Workers that stand still for longer than their lease, and then go on: zombies.
 
 It is stopped in the middle of model calls, streams and tool calls, another worker takes over, and it is woken while
 that one is at work; the answers it was waiting for lie ready for it. It may write no row, and begin nothing.
