@@ -4,6 +4,8 @@ import random
 import re
 import time
 import unicodedata
+from collections.abc import Iterator
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -146,22 +148,44 @@ def overlooked(character: str) -> bool:
 
 
 OPENER = re.compile(r"<!{1,2}[-\u2010-\u2015\u2212]")
-EVERY = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF]
-ODD = [c for c in EVERY if overlooked(c) and c not in "\t\n\r"]
-LIKE = {mark: [c for c in EVERY if mark in read(c)] for mark in "<!-"}
-MARKS = st.sampled_from([*"<!-", *LIKE["<"], *LIKE["!"], *LIKE["-"]])
+
+
+def every() -> Iterator[str]:
+    return (chr(code) for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF)
+
+
+@cache
+def odd_characters() -> list[str]:
+    """All that nobody sees; found when a test asks, because each process of a run collects this file."""
+    return [c for c in every() if overlooked(c) and c not in "\t\n\r"]
+
+
+@cache
+def look_alikes(mark: str) -> list[str]:
+    """All that reads as a mark: itself, and what decomposes into it or is a tag."""
+    tags = (chr(code) for code in range(0xE0020, 0xE007F))
+    return [c for c in (mark, *decomposable(), *tags) if mark in read(c)]
+
+
+@cache
+def decomposable() -> list[str]:
+    return [c for c in every() if unicodedata.decomposition(c)]
+
+
+MARKS = st.deferred(lambda: st.sampled_from([*"<!-", *(c for mark in "<!-" for c in look_alikes(mark))]))
+ODD = st.deferred(lambda: st.sampled_from(odd_characters()))
 
 
 @pytest.mark.parametrize("place", range(1, 4))
 def test_no_invisible_character_hides_an_opener(place: int) -> None:
-    for odd in ODD:
+    for odd in odd_characters():
         text = f"{'<!--'[:place]}{odd}{'<!--'[place:]}"
         assert not OPENER.search(read(fence("X", text)[17:-15])), ascii(text)
 
 
 @pytest.mark.parametrize("place", range(3))
 def test_no_character_stands_for_a_mark_of_an_opener(place: int) -> None:
-    for like in LIKE["<!-"[place]]:
+    for like in look_alikes("<!-"[place]):
         text = f"{'<!--'[:place]}{like}{'<!--'[place + 1 :]}"
         assert not OPENER.search(read(defuse(text))), ascii(text)
 
@@ -172,7 +196,7 @@ def test_several_bangs_open_no_comment_either(text: str) -> None:
     assert defuse(defuse(text)) == defuse(text)
 
 
-@given(st.lists(st.one_of(MARKS, st.sampled_from(ODD), st.characters()), max_size=24).map("".join))
+@given(st.lists(st.one_of(MARKS, ODD, st.characters()), max_size=24).map("".join))
 @settings(max_examples=400, deadline=None)
 def test_nothing_that_a_model_could_read_as_a_marker_is_left_inside(text: str) -> None:
     fenced = fence("ALERT_DATA", text)

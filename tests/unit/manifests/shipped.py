@@ -1,5 +1,7 @@
 """The shipped manifests as plain documents, without kustomize."""
 
+import copy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +35,17 @@ CLUSTER_WIDE = (
 )
 
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
 def documents(path: Path) -> list[dict[str, Any]]:
-    return [document for document in yaml.safe_load_all(path.read_text("utf-8")) if document]
+    """The documents of a file, the caller's own."""
+    return copy.deepcopy(_documents(path))
+
+
+@cache
+def _documents(path: Path) -> list[dict[str, Any]]:
+    return [document for document in yaml.load_all(path.read_text("utf-8"), LOADER) if document]
 
 
 def objects(folder: str) -> list[dict[str, Any]]:
