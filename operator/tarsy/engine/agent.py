@@ -21,9 +21,10 @@ from tarsy.engine.limits.budget_stop import (
     partial_conclusion,
 )
 from tarsy.engine.model_calls.call import ModelCallFailed
-from tarsy.engine.ports import RunContext, Toolbox
+from tarsy.engine.ports import Toolbox
 from tarsy.engine.prompts import builder
 from tarsy.engine.prompts.context import room_for_work, synthesis_context
+from tarsy.engine.run_context import RunContext
 from tarsy.engine.strategies.single_call import run_single_call
 from tarsy.engine.strategies.table import STRATEGIES, tool_call_format
 from tarsy.engine.strategies.tool_loop import Purpose, run_loop
@@ -32,7 +33,7 @@ from tarsy.engine.tool_calls.pinned_tools import hold_to_pins
 from tarsy.plan.model import AgentLimits, AgentPlan
 from tarsy.record.ids import event_id
 from tarsy.record.messages import Message
-from tarsy.record.run import ExecutionOutcome, ExecutionStart, Failure, ModelCallKind, StageKind, State
+from tarsy.record.run import ExecutionOutcome, ExecutionStart, Failure, ModelCallKind, State
 from tarsy.record.timeline import Event, EventStatus, EventType
 
 
@@ -46,22 +47,26 @@ class AgentResult:
     failure: Failure | None = None
 
 
-async def run_agent(
-    identity: UUID,
-    stage: UUID,
-    index: int,
-    kind: StageKind,
-    agent: AgentPlan,
-    task: Task,
-    limits: AgentLimits,
-    world: RunContext,
-) -> AgentResult:
+@dataclass(frozen=True, slots=True)
+class AgentRun:
+    """The input of an agent execution: its id, its stage and index there, its plan, its task and the run's limits."""
+
+    id: UUID
+    stage: UUID
+    index: int
+    plan: AgentPlan
+    task: Task
+    limits: AgentLimits
+
+
+async def run_agent(run: AgentRun, world: RunContext) -> AgentResult:
     """Runs an agent to its end, or returns what the record has of it when it is finished already."""
+    agent, task = run.plan, run.task
     record = await world.recorder.begin_execution(
         ExecutionStart(
-            id=identity,
-            stage=stage,
-            index=index,
+            id=run.id,
+            stage=run.stage,
+            index=run.index,
             agent=agent.agent,
             display_name=agent.name,
             strategy=agent.strategy.value,
@@ -70,8 +75,8 @@ async def run_agent(
         )
     )
     if record.state.finished:
-        return AgentResult(identity, record.state, record.result or "", record.failure)
-    conversation = Conversation.resume(stage, agent, limits, record)
+        return AgentResult(run.id, record.state, record.result or "", record.failure)
+    conversation = Conversation.resume(run.stage, agent, run.limits, record)
     if conversation.loop.window is None and not conversation.loop.fallback:
         window = world.windows.get(agent.provider.ref)
         conversation.loop = conversation.loop.model_copy(update={"window": window})
@@ -83,11 +88,11 @@ async def run_agent(
         failure = Failure("BudgetExceeded", spent.exceeded.message)
         return await _cut_off(world, conversation, task, failure, str(spent))
     finally:
-        world.meter.ended(identity)
+        world.meter.ended(run.id)
     if not text.strip():
         failure = Failure("EmptyAnswer", f"model {agent.provider.model} gave no answer")
         return await _failed(world, conversation, task, State.FAILED, failure)
-    return await _close(world, conversation, AgentResult(identity, State.COMPLETED, marked(conversation, text)))
+    return await _close(world, conversation, AgentResult(run.id, State.COMPLETED, marked(conversation, text)))
 
 
 async def _run_strategy(conversation: Conversation, task: Task, world: RunContext) -> str:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tarsy.engine.investigation import deadline_reached
-from tarsy.engine.ports import RunContext
 from tarsy.engine.prompts.context import investigation_context, room_for_work
-from tarsy.engine.stage import run_stage
+from tarsy.engine.run_context import RunContext
+from tarsy.engine.stage import StageRun, run_stage
 from tarsy.engine.task import ChatQuestion, Task
 from tarsy.plan.model import Plan
 from tarsy.record.ids import event_id, stage_id
@@ -47,7 +47,7 @@ async def answer_question(chat: ChatRun, world: RunContext) -> RunOutcome:
     window = stage.agents[0].provider.context_window or plan.limits.context_tokens
     question = ChatQuestion(chat.author, chat.question, investigation_context(chat.past, limit=room_for_work(window)))
     task = Task(plan.alert_type, "", "", (), stage.name, question=question)
-    result = await run_stage(identity, 0, StageKind.CHAT, stage, task, plan.limits, world)
+    result = await run_stage(StageRun(identity, 0, StageKind.CHAT, stage, task, plan.limits), world)
     return RunOutcome(state=result.state, failure=result.failure, final_analysis=result.text or None)
 
 

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from tarsy.engine.findings.repair import checked_finding, without_evidence
 from tarsy.engine.limits.budget import BudgetTracker
-from tarsy.engine.ports import RunContext
 from tarsy.engine.prompts.context import StageConclusion
-from tarsy.engine.stage import StageResult, run_stage
+from tarsy.engine.run_context import RunContext
+from tarsy.engine.stage import StageResult, StageRun, run_stage
 from tarsy.engine.task import Task
 from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.plan.model import AgentPlan, Plan, StagePlan
@@ -126,7 +126,7 @@ async def _run(
     investigation: InvestigationRun, index: int, kind: StageKind, stage: StagePlan, task: Task, world: RunContext
 ) -> StageResult:
     identity = stage_id(investigation.id, index)
-    return await run_stage(identity, index, kind, stage, task, investigation.plan.limits, world)
+    return await run_stage(StageRun(identity, index, kind, stage, task, investigation.plan.limits), world)
 
 
 async def _summarise(

@@ -1,21 +1,17 @@
-"""What the engine needs of the world, as protocols.
+"""Declares the ports of the engine: the protocols that the runtime implements with store, stream, llm and mcp.
 
-The engine knows no database, no Kubernetes and no SDK; the runtime binds these ports to store, stream, llm and mcp
-(DESIGN section 2). Every method of `Recorder` is one fenced transaction: it either is in the record when it returns,
-or it raised; `LeaseLost` means that another attempt owns the run and this one must stop without another effect.
+The engine knows no database, no Kubernetes and no SDK. Every method of `Recorder` is one fenced transaction: its step
+is on record when it returns, or it raises. `LeaseLost` means that another attempt owns the run, and that this one must
+stop without another effect.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
-from tarsy.engine.conversation.masking import Mask
-from tarsy.engine.limits.budget import BudgetTracker
-from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.llm.protocol import LLMClient
-from tarsy.plan.model import ObjectRef, ProviderPlan, ServerPlan
+from tarsy.plan.model import ProviderPlan, ServerPlan
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
@@ -24,14 +20,11 @@ from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
     ExecutionStart,
-    LeaseLost,
     StageOutcome,
     StageRecord,
     StageStart,
 )
 from tarsy.record.timeline import Event, TimelineEvent
-
-__all__ = ["Control", "LeaseLost", "Live", "Models", "Recorder", "RunContext", "ToolOutcome", "Toolbox", "Toolboxes"]
 
 
 class Recorder(Protocol):
@@ -210,42 +203,3 @@ class Live(Protocol):
     def ended(self, event: UUID) -> None:
         """All of it has come, or what there will be."""
         ...
-
-
-class NoFollowers:
-    """Nobody reads along."""
-
-    def began(self, event: UUID, pieces: Sequence[str]) -> None:
-        """Nothing to do."""
-
-    def grew(self, event: UUID) -> None:
-        """Nothing to do."""
-
-    def ended(self, event: UUID) -> None:
-        """Nothing to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunContext:
-    """All ports of one run, and what its agents share: the meter of its budget, and the guard against loops.
-
-    `mask` takes secrets out of what its models say, before it is recorded; `live` is told while they say it.
-    `silent` are the providers that gave no conclusion when the run was asked to conclude: they are not asked again.
-    `windows` are the windows that providers stated when they refused a conversation: an agent that begins knows them.
-    """
-
-    recorder: Recorder
-    models: Models
-    toolboxes: Toolboxes
-    control: Control
-    meter: BudgetTracker = field(default_factory=BudgetTracker)
-    guard: LoopGuard = field(default_factory=LoopGuard)
-    mask: Mask = str
-    live: Live = field(default_factory=NoFollowers)
-    silent: set[ObjectRef] = field(default_factory=set)
-    windows: dict[ObjectRef, int] = field(default_factory=dict)
-
-    @property
-    def concluding(self) -> bool:
-        """Whether the run comes to its conclusion now: because that was asked for, or its budget is reached."""
-        return self.control.concluding or self.meter.exceeded is not None

@@ -8,8 +8,8 @@ import asyncio
 from dataclasses import dataclass
 from uuid import UUID
 
-from tarsy.engine.agent import AgentResult, run_agent
-from tarsy.engine.ports import RunContext
+from tarsy.engine.agent import AgentResult, AgentRun, run_agent
+from tarsy.engine.run_context import RunContext
 from tarsy.engine.task import Task
 from tarsy.plan.model import AgentLimits, AgentPlan, StagePlan, SuccessPolicy
 from tarsy.record.ids import execution_id
@@ -28,41 +28,51 @@ class StageResult:
     failure: Failure | None = None
 
 
-async def run_stage(
-    identity: UUID, index: int, kind: StageKind, stage: StagePlan, task: Task, limits: AgentLimits, world: RunContext
-) -> StageResult:
+@dataclass(frozen=True, slots=True)
+class StageRun:
+    """The input of a stage: its id, its index among the stages on record, its plan, its task and the run's limits."""
+
+    id: UUID
+    index: int
+    kind: StageKind
+    plan: StagePlan
+    task: Task
+    limits: AgentLimits
+
+
+async def run_stage(stage: StageRun, world: RunContext) -> StageResult:
     """Runs a stage, or returns what the record has of it when it is finished already."""
+    plan = stage.plan
     record = await world.recorder.begin_stage(
         StageStart(
-            id=identity,
-            index=index,
-            name=stage.name,
-            kind=kind,
-            expected_agents=len(stage.agents),
-            parallel=stage.parallel,
-            success_policy=stage.success_policy.value,
+            id=stage.id,
+            index=stage.index,
+            name=plan.name,
+            kind=stage.kind,
+            expected_agents=len(plan.agents),
+            parallel=plan.parallel,
+            success_policy=plan.success_policy.value,
         )
     )
-    results = await _run_agents(identity, kind, stage, task, limits, world)
-    state, failure = apply_success_policy(stage, results)
+    results = await _run_agents(stage, world)
+    state, failure = apply_success_policy(plan, results)
     if not record.state.finished:
-        await world.recorder.finish_stage(StageOutcome(identity, state, failure))
+        await world.recorder.finish_stage(StageOutcome(stage.id, state, failure))
     works = tuple(
         AgentWork(r.execution, a.name, a.strategy.value, a.provider.model, r.state, r.failure)
-        for a, r in zip(stage.agents, results, strict=True)
+        for a, r in zip(plan.agents, results, strict=True)
     )
     text = next((r.text for r in results if r.state is State.COMPLETED), "")
-    return StageResult(identity, state, text, works, failure)
+    return StageResult(stage.id, state, text, works, failure)
 
 
-async def _run_agents(
-    stage: UUID, kind: StageKind, plan: StagePlan, task: Task, limits: AgentLimits, world: RunContext
-) -> list[AgentResult]:
+async def _run_agents(stage: StageRun, world: RunContext) -> list[AgentResult]:
+    runs = [
+        AgentRun(execution_id(stage.id, index), stage.id, index, agent, stage.task, stage.limits)
+        for index, agent in enumerate(stage.plan.agents)
+    ]
     async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(run_agent(execution_id(stage, i), stage, i, kind, agent, task, limits, world))
-            for i, agent in enumerate(plan.agents)
-        ]
+        tasks = [group.create_task(run_agent(run, world)) for run in runs]
     return [t.result() for t in tasks]
 
 

@@ -22,13 +22,14 @@ import asyncpg
 
 from tarsy.engine.chat import ChatRun, answer_question
 from tarsy.engine.investigation import InvestigationRun, investigate
-from tarsy.engine.ports import LeaseLost, Live, Models, NoFollowers, RunContext, Toolboxes
+from tarsy.engine.ports import Live, Models, Toolboxes
+from tarsy.engine.run_context import NoFollowers, RunContext
 from tarsy.masking import InvalidPattern, Maskers, Setting, usable
 from tarsy.observe.metric_table import LEASES_LOST, LEFT
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import RunTrace, Tracing
 from tarsy.plan.model import MaskingPlan, Plan
-from tarsy.record.run import Failure, RunOutcome, State
+from tarsy.record.run import Failure, LeaseLost, RunOutcome, State
 from tarsy.runtime.masked_stream import MaskedStream
 from tarsy.runtime.metrics_recorder import MeteredWriter
 from tarsy.runtime.rate_limiter import RateLimiters, RunModels, SharedModels

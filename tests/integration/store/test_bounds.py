@@ -10,7 +10,7 @@ import pytest
 
 from integration.store.build import expire, worker
 from tarsy.engine.investigation import InvestigationRun, investigate
-from tarsy.engine.ports import RunContext
+from tarsy.engine.run_context import RunContext
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.plan.model import AgentPlan, Plan, PlannedBudget, PlannedRates
 from tarsy.record.history import BudgetLimit

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.investigation import InvestigationRun, investigate
-from tarsy.engine.ports import Live, NoFollowers, RunContext
+from tarsy.engine.ports import Live
+from tarsy.engine.run_context import NoFollowers, RunContext
 from tarsy.llm.protocol import GenerateRequest, LLMClient, ModelError
 from tarsy.plan.model import (
     AgentLimits,

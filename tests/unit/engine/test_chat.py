@@ -1,7 +1,7 @@
 """Answers to questions (seeds 000 and 004, chat): one agent that knows the whole investigation and what was asked."""
 
 from tarsy.engine.chat import ChatRun, answer_question
-from tarsy.engine.ports import RunContext
+from tarsy.engine.run_context import RunContext
 from tarsy.plan.model import Plan, PlannedBudget, Strategy
 from tarsy.record.ids import event_id
 from tarsy.record.messages import Role

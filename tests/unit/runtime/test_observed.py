@@ -15,12 +15,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, get_current_span
 
-from tarsy.engine.ports import ToolOutcome
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.observe import logs
 from tarsy.observe.tracing import Tracing, first_span
 from tarsy.observe.tracing_export import RunIds
 from tarsy.plan.model import Plan
+from tarsy.record.messages import ToolOutcome
 from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.record.usage import Usage
 from tarsy.runtime import run as run_module

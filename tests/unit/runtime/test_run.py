@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tarsy.engine.investigation import InvestigationRun
-from tarsy.engine.ports import RunContext
+from tarsy.engine.run_context import RunContext
 from tarsy.plan.model import CustomMask, MaskingPlan
 from tarsy.record.run import DesiredState, LeaseLost, RunOutcome, State
 from tarsy.runtime import run as run_module

@@ -15,10 +15,11 @@ from tarsy.engine.findings.conclusion import read_finding, with_finding
 from tarsy.engine.limits.budget import BudgetSpent
 from tarsy.engine.limits.timing import Stopwatch
 from tarsy.engine.model_calls.call import ModelCallFailed, call_model
-from tarsy.engine.ports import RunContext, Toolbox
+from tarsy.engine.ports import Toolbox
 from tarsy.engine.prompts.builder import repair_message
+from tarsy.engine.run_context import RunContext
 from tarsy.engine.strategies.table import tool_call_format
-from tarsy.engine.tool_calls.execution import answer_tool_calls
+from tarsy.engine.tool_calls.execution import ToolCallContext, answer_tool_calls
 from tarsy.record.finding import Finding
 from tarsy.record.ids import event_id
 from tarsy.record.messages import Role, ToolDefinition
@@ -77,7 +78,7 @@ async def settle_finding(
         while not _answered(conversation):
             if toolbox is not None and (calls := unanswered_calls(conversation)):
                 tell = tool_call_format(conversation.agent.strategy, toolbox).tell
-                await answer_tool_calls(conversation, calls, toolbox, world, watch=watch, tell=tell)
+                await answer_tool_calls(calls, ToolCallContext(conversation, toolbox, world, watch, tell))
                 continue
             may_call = not (conversation.loop.concluding or world.concluding or _has_called(conversation))
             shown = toolbox.shown if toolbox is not None else None

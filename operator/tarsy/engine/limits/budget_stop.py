@@ -10,7 +10,7 @@ from uuid import UUID
 
 from tarsy.engine.conversation.state import Conversation
 from tarsy.engine.findings.conclusion import whole_text
-from tarsy.engine.ports import RunContext
+from tarsy.engine.run_context import RunContext
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.ids import event_id
 from tarsy.record.messages import Role

@@ -30,8 +30,8 @@ from tarsy.engine.model_calls.request import PreparedRequest, alert_cut, notice,
 from tarsy.engine.model_calls.response import ModelResponse, mask_response
 from tarsy.engine.model_calls.result import aside_events, loop_after, record_cut, result_of, text_events, wait_over
 from tarsy.engine.model_calls.streaming import CutToConclude, receive
-from tarsy.engine.ports import RunContext
 from tarsy.engine.prompts import builder
+from tarsy.engine.run_context import RunContext
 from tarsy.engine.strategies.fallback import change_provider, exhausted, fallback_patience, is_last
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.plan.builtin import STRATEGIES_WITHOUT_TOOLS

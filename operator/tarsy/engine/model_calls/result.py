@@ -12,8 +12,8 @@ from tarsy.engine.model_calls.billing import used as used_by
 from tarsy.engine.model_calls.events import native_event, response_event, thinking_event, wait_event
 from tarsy.engine.model_calls.request import PreparedRequest, update_token_ratio
 from tarsy.engine.model_calls.response import ModelResponse
-from tarsy.engine.ports import RunContext
 from tarsy.engine.prompts import builder
+from tarsy.engine.run_context import RunContext
 from tarsy.record.boundaries import ModelCallResult
 from tarsy.record.messages import Message
 from tarsy.record.run import Failure, LoopState

@@ -29,7 +29,7 @@ from tarsy.engine.model_calls.events import (
 from tarsy.engine.model_calls.repetition import RepeatedText, first_only
 from tarsy.engine.model_calls.response import ModelResponse, Waiting
 from tarsy.engine.model_calls.text_calls import take_calls
-from tarsy.engine.ports import RunContext
+from tarsy.engine.run_context import RunContext
 from tarsy.llm.protocol import (
     ActivityChunk,
     Chunk,

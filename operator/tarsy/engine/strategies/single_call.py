@@ -8,7 +8,7 @@ from typing import assert_never
 from tarsy.engine.conversation.state import CallModel, CallTools, Conversation, Finish, next_turn
 from tarsy.engine.limits.timing import Stopwatch
 from tarsy.engine.model_calls.call import call_model
-from tarsy.engine.ports import RunContext
+from tarsy.engine.run_context import RunContext
 from tarsy.record.messages import Message
 from tarsy.record.run import ModelCallKind
 

@@ -24,11 +24,12 @@ from tarsy.engine.limits.timing import Stopwatch, timeouts
 from tarsy.engine.model_calls.call import ModelCallFailed, call_model
 from tarsy.engine.model_calls.events import response_event, sent_back_event
 from tarsy.engine.model_calls.request import prepare_request
-from tarsy.engine.ports import RunContext, Toolbox
+from tarsy.engine.ports import Toolbox
+from tarsy.engine.run_context import RunContext
 from tarsy.engine.strategies.format_change import announce_format
 from tarsy.engine.strategies.table import tool_call_format
 from tarsy.engine.strategies.tool_call_format import ToolCallFormat
-from tarsy.engine.tool_calls.execution import answer_tool_calls
+from tarsy.engine.tool_calls.execution import ToolCallContext, answer_tool_calls
 from tarsy.llm.protocol import ModelErrorCode
 from tarsy.record.ids import model_call_id
 from tarsy.record.messages import Message
@@ -103,7 +104,7 @@ async def _iterate(
                 return text
             case CallTools(calls):
                 begun = True  # also without a model call: an attempt that died may have left its calls to this one
-                await answer_tool_calls(conversation, calls, toolbox, world, watch=watch, tell=manner.tell)
+                await answer_tool_calls(calls, ToolCallContext(conversation, toolbox, world, watch, manner.tell))
             case CallModel(kind):
                 if begun:
                     if conversation.loop.fallback == provider:

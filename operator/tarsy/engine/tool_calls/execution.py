@@ -1,18 +1,17 @@
 """The tool calls of one answer, each between its two boundaries.
 
 Calls of tools that are known to only read run side by side; any other call waits for all before it, and all after it
-wait for it. Before the server hears of a call, the record says so (c); its result and the message the model will see
+wait for it. A call is on record before its server receives it (c); its result and the message that the model is sent
 are one transaction (d). Of a result that is too long a summary is made between the two: the result is put on record
 first, then its summary, and whoever resumes goes on from there. A call that a dead attempt left open was perhaps made:
-it is made again only when its tool is trusted to be repeatable, else the model is told that its outcome is unknown
-(DESIGN section 5, "Resume").
+it is made again only when its tool is trusted to be repeatable, else the model is told that its outcome is unknown.
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from string import Template
 from typing import Any
@@ -23,14 +22,16 @@ from tarsy.engine.conversation.truncation import truncate_for_timeline
 from tarsy.engine.limits.timing import Cut, Stopwatch
 from tarsy.engine.model_calls.streaming import CutToConclude
 from tarsy.engine.model_calls.text_calls import is_written
-from tarsy.engine.ports import RunContext, Toolbox, ToolOutcome
+from tarsy.engine.ports import Toolbox
 from tarsy.engine.prompts.results import tool_text
+from tarsy.engine.run_context import RunContext
 from tarsy.engine.tool_calls.gate import ToolCallDecision, decide_tool_call
 from tarsy.engine.tool_calls.loop_guard import original
 from tarsy.engine.tool_calls.summarization import LongResult, told_of, too_long
+from tarsy.plan.model import SummarizationPlan
 from tarsy.record.boundaries import ToolCallResult, ToolCallStart
 from tarsy.record.ids import call_ref, event_id, idempotency_key, tool_call_id
-from tarsy.record.messages import Access, Message, Role
+from tarsy.record.messages import Access, Message, Role, ToolOutcome
 from tarsy.record.run import InteractionState
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
@@ -56,82 +57,97 @@ def tool_message(turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
     return Message(Role.TOOL, text, tool_call_id=turn.call.id or None, tool_name=turn.call.name or None)
 
 
-async def answer_tool_calls(
-    conversation: Conversation,
-    calls: Sequence[CallTool],
-    toolbox: Toolbox,
-    world: RunContext,
-    *,
-    watch: Stopwatch,
-    tell: Tell = tool_message,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class ToolCallContext:
+    """The agent execution whose tool calls are answered, with its ports.
+
+    `watch` counts the time of the iteration, and `tell` makes the message with a call's result.
+    """
+
+    conversation: Conversation
+    toolbox: Toolbox
+    world: RunContext
+    watch: Stopwatch
+    tell: Tell = tool_message
+
+    def reads(self, turn: CallTool) -> bool:
+        """Whether the tool of a call is known to only read."""
+        return self.toolbox.access(turn.call.name) is Access.READ_ONLY
+
+    def too_long(self, turn: CallTool, outcome: ToolOutcome) -> SummarizationPlan | None:
+        """The setting for a result that is too long for the conversation; None for one that is not."""
+        return too_long(self.conversation.agent, self.toolbox.split(turn.call.name)[0], outcome.content)
+
+
+async def answer_tool_calls(calls: Sequence[CallTool], context: ToolCallContext) -> None:
     """Makes the first of `calls`, and with it those after it that may run beside it.
 
-    A call that has not begun when the time of `watch` is over is not made, and its answer says so.
+    A call that has not begun when the time of the iteration is over is not made, and its answer says so.
     """
-    ready = list(takewhile(lambda turn: _reads(toolbox, turn), calls)) or calls[:1]
+    ready = list(takewhile(context.reads, calls)) or calls[:1]
     width = asyncio.Semaphore(_SIDE_BY_SIDE)
 
     async def answer(turn: CallTool) -> None:
         async with width:
-            await _answer_tool_call(conversation, turn, toolbox, world, watch, tell)
+            await _answer_tool_call(turn, context)
 
     async with asyncio.TaskGroup() as group:
         for turn in ready:
             group.create_task(answer(turn))
 
 
-async def _answer_tool_call(
-    conversation: Conversation, turn: CallTool, toolbox: Toolbox, world: RunContext, watch: Stopwatch, tell: Tell
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A tool call with the id of its row, and the metadata that its events have beside the usual."""
+
+    turn: CallTool
+    id: UUID
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+async def _answer_tool_call(turn: CallTool, context: ToolCallContext) -> None:
     """Makes the call and takes its answer; every failure of the tool, silence too, is an answer."""
+    conversation, toolbox, world = context.conversation, context.toolbox, context.world
     turn = replace(turn, call=replace(turn.call, arguments=toolbox.shown(turn.call.name, turn.call.arguments)))
     left = conversation.unanswered.pop((turn.message_seq, turn.index), None)
     attempt = 0
     if left is not None and left.result is not None:
-        call = tool_call_id(conversation.execution, turn.message_seq, turn.index, left.attempt)
-        await _tell_long(conversation, turn, call, ToolOutcome(left.result), toolbox, world, watch, tell, left.summary)
+        call = _Call(turn, tool_call_id(conversation.execution, turn.message_seq, turn.index, left.attempt))
+        await _tell_long(call, ToolOutcome(left.result), context, left.summary)
         world.guard.answered(conversation.execution, turn.message_seq, turn.index, repeated=False)
         return
     if left is not None:
         if left.made and left.state is InteractionState.STARTED and not toolbox.repeatable(turn.call.name):
-            call = tool_call_id(conversation.execution, turn.message_seq, turn.index, left.attempt)
-            await _record(conversation, turn, call, _UNKNOWN_OUTCOME, 0, toolbox, world, tell, interrupted=True)
+            call = _Call(turn, tool_call_id(conversation.execution, turn.message_seq, turn.index, left.attempt))
+            await _record(call, _UNKNOWN_OUTCOME, 0, context, interrupted=True)
             return
         attempt = left.attempt + 1
-    call = tool_call_id(conversation.execution, turn.message_seq, turn.index, attempt)
-    verdict = await decide_tool_call(conversation, turn, call, toolbox, world)
+    identity = tool_call_id(conversation.execution, turn.message_seq, turn.index, attempt)
+    decision = await decide_tool_call(conversation, turn, identity, toolbox, world)
     usable = False
     try:
-        outcome = await _between_boundaries(conversation, turn, call, attempt, verdict, toolbox, world, watch, tell)
+        outcome = await _between_boundaries(_Call(turn, identity, decision.metadata), attempt, decision, context)
         usable = not outcome.is_error
     finally:
-        if verdict.ticket is not None:
-            answer = original(call, conversation.execution, turn.message_seq, turn.index)
-            world.guard.finished(verdict.ticket, answer if usable else None)
-    fresh = verdict.ticket is not None and verdict.ticket.fresh
-    repeated = None if fresh else verdict.repeated_of is not None
+        if decision.ticket is not None:
+            answer = original(identity, conversation.execution, turn.message_seq, turn.index)
+            world.guard.finished(decision.ticket, answer if usable else None)
+    fresh = decision.ticket is not None and decision.ticket.fresh
+    repeated = None if fresh else decision.repeated_of is not None
     world.guard.answered(conversation.execution, turn.message_seq, turn.index, repeated=repeated)
 
 
 async def _between_boundaries(
-    conversation: Conversation,
-    turn: CallTool,
-    call: UUID,
-    attempt: int,
-    verdict: ToolCallDecision,
-    toolbox: Toolbox,
-    world: RunContext,
-    watch: Stopwatch,
-    tell: Tell,
+    call: _Call, attempt: int, decision: ToolCallDecision, context: ToolCallContext
 ) -> ToolOutcome:
+    conversation, toolbox, world, turn = context.conversation, context.toolbox, context.world, call.turn
     server, tool = toolbox.split(turn.call.name)
     key = idempotency_key(conversation.execution, turn.message_seq, turn.index)
-    outcome = verdict.instead or (_no_time(turn) if watch.left <= 0 else None)
+    outcome = decision.instead or (_no_time(turn) if context.watch.left <= 0 else None)
     world.control.check()
     await world.recorder.tool_call_started(
         ToolCallStart(
-            id=call,
+            id=call.id,
             execution=conversation.execution,
             message_seq=turn.message_seq,
             index=turn.index,
@@ -143,55 +159,43 @@ async def _between_boundaries(
             made=outcome is None,
             repeatable=toolbox.repeatable(turn.call.name),
             access=toolbox.access(turn.call.name),
-            repeated_of=verdict.repeated_of,
-            refused=verdict.refused,
+            repeated_of=decision.repeated_of,
+            refused=decision.refused,
         ),
-        [_event(conversation, turn, call, "", EventStatus.STREAMING, toolbox, verdict.metadata)],
+        [_event(call, ToolOutcome(""), EventStatus.STREAMING, context)],
     )
     world.control.check()  # the write may have waited for Postgres longer than the lease lasts
     started, cut = time.monotonic(), False
     if outcome is None:
-        seconds = max(0.0, min(watch.left, conversation.limits.tool_call_seconds))
-        with watch.running():
+        with context.watch.running():
             try:
-                outcome = await _call(turn, key, toolbox, seconds, world)
+                outcome = await _send(turn, key, context)
             except CutToConclude:
                 outcome, cut = ToolOutcome(_CUT.substitute(tool=turn.call.name), is_error=True), True
-        world.meter.tool_finished(call)
+        world.meter.tool_finished(call.id)
     elapsed = round((time.monotonic() - started) * 1000)
-    if outcome.is_error or too_long(conversation.agent, server, outcome.content) is None:
-        about = verdict.metadata
-        await _record(conversation, turn, call, outcome, elapsed, toolbox, world, tell, about, interrupted=cut)
+    if outcome.is_error or context.too_long(turn, outcome) is None:
+        await _record(call, outcome, elapsed, context, interrupted=cut)
         return outcome
-    event = _event(conversation, turn, call, outcome.content, EventStatus.COMPLETED, toolbox, verdict.metadata)
-    await world.recorder.tool_call_answered(call, outcome.content, elapsed, [event])
-    await _tell_long(conversation, turn, call, outcome, toolbox, world, watch, tell)
+    event = _event(call, outcome, EventStatus.COMPLETED, context)
+    await world.recorder.tool_call_answered(call.id, outcome.content, elapsed, [event])
+    await _tell_long(call, outcome, context)
     return outcome
 
 
-async def _tell_long(
-    conversation: Conversation,
-    turn: CallTool,
-    call: UUID,
-    outcome: ToolOutcome,
-    toolbox: Toolbox,
-    world: RunContext,
-    watch: Stopwatch,
-    tell: Tell,
-    summary: str | None = None,
-) -> None:
-    """Tells the model of a result that is on record, and too long for it; so may its `summary` be."""
-    setting = too_long(conversation.agent, toolbox.split(turn.call.name)[0], outcome.content)
+async def _tell_long(call: _Call, outcome: ToolOutcome, context: ToolCallContext, summary: str | None = None) -> None:
+    """Sends the model a result that is on record and too long for it, as a summary; `summary` is one on record."""
+    setting = context.too_long(call.turn, outcome)
     told = outcome
     if setting is not None:
-        long = LongResult(turn, call, outcome.content, setting)
-        text = await told_of(conversation, long, world, watch) if summary is None else long.summarized(summary)
+        long = LongResult(call.turn, call.id, outcome.content, setting)
+        if summary is None:
+            text = await told_of(context.conversation, long, context.world, context.watch)
+        else:
+            text = long.summarized(summary)
         told = replace(outcome, content=text)
-    await _close(conversation, turn, call, outcome, told, 0, world, tell, [])
-
-
-def _reads(toolbox: Toolbox, turn: CallTool) -> bool:
-    return toolbox.access(turn.call.name) is Access.READ_ONLY
+    result = _result(call, outcome, told, context)
+    await _close(call, result, [], context)
 
 
 def _no_time(turn: CallTool) -> ToolOutcome:
@@ -199,18 +203,23 @@ def _no_time(turn: CallTool) -> ToolOutcome:
     return ToolOutcome(text, is_error=True)
 
 
-async def _call(turn: CallTool, key: str, toolbox: Toolbox, seconds: float, world: RunContext) -> ToolOutcome:
-    """Makes the call; one that is known to only read is cut when the run is to conclude, by CutToConclude.
+async def _send(turn: CallTool, key: str, context: ToolCallContext) -> ToolOutcome:
+    """Sends the call to its server and waits for the result; a call that only reads is cut when the run is to conclude.
 
     Any other is waited for: it may have changed something, and its outcome must be known.
+
+    Raises:
+        CutToConclude: the call was cut.
     """
-    cut, limit = Cut(), asyncio.timeout(None)
-    at_once = world.control.when_concluding(lambda: cut.after(0.0)) if _reads(toolbox, turn) else nullcontext()
+    cut, limit, control = Cut(), asyncio.timeout(None), context.world.control
+    seconds = max(0.0, min(context.watch.left, context.conversation.limits.tool_call_seconds))
+    at_once = control.when_concluding(lambda: cut.after(0.0)) if context.reads(turn) else nullcontext()
+    name, send = turn.call.name, context.toolbox.call
     try:
         async with cut:
             with at_once:
                 async with asyncio.timeout(seconds) as limit:
-                    outcome = await toolbox.call(turn.call.name, turn.sendable, timeout=seconds, idempotency_key=key)
+                    outcome = await send(name, turn.sendable, timeout=seconds, idempotency_key=key)
     except TimeoutError:
         if cut.expired():
             raise CutToConclude from None
@@ -221,60 +230,42 @@ async def _call(turn: CallTool, key: str, toolbox: Toolbox, seconds: float, worl
 
 
 async def _record(
-    conversation: Conversation,
-    turn: CallTool,
-    call: UUID,
-    outcome: ToolOutcome,
-    elapsed: int,
-    toolbox: Toolbox,
-    world: RunContext,
-    tell: Tell,
-    metadata: Mapping[str, Any] | None = None,
-    *,
-    interrupted: bool = False,
+    call: _Call, outcome: ToolOutcome, elapsed_ms: int, context: ToolCallContext, *, interrupted: bool = False
 ) -> None:
-    """Closes a call with the whole answer told, but that of a long error, which is cut."""
+    """Closes a call with its whole result in the conversation, except a long error, which is cut."""
     status = EventStatus.INTERRUPTED if interrupted else EventStatus.COMPLETED
-    event = _event(conversation, turn, call, outcome.content, status, toolbox, metadata, is_error=outcome.is_error)
-    setting = too_long(conversation.agent, toolbox.split(turn.call.name)[0], outcome.content)
+    event = _event(call, outcome, status, context)
+    setting = context.too_long(call.turn, outcome)
     told = outcome
     if setting is not None and outcome.is_error:
-        told = replace(outcome, content=LongResult(turn, call, outcome.content, setting).shortened("it is an error"))
-    await _close(conversation, turn, call, outcome, told, elapsed, world, tell, [event], interrupted=interrupted)
+        long = LongResult(call.turn, call.id, outcome.content, setting)
+        told = replace(outcome, content=long.shortened("it is an error"))
+    result = replace(_result(call, outcome, told, context), duration_ms=elapsed_ms, interrupted=interrupted)
+    await _close(call, result, [event], context)
 
 
-async def _close(
-    conversation: Conversation,
-    turn: CallTool,
-    call: UUID,
-    outcome: ToolOutcome,
-    told: ToolOutcome,
-    elapsed: int,
-    world: RunContext,
-    tell: Tell,
-    events: Sequence[Event],
-    *,
-    interrupted: bool = False,
-) -> None:
-    """Boundary (d): what the tool answered, and what the model is told of it."""
-    message, seq = tell(turn, _ref(conversation, turn), told), turn.message_seq + 1 + turn.index
+def _result(call: _Call, outcome: ToolOutcome, told: ToolOutcome, context: ToolCallContext) -> ToolCallResult:
+    """Boundary (d) of a call: the outcome from its tool, and `told`, the one that its model is sent."""
+    turn, conversation = call.turn, context.conversation
+    return ToolCallResult(
+        id=call.id,
+        execution=conversation.execution,
+        message_seq=turn.message_seq + 1 + turn.index,
+        message=context.tell(turn, _ref(conversation, turn), told),
+        result=outcome.content,
+        is_error=outcome.is_error,
+        duration_ms=0,
+        loop=conversation.loop,
+    )
+
+
+async def _close(call: _Call, result: ToolCallResult, events: Sequence[Event], context: ToolCallContext) -> None:
+    """Writes boundary (d), with the loop's state as it is then."""
+    conversation = context.conversation
     async with conversation.writing:
         loop = conversation.loop.model_copy(update={"tool_calls": conversation.loop.tool_calls + 1})
-        await world.recorder.tool_call_finished(
-            ToolCallResult(
-                id=call,
-                execution=conversation.execution,
-                message_seq=seq,
-                message=message,
-                result=outcome.content,
-                is_error=outcome.is_error,
-                duration_ms=elapsed,
-                loop=loop,
-                interrupted=interrupted,
-            ),
-            events,
-        )
-        conversation.put(seq, message)
+        await context.world.recorder.tool_call_finished(replace(result, loop=loop), events)
+        conversation.put(result.message_seq, result.message)
         conversation.loop = loop
 
 
@@ -282,23 +273,14 @@ def _ref(conversation: Conversation, turn: CallTool) -> str:
     return call_ref(idempotency_key(conversation.execution, turn.message_seq, turn.index))
 
 
-def _event(
-    conversation: Conversation,
-    turn: CallTool,
-    call: UUID,
-    content: str,
-    status: EventStatus,
-    toolbox: Toolbox,
-    metadata: Mapping[str, Any] | None = None,
-    *,
-    is_error: bool = False,
-) -> Event:
-    server, tool = toolbox.split(turn.call.name)
+def _event(call: _Call, outcome: ToolOutcome, status: EventStatus, context: ToolCallContext) -> Event:
+    turn, conversation = call.turn, context.conversation
+    server, tool = context.toolbox.split(turn.call.name)
     return Event(
-        id=event_id(call, "call"),
+        id=event_id(call.id, "call"),
         type=EventType.LLM_TOOL_CALL,
         status=status,
-        content=truncate_for_timeline(content),
+        content=truncate_for_timeline(outcome.content),
         metadata={
             "server": server,
             "tool": tool,
@@ -306,11 +288,11 @@ def _event(
             "arguments": turn.call.arguments,
             "call_id": _ref(conversation, turn),
             "place": [turn.message_seq, turn.index],
-            "is_error": is_error,
+            "is_error": outcome.is_error,
             **({"written_as": "text"} if is_written(turn.call.id) else {}),
-            **(metadata or {}),
+            **call.metadata,
         },
         stage=conversation.stage,
         execution=conversation.execution,
-        tool_call=call,
+        tool_call=call.id,
     )

@@ -12,7 +12,8 @@ from uuid import UUID
 from tarsy.engine.conversation.compaction import cut_text
 from tarsy.engine.conversation.state import CallTool, Conversation
 from tarsy.engine.limits.budget_stop import note_exceeded
-from tarsy.engine.ports import RunContext, Toolbox
+from tarsy.engine.ports import Toolbox
+from tarsy.engine.run_context import RunContext
 from tarsy.engine.tool_calls.loop_guard import GuardedCall, RepeatedCall
 from tarsy.engine.tool_calls.summarization import too_long
 from tarsy.record.messages import Access, ToolOutcome

@@ -9,7 +9,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from tarsy.engine.conversation.state import Conversation
-from tarsy.engine.ports import RunContext, Toolbox
+from tarsy.engine.ports import Toolbox
+from tarsy.engine.run_context import RunContext
 from tarsy.record.ids import event_id
 from tarsy.record.timeline import Event, EventStatus, EventType
 

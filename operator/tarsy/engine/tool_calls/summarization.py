@@ -21,8 +21,8 @@ from tarsy.engine.limits.timing import Stopwatch
 from tarsy.engine.model_calls.billing import billed, milliseconds, used
 from tarsy.engine.model_calls.response import ModelResponse, mask_response
 from tarsy.engine.model_calls.streaming import CutToConclude, receive
-from tarsy.engine.ports import RunContext
 from tarsy.engine.prompts.summaries import Result, result_cut, summary_request, summary_told
+from tarsy.engine.run_context import RunContext
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.plan.model import AgentPlan, ProviderPlan, Strategy, SummarizationPlan
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart

@@ -1,0 +1,51 @@
+"""The context of one run: its ports, and the state that its agents share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from tarsy.engine.conversation.masking import Mask
+from tarsy.engine.limits.budget import BudgetTracker
+from tarsy.engine.ports import Control, Live, Models, Recorder, Toolboxes
+from tarsy.engine.tool_calls.loop_guard import LoopGuard
+from tarsy.plan.model import ObjectRef
+
+
+class NoFollowers:
+    """The followers of a run that nobody follows."""
+
+    def began(self, event: UUID, pieces: Sequence[str]) -> None:
+        """Does nothing."""
+
+    def grew(self, event: UUID) -> None:
+        """Does nothing."""
+
+    def ended(self, event: UUID) -> None:
+        """Does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """All ports of one run, with the budget tracker and the loop guard that its agents share.
+
+    `mask` removes secrets from the output of its models before it is recorded; `live` receives that output as it
+    streams. `silent` are the providers that gave no conclusion when the run was asked to conclude: they are not asked
+    again. `windows` are the context windows that providers reported when they refused a conversation as too long: an
+    agent that begins starts from them.
+    """
+
+    recorder: Recorder
+    models: Models
+    toolboxes: Toolboxes
+    control: Control
+    meter: BudgetTracker = field(default_factory=BudgetTracker)
+    guard: LoopGuard = field(default_factory=LoopGuard)
+    mask: Mask = str
+    live: Live = field(default_factory=NoFollowers)
+    silent: set[ObjectRef] = field(default_factory=set)
+    windows: dict[ObjectRef, int] = field(default_factory=dict)
+
+    @property
+    def concluding(self) -> bool:
+        """Whether the run comes to its conclusion now: because that was asked for, or its budget is reached."""
+        return self.control.concluding or self.meter.exceeded is not None
