@@ -151,7 +151,7 @@ class Watch:
             standalone=True,
             stop_flag=stop,
         )
-        await _until_one_ends(roots)
+        await until_one_ends(roots)
 
 
 def _note(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -159,7 +159,7 @@ def _note(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     _log.debug("in the watching thread: %s", context.get("message"))
 
 
-async def _until_one_ends(roots: Collection[asyncio.Task[None]]) -> None:
+async def until_one_ends(roots: Collection[asyncio.Task[None]]) -> None:
     """Waits for the first of kopf's root tasks to end, ends all others, and raises its failure.
 
     kopf's own `run_tasks` waits for the others without a limit. Seen after an outage of the API server: one watch ended

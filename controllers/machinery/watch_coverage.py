@@ -19,13 +19,13 @@ from tarsy.resources.v1alpha1 import KINDS
 
 _log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 5.0
+DISCOVERY_SECONDS = 5.0
 """Pause between two looks at discovery."""
 
 SETTLE_SECONDS = 1.0
 """Pause until it is looked whether more kinds came."""
 
-_FIRST_PAUSES = (0.2, 0.5, 1.0, 2.0)
+FIRST_PAUSES = (0.2, 0.5, 1.0, 2.0)
 
 
 class WatchCoverage:
@@ -126,4 +126,4 @@ def _in(space: str | None) -> str:
 
 
 def _pauses() -> Iterator[float]:
-    return itertools.chain(_FIRST_PAUSES, itertools.repeat(_LOOK_SECONDS))
+    return itertools.chain(FIRST_PAUSES, itertools.repeat(DISCOVERY_SECONDS))

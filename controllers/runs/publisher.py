@@ -98,7 +98,7 @@ class Publisher:
             self._changed.clear()
             wait = _POLL_SECONDS
             try:
-                wait = await self._round()
+                wait = await self.round()
             except (ApiError, StoreError) as error:
                 _log.warning("status could not be published: %s", error)
             try:
@@ -107,8 +107,13 @@ class Publisher:
             except TimeoutError:
                 continue
 
-    async def _round(self) -> float:
-        """Publishes all that is due; returns the seconds after which more is due without a wake-up."""
+    async def round(self) -> float:
+        """Publishes every record that is due; returns the seconds until more is due without a wake-up.
+
+        Raises:
+            ApiError: the Kubernetes API is away.
+            StoreError: Postgres is away.
+        """
         now, soonest = time.monotonic(), _POLL_SECONDS
         self._written = {k: v for k, v in self._written.items() if now - v < COUNTERS_SECONDS}
         self._held = {k: v for k, v in self._held.items() if v > now}

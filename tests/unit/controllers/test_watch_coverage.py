@@ -39,9 +39,9 @@ class Discovery:
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_LOOK_SECONDS", "SETTLE_SECONDS"):
+    for name in ("DISCOVERY_SECONDS", "SETTLE_SECONDS"):
         monkeypatch.setattr(watch_coverage, name, 0.001)
-    monkeypatch.setattr(watch_coverage, "_FIRST_PAUSES", ())
+    monkeypatch.setattr(watch_coverage, "FIRST_PAUSES", ())
 
 
 async def looked(discovery: Discovery, times: int = 3) -> None:
