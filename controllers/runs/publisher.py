@@ -98,17 +98,22 @@ class Publisher:
             self._changed.clear()
             wait = _POLL_SECONDS
             try:
-                wait = await self._round()
+                wait = await self.round()
             except (ApiError, StoreError) as error:
-                _log.warning("status could not be published: %s", error)
+                _log.warning("statuses could not be published; retrying: %s", error)
             try:
                 async with asyncio.timeout(wait):
                     await self._changed.wait()
             except TimeoutError:
                 continue
 
-    async def _round(self) -> float:
-        """Publishes all that is due; returns the seconds after which more is due without a wake-up."""
+    async def round(self) -> float:
+        """Publishes every record that is due; returns the seconds until more is due without a wake-up.
+
+        Raises:
+            ApiError: the Kubernetes API is away.
+            StoreError: Postgres is away.
+        """
         now, soonest = time.monotonic(), _POLL_SECONDS
         self._written = {k: v for k, v in self._written.items() if now - v < COUNTERS_SECONDS}
         self._held = {k: v for k, v in self._held.items() if v > now}
@@ -143,10 +148,12 @@ class Publisher:
                     raise
                 if error.reason != "Conflict":
                     self._hold(record)
-                _log.info("status of %s/%s: %s", record.namespace, record.name, error)
+                _log.info(
+                    "the status of %s/%s could not be written; retrying: %s", record.namespace, record.name, error
+                )
             except Exception:
                 self._hold(record)
-                _log.exception("status of %s/%s could not be made", record.namespace, record.name)
+                _log.exception("the status of %s/%s could not be computed; retrying", record.namespace, record.name)
         return soonest
 
     async def _publish_despite_conflicts(self, record: InvestigationRecord) -> None:

@@ -108,7 +108,7 @@ class KubeClient:
         except (kube_config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError) as error:
             where = kubeconfig or "the pod's ServiceAccount and the default kubeconfig"
             said = _without_content(error)
-            raise ApiError(0, "NoConfiguration", f"no usable configuration of a cluster in {where}: {said}") from None
+            raise ApiError(0, "NoConfiguration", f"no usable cluster configuration in {where}: {said}") from None
         return cls(configuration, loader)
 
     async def __aenter__(self) -> Self:
@@ -169,7 +169,7 @@ class KubeClient:
 
     async def get(self, kind: str, namespace: str | None, name: str) -> dict[str, Any]:
         """One object."""
-        return await self._request("GET", path(kind, namespace, name))
+        return await self.request("GET", path(kind, namespace, name))
 
     async def find(self, kind: str, namespace: str | None, name: str) -> dict[str, Any] | None:
         """One object, or None when it does not exist."""
@@ -186,7 +186,7 @@ class KubeClient:
         token = ""
         while True:
             page = {"limit": str(PAGE_SIZE), **query} | ({"continue": token} if token else {})
-            answer = await self._request("GET", path(kind, namespace), query=page)
+            answer = await self.request("GET", path(kind, namespace), query=page)
             version, list_kind = answer.get("apiVersion"), str(answer.get("kind", "")).removesuffix("List")
             items += [{"apiVersion": version, "kind": list_kind, **item} for item in answer.get("items") or ()]
             token = answer.get("metadata", {}).get("continue") or ""
@@ -196,7 +196,7 @@ class KubeClient:
     async def create(self, obj: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
         """Creates an object; its namespace is that of its metadata. A `dry_run` admits it and keeps nothing."""
         query = {"dryRun": "All"} if dry_run else None
-        return await self._request("POST", path(obj["kind"], obj["metadata"].get("namespace")), query=query, body=obj)
+        return await self.request("POST", path(obj["kind"], obj["metadata"].get("namespace")), query=query, body=obj)
 
     async def patch(
         self,
@@ -209,19 +209,19 @@ class KubeClient:
     ) -> dict[str, Any]:
         """Merges `body` into an object or its subresource (JSON merge patch)."""
         target = path(kind, namespace, name, subresource)
-        return await self._request("PATCH", target, body=body, content_type="application/merge-patch+json")
+        return await self.request("PATCH", target, body=body, content_type="application/merge-patch+json")
 
     async def apply(self, obj: Mapping[str, Any], *, manager: str = "tarsy") -> dict[str, Any]:
         """Server-side apply, taking ownership of the fields given."""
         metadata = obj["metadata"]
         target = path(obj["kind"], metadata.get("namespace"), metadata["name"])
         query = {"fieldManager": manager, "force": "true"}
-        return await self._request("PATCH", target, body=obj, query=query, content_type="application/apply-patch+yaml")
+        return await self.request("PATCH", target, body=obj, query=query, content_type="application/apply-patch+yaml")
 
     async def replace(self, obj: Mapping[str, Any]) -> dict[str, Any]:
         """Replaces an object; with a resourceVersion in its metadata, only the version that was read."""
         metadata = obj["metadata"]
-        return await self._request("PUT", path(obj["kind"], metadata.get("namespace"), metadata["name"]), body=obj)
+        return await self.request("PUT", path(obj["kind"], metadata.get("namespace"), metadata["name"]), body=obj)
 
     async def delete(
         self,
@@ -241,7 +241,7 @@ class KubeClient:
         if preconditions := {key: value for key, value in wanted.items() if value}:
             body["preconditions"] = preconditions
         try:
-            await self._request("DELETE", path(kind, namespace, name), body=body)
+            await self.request("DELETE", path(kind, namespace, name), body=body)
         except ApiError as error:
             if error.reason != "NotFound" and (error.reason != "Conflict" or resource_version):
                 raise
@@ -255,14 +255,14 @@ class KubeClient:
         """What the API answers to a TokenRequest with this `spec`."""
         target = path("ServiceAccount", namespace, service_account, "token")
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-        return await self._request("POST", target, body=body)
+        return await self.request("POST", target, body=body)
 
     async def version(self) -> tuple[int, int]:
         """The API server's version, such as (1, 30)."""
-        answer = await self._request("GET", "/version")
+        answer = await self.request("GET", "/version")
         return int(answer["major"]), int("".join(c for c in answer["minor"] if c.isdigit()))
 
-    async def _request(
+    async def request(
         self,
         method: str,
         target: str,
@@ -271,6 +271,18 @@ class KubeClient:
         body: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
     ) -> dict[str, Any]:
+        """Sends a request, again while the server is busy, and returns the object of its response.
+
+        Args:
+            method: of HTTP.
+            target: the path.
+            query: its parameters.
+            body: the object to send, as JSON.
+            content_type: of the body; decides how a PATCH is applied.
+
+        Raises:
+            ApiError: the server refused, answered something else, or could not be reached.
+        """
         headers = {"Accept": "application/json"}
         data = None
         if body is not None:
@@ -294,7 +306,7 @@ class KubeClient:
 
     async def read(self, target: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """What the server answers to a GET of any path, such as one of an aggregated API."""
-        return await self._request("GET", target, query=query)
+        return await self.request("GET", target, query=query)
 
     @contextlib.asynccontextmanager
     async def streaming(
@@ -375,7 +387,7 @@ def _answer(what: str, code: int, phrase: str | None, content: bytes) -> dict[st
         return found
     said = found if isinstance(found, dict) else {}
     reason = str(said.get("reason") or phrase or "Error") if code >= 300 else "NoKubernetesAnswer"
-    message = str(said.get("message") or f"{what}: HTTP status {code}, and no answer of a Kubernetes API")
+    message = str(said.get("message") or f"{what}: HTTP status {code}, without a response of the Kubernetes API")
     raise ApiError(code if code >= 300 else 0, reason, message)
 
 
@@ -384,5 +396,5 @@ def _without_content(error: Exception) -> str:
     if isinstance(error, kube_config.ConfigException | OSError):
         return str(error)
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        return f"it is no YAML (line {error.problem_mark.line + 1})"
+        return f"it is not valid YAML (line {error.problem_mark.line + 1})"
     return f"it is malformed ({type(error).__name__})"

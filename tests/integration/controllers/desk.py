@@ -58,18 +58,21 @@ async def eventually(look: Callable[[], Awaitable[T]], seconds: float = 60.0) ->
 
 
 class CountingClient(KubeClient):
-    """Notes every write that it sends."""
+    """Counts the writes and the lists that it sends."""
 
     writes: Counter[str]
+    lists: Counter[str]
 
-    async def _request(self, method: str, target: str, **rest: Any) -> dict[str, Any]:
+    async def request(self, method: str, target: str, **rest: Any) -> dict[str, Any]:
         if method != "GET":
             kind = target.split("/namespaces/", 1)[-1].split("/", 1)[-1]
             parts = kind.split("/")
             name = f"{method} {parts[0]}" + (f"/{parts[2]}" if len(parts) > 2 else "")
             if parts[0] != "leases":
                 self.writes[name] += 1
-        return await super()._request(method, target, **rest)
+        elif "/" not in target.rsplit("/namespaces/", 1)[-1].split("/", 1)[-1]:
+            self.lists[target.rsplit("/", 1)[-1]] += 1
+        return await super().request(method, target, **rest)
 
 
 class Chosen(LeaderElection):
@@ -92,6 +95,7 @@ class Desk:
         self.reads = Reads(pool)
         self.intake = Intake(pool)
         self.changed = asyncio.Event()
+        self.lists: Counter[str] = Counter()
         self.runs = Runs(pool, self._notify)
         self.claims = Claims(pool, self._notify)
 
@@ -120,7 +124,7 @@ class Desk:
         cluster are where `address` says.
         """
         async with await CountingClient.load(kubeconfig or self.kubeconfig) as client:
-            client.writes = Counter()
+            client.writes, client.lists = Counter(), self.lists
             secrets, checks = Secrets(client), None
             if look_every is not None:
                 policy = Policy(Values(client, secrets), ssl.create_default_context())
@@ -269,6 +273,15 @@ class Desk:
             return found
 
         return await eventually(look)
+
+    async def relists(self, times: int = 3) -> None:
+        """Waits until the controllers have listed all objects so many times more."""
+        until = self.lists["investigations"] + times
+
+        async def look() -> bool:
+            return self.lists["investigations"] >= until
+
+        await eventually(look)
 
     async def still(self, kind: str, name: str, seconds: float = 1.5) -> None:
         """Waits until the object is not written any more, for so long."""

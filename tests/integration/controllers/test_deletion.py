@@ -87,7 +87,7 @@ async def test_time_to_live_is_not_counted_while_nothing_has_ended(desk: Desk) -
         await desk.put("Investigation", "mine", spec)
         await desk.reason("Alert", "crash", "Accepted", "False", "NoChain")
         await desk.reason("Investigation", "mine", "Accepted", "False", "NoChain")
-        await asyncio.sleep(1.0)
+        await desk.relists()
         assert not await is_gone(desk, "Alert", "crash")
         assert not await is_gone(desk, "Investigation", "mine")
 
@@ -107,7 +107,7 @@ async def test_finding_stays_readable_where_the_object_outlives_its_record(desk:
     await desk.pool.execute("UPDATE investigation SET finished_at = now() - interval '40 days' WHERE id = $1", run)
     async with desk.controller(retention_seconds=30 * 86_400.0, relist_seconds=0.3):
         await eventually(lambda: _purged(desk, run))
-        await asyncio.sleep(1.0)
+        await desk.relists()
         status = (await desk.get("Investigation", "done"))["status"]
         assert status["finding"]["summary"] == "The image does not exist."
         assert (await desk.conditions("Investigation", "done"))["Succeeded"][:2] == ("True", "Succeeded")

@@ -28,7 +28,7 @@ async def test_missing_object_is_none_or_an_error_as_asked(kube: KubeClient, nam
 async def test_kind_that_the_api_does_not_serve_is_no_missing_object(kube_api: LocalApi) -> None:
     async with await KubeClient.load(kube_api.kubeconfig) as client:
         with pytest.raises(ApiError) as caught:
-            await client._request("GET", "/apis/nobody.example/v1/things/x")
+            await client.read("/apis/nobody.example/v1/things/x")
     assert caught.value.status == 404 and caught.value.reason != "NotFound"
     assert "/apis/nobody.example/v1/things/x" in caught.value.message
 

@@ -135,6 +135,11 @@ class Run:
     async def stage(self, index: int = 0) -> None:
         await self.write.begin_stage(stage(self.id, index))
 
+    def without_wakeups(self) -> "Run":
+        """The same run by a worker whose wake-ups are lost."""
+        write = RunWriter(self.pool, self.id, 1, remaining=lambda: PATIENCE, notify=lambda *_: None)
+        return Run(self.id, self.pool, write, self.notifier)
+
 
 @asynccontextmanager
 async def running_run(pool: asyncpg.Pool, **of_run: Any) -> AsyncIterator[Run]:

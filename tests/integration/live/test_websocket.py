@@ -119,10 +119,10 @@ async def test_lost_wakeup_costs_a_poll_and_no_change(dsn: str, pool: asyncpg.Po
         await socket.until_type("caughtUp")
         await socket.ask("subscribe", "investigations")
         await socket.until(lambda m: m["type"] == "subscribed" and m["channel"] == "investigations")
-        run.write._notify = lambda *_: None
-        await run.event("unheard")
+        unheard = run.without_wakeups()
+        await unheard.event("unheard")
         await socket.until_type("timelineEvent.closed")
-        await run.stage()
+        await unheard.stage()
         await socket.until_type("investigations.changed")
 
 

@@ -31,12 +31,12 @@ class Bench:
     now: float = 0.0
     asked: list[str | None] = field(default_factory=list)
 
-    def probes(self) -> ProviderChecks:
-        async def ask(plan: ProviderPlan, key: str | None) -> Probed:
-            self.asked.append(key)
-            return self.answer
+    async def ask(self, plan: ProviderPlan, key: str | None) -> Probed:
+        self.asked.append(key)
+        return self.answer
 
-        return ProviderChecks(ask, clock=lambda: self.now, chance=lambda: 0.5)
+    def probes(self) -> ProviderChecks:
+        return ProviderChecks(self.ask, clock=lambda: self.now, chance=lambda: 0.5)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ async def test_a_new_key_and_a_changed_spec_are_asked_at_once() -> None:
 
 async def test_hundreds_of_providers_do_not_ask_together() -> None:
     chances = iter([0.0, 1.0])
-    probes = ProviderChecks(Bench().probes()._ask, clock=lambda: 0.0, chance=lambda: next(chances))
+    probes = ProviderChecks(Bench().ask, clock=lambda: 0.0, chance=lambda: next(chances))
     first, second = [(await probes(provider(uid), None))[1] for uid in ("u1", "u2")]
     assert first == pytest.approx(0.9 * USABLE_SECONDS)
     assert second == pytest.approx(1.1 * USABLE_SECONDS)

@@ -100,5 +100,5 @@ async def test_watcher_that_ends_only_with_the_help_of_its_scheduler_is_not_left
     helper = asyncio.create_task(spawner(), name="spawner of a scheduler")
     watching = asyncio.create_task(watcher())
     with pytest.raises(RuntimeError, match="404"):
-        await watch._until_one_ends([asyncio.create_task(broken()), asyncio.create_task(asyncio.Event().wait())])
+        await watch.until_one_ends([asyncio.create_task(broken()), asyncio.create_task(asyncio.Event().wait())])
     assert watching.done() and helper.done()
