@@ -88,16 +88,14 @@ def timeline(
 ) -> None:
     """Print the timeline of an investigation, and of the questions about it."""
     if database_url is not None:
-        from tarsy.cli.timeline import show_timeline
+        from tarsy.cli.database_timeline import show_recorded_timeline
 
-        if output != "text":
-            raise typer.BadParameter("with --database-url there is text only", param_hint="--output")
-        go(show_timeline(database_url, namespace or "default", name, follow=follow))
+        go(show_recorded_timeline(database_url, namespace or "default", name, output, following=follow))
 
     async def work(door: "AnyDoor") -> int:
-        from tarsy.cli.investigation_timeline import show_timeline
+        from tarsy.cli.timeline import ApiTimeline, show_timeline
 
-        return await show_timeline(door, door.namespace, name, output, following=follow)
+        return await show_timeline(ApiTimeline(door, door.namespace, name), output, following=follow)
 
     _through(work, kubeconfig, context, namespace, server, token_file, certificate_authority)
 
