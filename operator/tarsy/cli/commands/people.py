@@ -254,14 +254,12 @@ def usage(
 
     seconds = span(since, "--since", seconds_of)
     if database_url is not None:
-        from tarsy.cli.usage import show_usage
+        from tarsy.cli.usage import usage_of_database
 
-        if output not in ("text", "json"):
-            raise typer.BadParameter("with --database-url there is text and json only", param_hint="--output")
-        go(show_usage(database_url, seconds, since, by or "model", output=output))
+        go(usage_of_database(database_url, seconds, since, by or "model", output))
 
     async def work(door: "AnyDoor") -> int:
-        from tarsy.cli.investigation_usage import usage_of_objects, usage_of_record
+        from tarsy.cli.usage import usage_of_objects, usage_of_record
         from tarsy.client.aggregated import AggregatedClient
 
         where = None if all_namespaces else door.namespace
