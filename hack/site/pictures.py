@@ -21,7 +21,7 @@ from rich.console import Console, Group
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from tarsy.cli.render import event_block, outcome_block
+from tarsy.cli.render import RunSummary, event_block, outcome_block
 from tarsy.http.web_ui import is_built
 from tarsy.store.database import open_pool
 from tarsy.store.reads import Reads
@@ -76,7 +76,7 @@ async def make_terminal(reads: Reads, run: UUID, name: str) -> None:
     console.print(Text(f"$ kubectl tarsy timeline {name} -n {SHOP}", style="bold"))
     console.print(Group(*(event_block(event, full=False) for event in events[:_FIRST])))
     console.print(Text(f"         … {len(events) - _FIRST} more events", style="dim"))
-    console.print(outcome_block(record))
+    console.print(outcome_block(RunSummary.of_record(record)))
     drawn = console.export_svg(title="kubectl tarsy", theme=MONOKAI, unique_id="timeline")
     # The picture names no font of another host: that of the reader's machine serves.
     drawn = re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL).replace("Fira Code", "ui-monospace")

@@ -36,8 +36,7 @@ spec:
 
 An option on the command line takes precedence over its environment variable, that over the file, and the file over the
 default. The processes may share a file: each uses its own topics and checks all of them. A wrong file ends the
-process with all its errors, each with its field and remedy. A file has no passwords: set `TARSY_DATABASE_URL` from a
-Secret.
+process with all its errors, each with its field and remedy. A file has no passwords: they stay in the environment.
 The shipped manifests mount the ConfigMap `tarsy-config`; a process reads its file when it starts, so restart it after a
 change: `kubectl -n tarsy-system rollout restart deployment/tarsy-operator`."""
 

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from tarsy.cli import plan_files
 from tarsy.cli.console import new_console
-from tarsy.client.errors import AskError
+from tarsy.cli.errors import AskError
 from tarsy.controllers.readiness.provider_checks import provider_plan_of
 from tarsy.engine.limits.budget import cost
 from tarsy.engine.limits.timing import timeouts

@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, cast, get_args, get_origin
 
-from tarsy.client.errors import CommandError
+from tarsy.client.errors import ApiUseError
 
 Shell = Literal["bash", "zsh", "fish"]
 NAMES_SECONDS = 2.0
@@ -141,6 +141,6 @@ def _names(words: Sequence[str]) -> list[str]:
             async with open_client(ConnectionOptions(**{key: value for key, value in given.items() if value})) as door:  # type: ignore[arg-type]
                 return await door.names("Investigation", door.namespace)
 
-    with contextlib.suppress(CommandError, ApiError, TimeoutError):
+    with contextlib.suppress(ApiUseError, ApiError, TimeoutError):
         return sorted(asyncio.run(read()))
     return []

@@ -1,14 +1,14 @@
-"""`tarsy`: the operator and its tools, one command each.
+"""Runs `tarsy`: the operator and its tools, one command each.
 
 Commands import what they need when they run: the whole operator takes seconds to import, `tarsy crds` must not.
-Errors that a person can do something about are one sentence on standard error and exit status 1.
+Errors that a user can correct end a command with one sentence on standard error and exit status 1.
 """
 
 import typer
 
 from tarsy.cli.commands import configuration, intake, record, services
 from tarsy.cli.installed import add_installed
-from tarsy.cli.plugin import add_people
+from tarsy.cli.plugin import add_investigation_commands
 from tarsy.cli.plugin import run as run_app
 from tarsy.cli.version import add_version
 
@@ -16,14 +16,14 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="TARSy operator: alerts investigated by chains of agents.",
+    help="TARSy operator: investigates alerts with chains of LLM agents.",
 )
 add_version(app, "tarsy")
 app.command()(services.run)
 app.command()(services.worker)
 app.command()(services.mcp_gateway)
 add_installed(app)
-add_people(app)
+add_investigation_commands(app)
 app.command()(configuration.ask)
 app.command()(record.purge)
 app.command()(configuration.plan)

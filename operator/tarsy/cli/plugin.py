@@ -1,33 +1,42 @@
-"""`kubectl tarsy`: the commands for those who investigate, as kubectl finds them; and what completes them there."""
+"""Runs `kubectl tarsy`, the plugin with the commands for those who investigate, and its completion."""
 
 import sys
 
 import typer
 
-from tarsy.cli.commands import people
+from tarsy.cli.commands import investigations as commands
 from tarsy.cli.version import add_version
 
 
 def new_app() -> typer.Typer:
-    """The commands that need nothing but the API."""
+    """Returns the app with the commands that need only the API."""
     app = typer.Typer(
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
-        help="Investigations of TARSy: hand alerts in, follow, ask, and see why.",
+        help="Submit alerts, follow investigations, ask about them and inspect their evidence.",
     )
     add_version(app, "kubectl-tarsy")
-    add_people(app)
+    add_investigation_commands(app)
     return app
 
 
-def add_people(app: typer.Typer) -> None:
-    """Adds these commands to an app."""
-    commands = (people.timeline, people.chat, people.trace, people.why, people.usage, people.cancel, people.conclude)
-    for command in (*commands, people.completion):
+def add_investigation_commands(app: typer.Typer) -> None:
+    """Adds the commands that need only the API to an app."""
+    added = (
+        commands.timeline,
+        commands.chat,
+        commands.trace,
+        commands.why,
+        commands.usage,
+        commands.cancel,
+        commands.conclude,
+        commands.completion,
+    )
+    for command in added:
         app.command()(command)
-    alerts = typer.Typer(no_args_is_help=True, help="Alerts: hand them in.")
-    alerts.command()(people.submit)
+    alerts = typer.Typer(no_args_is_help=True, help="Submit alerts.")
+    alerts.command()(commands.submit)
     alerts.callback()(_alerts)
     app.add_typer(alerts, name="alerts")
 
@@ -40,11 +49,11 @@ def main() -> None:
 def complete() -> None:
     """The entry point `kubectl_complete-tarsy`, by which kubectl (1.26 and newer) completes `kubectl tarsy`."""
     _complete(new_app(), sys.argv[1:])
-    sys.stdout.write(":4\n")  # kubectl's word for: no files
+    sys.stdout.write(":4\n")  # directive for kubectl: no file names
 
 
 def run(app: typer.Typer) -> None:
-    """Runs an app, or says what may come next on its command line, where a shell asks that."""
+    """Runs an app or, for the completion script of a shell, prints the candidates for the command line."""
     from tarsy.cli.completion import ASK
 
     if sys.argv[1:2] == [ASK]:
@@ -54,7 +63,7 @@ def run(app: typer.Typer) -> None:
 
 
 def _alerts() -> None:
-    """Alerts: hand them in."""
+    """Submit alerts."""
 
 
 def _complete(app: typer.Typer, words: list[str]) -> None:

@@ -1,21 +1,25 @@
-"""A timeline on a terminal: one block an event, in the order of things, never a control character.
+"""Renders a timeline on a terminal: one block per event, in order, without control characters.
 
 Text of models, tools and alerts is printed as rich `Text`, which interprets nothing; the record has had its control
 characters stripped when it was written.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tarsy.cli.console import Hanging, Indented
+from tarsy.client.plain_text import plain
 from tarsy.engine.findings.conclusion import read_finding, shorten_text
+from tarsy.http.views.timeline import EventView, RunHead
 from tarsy.record.conditions import phase
 from tarsy.record.finding import Finding
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
-from tarsy.record.words import word
+from tarsy.record.words import phase_of, word
 
 _MARKS: Mapping[str, tuple[str, str]] = {
     EventType.LLM_THINKING: ("thinking", "magenta"),
@@ -38,7 +42,7 @@ _QUOTE = 120
 
 
 def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
-    """One closed event: who, what, and its text, cut to some lines unless `full`."""
+    """Renders a closed event: stage and agent, type and text; without `full` the first lines of the text."""
     mark, colour = _MARKS.get(event.type) or (event.type.replace("_", " "), "blue")
     head = Text()
     head.append(event.created_at.strftime("%H:%M:%S "), style="dim")
@@ -61,29 +65,103 @@ def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
     return Group(Hanging(head, _INDENT), Indented(Text(_cut(text, full)), _INDENT))
 
 
-def outcome_block(record: InvestigationRecord) -> RenderableType:
-    """How an investigation ended."""
-    outcome = record.outcome
-    good = record.state is State.COMPLETED
-    lines: list[RenderableType] = [
-        Text(f"{record.namespace}/{record.name}: {phase(record)}", style="bold green" if good else "bold red")
-    ]
-    if outcome and outcome.finding:
-        lines += finding_lines(outcome.finding)
-    if outcome and outcome.executive_summary:
-        lines.append(Text(f"Summary: {outcome.executive_summary.strip()}"))
-    if outcome and outcome.failure:
-        lines.append(Text(f"{outcome.failure.reason}: {outcome.failure.message}", style="red"))
-    if record.evidence_missing:
-        lines.append(Text(f"Tool servers were missing: {', '.join(record.evidence_missing)}", style="yellow"))
-    if record.alert_cut:
-        lines.append(Text(f"The alert is cut: {record.alert_cut}", style="yellow"))
-    lines.append(Text(_figures(record), style="dim"))
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """State and outcome of a run, safe for a terminal, from the record or from the API, which returns less of it.
+
+    Args:
+        name: namespace and name.
+        phase: the phase, in the words of the status.
+        state: the state of the record.
+        finding: the finding; None: none.
+        executive_summary: the executive summary; None: none.
+        failure: reason and message of the failure; None: none.
+        remarks: what else a reader must know about the outcome.
+        running: names of the stages that are running.
+        figures: calls, tokens and attempts; empty: unknown.
+    """
+
+    name: str
+    phase: str
+    state: State
+    finding: Finding | None = None
+    executive_summary: str | None = None
+    failure: str | None = None
+    remarks: tuple[str, ...] = ()
+    running: str = ""
+    figures: str = ""
+
+    @classmethod
+    def of_record(cls, record: InvestigationRecord) -> Self:
+        """Summarizes a recorded run."""
+        outcome, remarks = record.outcome, []
+        if record.evidence_missing:
+            remarks.append(f"Tool servers were missing: {', '.join(record.evidence_missing)}")
+        if record.alert_cut:
+            remarks.append(f"The alert is cut: {record.alert_cut}")
+        return cls(
+            name=f"{record.namespace}/{record.name}",
+            phase=phase(record),
+            state=record.state,
+            finding=outcome.finding if outcome else None,
+            executive_summary=outcome.executive_summary if outcome else None,
+            failure=f"{outcome.failure.reason}: {outcome.failure.message}" if outcome and outcome.failure else None,
+            remarks=tuple(remarks),
+            running=", ".join(stage.name for stage in record.stages if stage.state is State.RUNNING),
+            figures=_figures(record),
+        )
+
+    @classmethod
+    def of_head(cls, head: RunHead, running: str = "") -> Self:
+        """Summarizes a run as the API returns it; `running` names its running stages."""
+        failure = head.failure
+        return cls(
+            name=f"{head.namespace}/{head.name}",
+            phase=phase_of(head.state, head.desired_state),
+            state=head.state,
+            finding=Finding.model_validate(_plain(head.finding.model_dump())) if head.finding else None,
+            executive_summary=_plain(head.executive_summary),
+            failure=f"{plain(failure.reason)}: {plain(failure.message)}" if failure else None,
+            running=running,
+        )
+
+
+def outcome_block(run: RunSummary) -> RenderableType:
+    """Renders how a run ended."""
+    style = "bold green" if run.state is State.COMPLETED else "bold red"
+    lines: list[RenderableType] = [Text(f"{run.name}: {run.phase}", style=style)]
+    if run.finding is not None:
+        lines += finding_lines(run.finding)
+    if run.executive_summary:
+        lines.append(Text(f"Summary: {run.executive_summary.strip()}"))
+    if run.failure is not None:
+        lines.append(Text(run.failure, style="red"))
+    lines += [Text(remark, style="yellow") for remark in run.remarks]
+    if run.figures:
+        lines.append(Text(run.figures, style="dim"))
     return Group(*lines)
 
 
+def status_line(run: RunSummary) -> Text:
+    """Renders the state of a run in one line."""
+    return Text("  ".join(part for part in (run.phase, run.running, run.figures) if part), style="dim")
+
+
+def timeline_block(event: EventView, *, wide: bool = False, full: bool = True) -> RenderableType:
+    """Renders an event of the API.
+
+    Args:
+        event: the event.
+        wide: add the ids of its calls in the trace.
+        full: the whole text, else its first lines.
+    """
+    block = event_block(_recorded(event), full=full)
+    ids = [f"{kind} {found}" for kind, found in (("--llm", event.model_call), ("--mcp", event.tool_call)) if found]
+    return Group(block, Text(f"         {' '.join(ids)}", style="dim")) if wide and ids else block
+
+
 def finding_lines(finding: Finding) -> Iterator[RenderableType]:
-    """A finding: its summary, each claim with what it rests on, and what was changed about it."""
+    """Renders a finding: its summary, each claim with its citations, and the notes."""
     yield Text(f"Finding ({finding.confidence.value}): {finding.summary}")
     for claim in finding.claims:
         mark, style = ("supported", "green") if claim.supported else ("unsupported", "yellow")
@@ -99,10 +177,33 @@ def finding_lines(finding: Finding) -> Iterator[RenderableType]:
         yield Text(f"  {note}", style="yellow")
 
 
-def status_line(record: InvestigationRecord) -> Text:
-    """Where an investigation is, in one line."""
-    running = [s.name for s in record.stages if s.state is State.RUNNING]
-    return Text(f"{phase(record)}  {', '.join(running)}  {_figures(record)}", style="dim")
+def _recorded(event: EventView) -> TimelineEvent:
+    """Returns the recorded event of a view, safe for a terminal."""
+    return TimelineEvent(
+        id=event.id,
+        type=event.type,
+        status=event.status,
+        content=plain(event.content),
+        metadata={key: _plain(value) for key, value in event.metadata.items()},
+        seq=event.seq,
+        revision=event.revision,
+        created_at=event.created_at,
+        updated_at=event.updated_at,
+        stage_name=_plain(event.stage),
+        agent_name=_plain(event.agent),
+    )
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case str():
+            return plain(value)
+        case dict():
+            return {key: _plain(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_plain(one) for one in value]
+        case _:
+            return value
 
 
 def _figures(record: InvestigationRecord) -> str:

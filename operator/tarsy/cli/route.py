@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from tarsy.cli.errors import CommandError
 from tarsy.cli.plan_files import read_files
-from tarsy.client.errors import CommandError
 from tarsy.http.intake.bodies import INTAKE_BODY_BYTES, BadBody, BodyFormat, IntakeBody, parse_body
 from tarsy.http.intake.routing import RouteMatch, match_route, target
 from tarsy.kube.client import ApiError, KubeClient

@@ -12,7 +12,8 @@ import typer
 
 MENDABLE = {
     "tarsy.app.errors": "StartError",
-    "tarsy.client.errors": "CommandError",
+    "tarsy.cli.errors": "CommandError",
+    "tarsy.client.errors": "ApiUseError",
     "tarsy.http.admission.tls": "CertificateError",
     "tarsy.kube.client": "ApiError",
     "tarsy_dev.apiserver.errors": "LocalKubernetesError",

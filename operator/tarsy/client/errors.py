@@ -1,16 +1,13 @@
-"""What ends a command with a sentence; a module of its own, so that telling it costs no import of the command."""
+"""Errors of the API client."""
 
 
-class CommandError(Exception):
-    """A command cannot do what it was asked; the message says why, and what to do."""
+class ApiUseError(Exception):
+    """The API was not reached or refused a request; the message contains the reason and the remedy.
 
-
-class AskError(CommandError):
-    """A question was not answered: the LLMProvider cannot be used, or its model failed."""
-
-
-class ApiUseError(CommandError):
-    """The API was not reached, or it refused; `status` is that of HTTP, 0 without one."""
+    Args:
+        message: one sentence for the user.
+        status: the HTTP status; 0 without a response.
+    """
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -18,4 +15,4 @@ class ApiUseError(CommandError):
 
 
 class BrokenOff(ApiUseError):
-    """The API is away, or an answer broke off: the same may succeed later."""
+    """The API is unavailable, or a response broke off; the same request may succeed later."""

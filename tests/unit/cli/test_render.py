@@ -6,7 +6,7 @@ from uuid import UUID
 
 from rich.console import Console
 
-from tarsy.cli.render import event_block, outcome_block
+from tarsy.cli.render import RunSummary, event_block, outcome_block
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.run import DesiredState, InvestigationRecord, RunOutcome, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
@@ -60,7 +60,7 @@ def test_a_finding_is_shown_with_what_each_claim_rests_on_and_what_does_not_hold
     )
     finding = Finding(summary="Full.", confidence=Confidence.LOW, claims=claims, notes=("Confidence lowered.",))
 
-    text = shown(outcome_block(record(finding)))
+    text = shown(outcome_block(RunSummary.of_record(record(finding))))
 
     assert "Finding (Low): Full." in text
     assert "- supported: It is full." in text

@@ -1,4 +1,4 @@
-"""`tarsy plan`, `tarsy ask` and `tarsy crds`: for those who write the configuration."""
+"""Declares `tarsy plan`, `tarsy ask` and `tarsy crds`, for authors of the configuration."""
 
 import sys
 from pathlib import Path
@@ -12,11 +12,15 @@ from tarsy.plan.library import LIBRARY_NAMESPACE
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="What to ask.")],
-    provider: Annotated[str | None, typer.Option(help="Name of an LLMProvider of the cluster.")] = None,
+    question: Annotated[str, typer.Argument(help="The question.")],
+    provider: Annotated[str | None, typer.Option(help="Name of an LLMProvider in the cluster.")] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--file", "-f", help="File with an LLMProvider, for no cluster; the key: TARSY_MODEL_API_KEY."),
+        typer.Option(
+            "--file",
+            "-f",
+            help="File with an LLMProvider, to use without a cluster. Its API key is read from TARSY_MODEL_API_KEY.",
+        ),
     ] = None,
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the LLMProvider.")] = "default",
     timeout: Annotated[
@@ -24,13 +28,13 @@ def ask(
         typer.Option(
             min=1,
             envvar="TARSY_ASK_TIMEOUT",
-            help="Longest answer in seconds, each wait in it included; spec.timeouts of the LLMProvider when not set.",
+            help="Maximum seconds until the answer is complete. Default: spec.timeouts of the LLMProvider.",
         ),
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Ask a model one question, to try its LLMProvider; the answer is streamed."""
+    """Ask a model one question, to test its LLMProvider. The answer is streamed."""
     from tarsy.cli.ask import ask_cluster, ask_file
 
     if (provider is None) == (file is None):
@@ -43,23 +47,22 @@ def ask(
 
 def plan(
     files: Annotated[
-        list[Path], typer.Option("--file", "-f", help="File or folder with the configuration; may be repeated.")
+        list[Path], typer.Option("--file", "-f", help="File or directory with the configuration. May be repeated.")
     ],
     alert: Annotated[
         Path | None,
-        typer.Option(help="File with the Alert, or Investigation, to plan for; without, every chain is planned."),
+        typer.Option(help="File with the Alert or Investigation to plan for. Default: every chain is planned."),
     ] = None,
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Namespace of objects that name none.")
-    ] = "default",
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of objects without one.")] = "default",
     library_namespace: LibraryNamespace = LIBRARY_NAMESPACE,
     output: Annotated[
-        Literal["text", "yaml", "json"], typer.Option("--output", "-o", help="For people, or for programs.")
+        Literal["text", "yaml", "json"],
+        typer.Option("--output", "-o", help="Output format: text for a terminal, yaml or json for programs."),
     ] = "text",
 ) -> None:
-    """Print what an investigation would do, and everything that is wrong, out of files and without a cluster.
+    """Print the plan of an investigation and all errors of the configuration, from files and without a cluster.
 
-    Without --alert all configuration is checked: every chain is planned for each of its alert types.
+    Without --alert the whole configuration is checked: every chain is planned for each of its alert types.
     """
     from tarsy.cli.plan import show_plan
 
@@ -69,7 +72,7 @@ def plan(
 
 def crds(
     out: Annotated[
-        Path | None, typer.Option(help="Write the files there, instead of one stream to the output.")
+        Path | None, typer.Option(help="Directory to write the files to. Default: one YAML stream on standard output.")
     ] = None,
 ) -> None:
     """Print the CustomResourceDefinitions of this version."""

@@ -1,4 +1,4 @@
-"""`tarsy route` and `tarsy ledger`: what comes in over HTTP, for those who let it in."""
+"""Declares `tarsy route` and `tarsy ledger`, which explain the handling of alerts that arrive over HTTP."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,34 +9,45 @@ from tarsy.cli.commands.options import Context, DatabaseUrl, Kubeconfig, Library
 from tarsy.cli.running import go
 from tarsy.plan.library import LIBRARY_NAMESPACE
 
-Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="For people, or for programs.")]
+Output = Annotated[
+    Literal["text", "json"],
+    typer.Option("--output", "-o", help="Output format: text for a terminal, json for programs."),
+]
 
 
 def route(
-    body: Annotated[Path, typer.Option("--file", "-f", help="File with the body that would be sent.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would become of it; nothing else is done.")],
+    body: Annotated[Path, typer.Option("--file", "-f", help="File with the body of the request.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Required: the command only explains, it submits no alert.")
+    ],
     config: Annotated[
         list[Path] | None,
-        typer.Option(help="File or folder with AlertRoutes and Chains; may be repeated; else those of the cluster."),
+        typer.Option(
+            help="File or directory with AlertRoutes and Chains. May be repeated. Default: those of the cluster."
+        ),
     ] = None,
     source: Annotated[
-        Literal["alertmanager", "json", "text"], typer.Option(help="To which address it would be sent.")
+        Literal["alertmanager", "json", "text"], typer.Option(help="Intake endpoint that the request is for.")
     ] = "alertmanager",
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Whose routes are asked, as ?namespace= says; else the library's."),
+        typer.Option(
+            "--namespace",
+            "-n",
+            help="Namespace of the AlertRoutes, as ?namespace= of the request. Default: the library.",
+        ),
     ] = None,
     library_namespace: LibraryNamespace = LIBRARY_NAMESPACE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     output: Output = "text",
 ) -> None:
-    """Print which route and chain an alert would take, and why not the others; ends 1 where none takes it."""
+    """Print which AlertRoute and Chain match an alert, and why others do not. Exits with 1 if none matches."""
     from tarsy.cli.route import show_route
 
     if not dry_run:
         raise typer.BadParameter(
-            "alerts are sent to the operator's /intake/v1; this only tells", param_hint="--dry-run"
+            "is required: the command only explains; send alerts to the operator's /intake/v1", param_hint="--dry-run"
         )
     go(
         show_route(
@@ -54,10 +65,12 @@ def route(
 
 def ledger(
     database_url: DatabaseUrl,
-    since: Annotated[str, typer.Option(help="How far back: a number with s, m, h, d or w; or: forever.")] = "forever",
+    since: Annotated[
+        str, typer.Option(help="Length of the period up to now: a number with s, m, h, d or w, or forever.")
+    ] = "forever",
     output: Output = "text",
 ) -> None:
-    """Print what became of every alert that came in over HTTP; ends 1 where that does not balance."""
+    """Print the outcome of every alert that arrived over HTTP. Exits with 1 if the counts do not balance."""
     from tarsy.app.durations import seconds_or_forever
     from tarsy.cli.ledger import show_ledger
 

@@ -1,4 +1,4 @@
-"""`tarsy purge`: for administrators, who have the address of Postgres."""
+"""Declares `tarsy purge`, for administrators of the database."""
 
 from typing import Annotated, Literal
 
@@ -11,18 +11,22 @@ from tarsy.cli.running import go
 def purge(
     database_url: DatabaseUrl,
     older_than: Annotated[
-        str, typer.Option(help="How long their runs have ended: a number with s, m, h, d or w; as in 30d.")
+        str,
+        typer.Option(help="Minimum time since the investigation ended: a number with s, m, h, d or w, such as 30d."),
     ],
     namespace: Annotated[
         list[str] | None,
-        typer.Option("--namespace", "-n", help="Only records of this namespace. May be repeated. Default: all."),
+        typer.Option("--namespace", "-n", help="Delete only records of this namespace. May be repeated. Default: all."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be deleted, and delete nothing.")
+    ] = False,
     output: Annotated[
-        Literal["text", "json"], typer.Option("--output", "-o", help="For people, or for programs.")
+        Literal["text", "json"],
+        typer.Option("--output", "-o", help="Output format: text for a terminal, json for programs."),
     ] = "text",
 ) -> None:
-    """Delete the records of investigations that ended long ago, for good; running ones are never touched."""
+    """Delete the records of investigations that ended long ago, permanently. Running ones are never deleted."""
     from tarsy.app.durations import seconds_of
     from tarsy.cli.purge import purge_records
 

@@ -23,7 +23,6 @@ COMMANDS = ["alerts", "cancel", "chat", "completion", "conclude", "timeline", "t
         "timeline ../../secrets",
         "timeline run -n Shop",
         "timeline run -o xml",
-        "timeline run -o json --database-url postgresql://x",
         "trace run --llm 1 --mcp 2",
         "usage --by model",
         "usage --since yesterday",

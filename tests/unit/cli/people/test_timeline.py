@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.cli.investigation_timeline import show_timeline
+from tarsy.cli.timeline import ApiTimeline, show_timeline
 from tarsy.client.errors import ApiUseError
 from tarsy.http.views.common import FailureView
 from tarsy.record.run import State
@@ -27,7 +27,7 @@ def door(*, state: State = State.COMPLETED) -> FakeDoor:
 
 
 async def test_pages_are_joined_with_the_answers_to_questions(capsys: pytest.CaptureFixture[str]) -> None:
-    assert await show_timeline(door(), "shop", "run", "json", following=False) == 0
+    assert await show_timeline(ApiTimeline(door(), "shop", "run"), "json", following=False) == 0
     document = json.loads(capsys.readouterr().out)
     assert [item["seq"] for item in document["items"]] == [1, 2, 3]
     assert document["more"] is False and document["investigation"]["state"] == "completed"
@@ -36,11 +36,11 @@ async def test_pages_are_joined_with_the_answers_to_questions(capsys: pytest.Cap
 
 
 async def test_people_see_no_escape_and_ids_only_when_they_want_them(capsys: pytest.CaptureFixture[str]) -> None:
-    await show_timeline(door(), "shop", "run", "text", following=False)
+    await show_timeline(ApiTimeline(door(), "shop", "run"), "text", following=False)
     text = capsys.readouterr().out
     assert "a[2Jresult" in text and "k.logs" in text and "\x1b" not in text and "\u202e" not in text
     assert "shop/run: Succeeded" in text and "still full" in text and "--mcp" not in text
-    await show_timeline(door(), "shop", "run", "wide", following=False)
+    await show_timeline(ApiTimeline(door(), "shop", "run"), "wide", following=False)
     assert f"--mcp {UUID(int=5)}" in capsys.readouterr().out
 
 
@@ -50,11 +50,11 @@ async def test_programs_follow_by_one_document_an_event(
     async def is_accepted(*_: object) -> None:
         pass
 
-    monkeypatch.setattr("tarsy.cli.investigation_timeline.accepted", is_accepted)
+    monkeypatch.setattr("tarsy.cli.timeline.accepted", is_accepted)
     failed = head(State.FAILED).model_copy(update={"failure": FailureView(reason="ModelError", message="away")})
     answers = {"timeline": [page(event(1)), page(event(2), state=State.FAILED)]}
     following = FakeDoor({**answers}, [[told(event(2)), told(failed)]])
-    assert await show_timeline(following, "shop", "run", "json", following=True) == 0
+    assert await show_timeline(ApiTimeline(following, "shop", "run"), "json", following=True) == 0
     documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [d["event"]["seq"] for d in documents if "event" in d] == [1, 2]
     assert documents[-1]["investigation"]["state"] == "failed"

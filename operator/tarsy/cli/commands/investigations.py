@@ -1,0 +1,227 @@
+"""Commands for those who investigate: with their own kubeconfig, or a token, through the API.
+
+Decision: the options are kubectl's (`-n`, `-o`, `--context`, `--kubeconfig`), and each means the same here. With
+`--database-url`, for administrators, `timeline` and `usage` read the record from the database.
+"""
+
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from tarsy.cli.commands.connection import object_name, run_with_client, with_connection
+from tarsy.cli.commands.options import span
+from tarsy.cli.running import go
+
+if TYPE_CHECKING:
+    from tarsy.cli.commands.connection import AnyClient
+    from tarsy.client.opening import ConnectionOptions
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise typer.BadParameter("ask something")
+    return value
+
+
+Name = Annotated[str, typer.Argument(help="Name of the investigation: inv/NAME or NAME.", callback=object_name)]
+OptionalDatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="TARSY_DATABASE_URL",
+        metavar="URL",
+        help="postgresql:// URL of the database to read instead of the API, for administrators.",
+        show_envvar=True,
+    ),
+]
+OutputOption = Annotated[
+    Literal["text", "wide", "json", "yaml"],
+    typer.Option("--output", "-o", help="Output format: text or wide for a terminal, json or yaml for programs."),
+]
+
+
+@with_connection
+def timeline(
+    connection: "ConnectionOptions",
+    name: Name,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print new events until the investigation ends.")
+    ] = False,
+    output: OutputOption = "text",
+    database_url: OptionalDatabaseUrl = None,
+) -> None:
+    """Print the timeline of an investigation and of the questions about it."""
+    if database_url is not None:
+        from tarsy.cli.database_timeline import show_recorded_timeline
+
+        go(show_recorded_timeline(database_url, connection.namespace or "default", name, output, following=follow))
+
+    async def work(client: "AnyClient") -> int:
+        from tarsy.cli.timeline import ApiTimeline, show_timeline
+
+        return await show_timeline(ApiTimeline(client, client.namespace, name), output, following=follow)
+
+    run_with_client(connection, work)
+
+
+@with_connection
+def chat(
+    connection: "ConnectionOptions",
+    name: Name,
+    question: Annotated[str, typer.Argument(help="The question.", callback=_text)],
+    output: OutputOption = "text",
+) -> None:
+    """Ask a question about an investigation that has ended. Exits with 0 only if it is answered."""
+
+    async def work(client: "AnyClient") -> int:
+        from tarsy.cli.chat import ask_and_follow as ask
+
+        return await ask(client, client.namespace, name, question, output)
+
+    run_with_client(connection, work)
+
+
+@with_connection
+def trace(
+    connection: "ConnectionOptions",
+    name: Name,
+    llm: Annotated[
+        str | None, typer.Option(metavar="ID", help="Print this model call: its full request and response.")
+    ] = None,
+    mcp: Annotated[
+        str | None, typer.Option(metavar="ID", help="Print this tool call: its arguments and result.")
+    ] = None,
+    question: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Print the calls for this question (a ChatMessage).", callback=object_name),
+    ] = None,
+    output: OutputOption = "text",
+) -> None:
+    """Print the model and tool calls of an investigation, or one of them. Requires the role tarsy-tracer."""
+    if sum(given is not None for given in (llm, mcp, question)) > 1:
+        raise typer.BadParameter("give one of --llm, --mcp and --question")
+
+    async def work(client: "AnyClient") -> int:
+        from tarsy.cli.trace import show_call, show_trace
+
+        if llm is not None:
+            return await show_call(client, client.namespace, name, "llm", llm, output)
+        if mcp is not None:
+            return await show_call(client, client.namespace, name, "mcp", mcp, output)
+        return await show_trace(client, client.namespace, name, question, output)
+
+    run_with_client(connection, work)
+
+
+@with_connection
+def why(connection: "ConnectionOptions", name: Name, output: OutputOption = "text") -> None:
+    """Print the finding of an investigation and the evidence of each claim."""
+
+    async def work(client: "AnyClient") -> int:
+        from tarsy.cli.why import explain_finding
+
+        return await explain_finding(client, client.namespace, name, output)
+
+    run_with_client(connection, work)
+
+
+@with_connection
+def cancel(connection: "ConnectionOptions", name: Name, output: OutputOption = "text") -> None:
+    """Stop an investigation immediately or, if it has ended, the pending questions about it."""
+    run_with_client(connection, _wanting(name, "Cancelled", output))
+
+
+@with_connection
+def conclude(connection: "ConnectionOptions", name: Name, output: OutputOption = "text") -> None:
+    """Stop an investigation and let it conclude from the evidence it has."""
+    run_with_client(connection, _wanting(name, "Concluded", output))
+
+
+@with_connection
+def submit(
+    connection: "ConnectionOptions",
+    file: Annotated[
+        str, typer.Option("--file", "-f", help="File with an Alert, or - for standard input; with --type: a text file.")
+    ],
+    alert_type: Annotated[
+        str | None,
+        typer.Option("--type", help="Type of the alert. The file then contains the alert's text, not an Alert object."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the Alert.", callback=object_name)] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Follow the investigation. Exits with 0 only if it succeeds.")
+    ] = False,
+    output: OutputOption = "text",
+) -> None:
+    """Submit an alert and print the investigation that handles it."""
+
+    async def work(client: "AnyClient") -> int:
+        from tarsy.cli.submit import namespace_of, read_alert
+        from tarsy.cli.submit import submit_alert as hand_in
+
+        alert = read_alert(file, alert_type, name)
+        namespace = namespace_of(alert, connection.namespace, client.namespace)
+        return await hand_in(client, namespace, alert, output, wait=wait)
+
+    run_with_client(connection, work)
+
+
+@with_connection
+def usage(
+    connection: "ConnectionOptions",
+    since: Annotated[
+        str, typer.Option(help="Length of the period up to now: a number with s, m, h, d or w, such as 7d.")
+    ] = "7d",
+    by: Annotated[
+        Literal["model", "provider", "chain", "alertType", "namespace", "day"] | None,
+        typer.Option(
+            help="Field to group by; model, provider and day need --server or --database-url. Default: chain, or model "
+            "with either of these."
+        ),
+    ] = None,
+    all_namespaces: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="Include the investigations of all namespaces.")
+    ] = False,
+    output: OutputOption = "text",
+    database_url: OptionalDatabaseUrl = None,
+) -> None:
+    """Print the token usage and the cost of models."""
+    from tarsy.app.durations import seconds_of
+
+    seconds = span(since, "--since", seconds_of)
+    if database_url is not None:
+        from tarsy.cli.usage import usage_of_database
+
+        go(usage_of_database(database_url, seconds, since, by or "model", output))
+
+    async def work(client: "AnyClient") -> int:
+        from tarsy.cli.usage import usage_of_objects, usage_of_record
+        from tarsy.client.aggregated import AggregatedClient
+
+        where = None if all_namespaces else client.namespace
+        if isinstance(client, AggregatedClient):
+            assert by in (None, "chain", "alertType", "namespace")
+            return await usage_of_objects(client, where, seconds, since, by or "chain", output)
+        return await usage_of_record(client, where, max(1, round(seconds / 86_400)), by or "model", output)
+
+    if connection.server is None and by in ("model", "provider", "day"):
+        raise typer.BadParameter(f"{by} needs --server or --database-url", param_hint="--by")
+    run_with_client(connection, work)
+
+
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.")]) -> None:
+    """Print the completion script of a shell. Load it with: source <(tarsy completion bash)."""
+    from tarsy.cli.completion import script
+
+    sys.stdout.write(script(shell, Path(sys.argv[0]).name if "kubectl" in Path(sys.argv[0]).name else "tarsy"))
+
+
+def _wanting(name: str, desired: str, output: Any) -> "Callable[[AnyClient], Coroutine[Any, Any, int]]":
+    async def work(client: "AnyClient") -> int:
+        from tarsy.cli.desired_state import want
+
+        return await want(client, client.namespace, name, desired, output)
+
+    return work
