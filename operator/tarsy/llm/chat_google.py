@@ -81,21 +81,24 @@ class GoogleChat:
                 async for chunk in chunks:
                     yield chunk
 
+    def classify(self, error: Exception, *, subject: str, started: bool) -> ModelError:
+        """Turns what a call raised into a ModelError: Google's own error, where LangChain wrapped it."""
+        cause: BaseException | None = None if isinstance(error, ModelError) else error
+        while cause is not None and not isinstance(cause, sdk_errors.APIError):
+            cause = cause.__cause__
+        return errors.classify_google_error(
+            cause or error,
+            subject=subject,
+            secret=self._http.access.secret,
+            started=started,
+            makers=self._http.server.makers,
+        )
+
     async def aclose(self) -> None:
         """Closes the HTTP session, and what the SDK opened beside it."""
         await self._client.aio.aclose()
         self._client.close()
         await self._http.aclose()
-
-
-def classify_chat_error(
-    error: BaseException, *, subject: str, secret: str | None, started: bool, makers: bool = False
-) -> ModelError:
-    """As `google_native.errors.classify`, for what LangChain wrapped in words of its own."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, sdk_errors.APIError):
-        cause = cause.__cause__
-    return errors.classify_google_error(cause or error, subject=subject, secret=secret, started=started, makers=makers)
 
 
 class _GeminisAnswer(ChatResponse):

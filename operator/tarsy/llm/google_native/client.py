@@ -108,7 +108,7 @@ class Http:
     """
 
     def __init__(self, access: GoogleAccess, server: ModelServer, connect_seconds: float) -> None:
-        self._access = access
+        self.access = access
         self.server = server
         self._numbers = itertools.count()
         self._answers: dict[str, aiohttp.ClientResponse] = {}
@@ -142,7 +142,7 @@ class Http:
         number = request.headers.get(_CALL, "")
         for name in {name.lower() for name in request.headers} - _HEADERS:
             del request.headers[name]
-        request.headers.update(await self._access.headers())
+        request.headers.update(await self.access.headers())
         response = await handler(request)
         self._answers[number] = response
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -16,7 +16,7 @@ from yarl import URL
 
 from tarsy.llm.openai_native.failures import classify_openai_error, no_stream, refusal_error
 from tarsy.llm.openai_native.reading import NativeReading
-from tarsy.llm.openai_native.request import DEFAULT_BASE_URL, body
+from tarsy.llm.openai_native.request import body
 from tarsy.llm.openai_native.sse import EventParser
 from tarsy.llm.protocol import Chunk, GenerateRequest, LifeChunk, ModelError
 from tarsy.llm.reach import ANYWHERE, server_of
@@ -24,6 +24,7 @@ from tarsy.llm.refusal import NOT_A_STREAM
 from tarsy.outbound.connector import PinnedConnector
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import ProviderPlan
+from tarsy.plan.provider_types.openai import OPENAI_URL
 
 LONGEST_EVENT = 8 << 20
 _ERROR_BYTES = 64 << 10
@@ -61,7 +62,7 @@ class OpenAINativeProvider:
         gather_seconds: float = _GATHER_SECONDS,
         destinations: Destinations = ANYWHERE,
     ) -> None:
-        self._server = server_of(provider, DEFAULT_BASE_URL, destinations)
+        self._server = server_of(provider, OPENAI_URL, destinations)
         url = URL(self._server.url)
         self._url = url.with_path(f"{url.raw_path.rstrip('/')}/chat/completions", encoded=True, keep_query=True)
         self._provider = provider
