@@ -17,8 +17,9 @@ from langchain_core.messages import AIMessageChunk, BaseMessage
 from langsmith.run_helpers import tracing_context
 
 from tarsy.llm.answer import ResponseReading
-from tarsy.llm.errors import classify_error
-from tarsy.llm.langchain import ChatSettings
+from tarsy.llm.call_errors import FailedCall
+from tarsy.llm.error_responses import NOT_A_STREAM, not_a_stream
+from tarsy.llm.langchain import ChatModelSettings
 from tarsy.llm.protocol import (
     ActivityChunk,
     Chunk,
@@ -28,7 +29,7 @@ from tarsy.llm.protocol import (
     TextChunk,
     ThinkingChunk,
 )
-from tarsy.llm.refusal import NOT_A_STREAM, not_a_stream
+from tarsy.llm.sdk_errors import classify_sdk_error
 from tarsy.llm.text import encodable
 from tarsy.outbound.address_check import AddressCheck
 from tarsy.outbound.transport import PinnedTransport
@@ -119,7 +120,7 @@ class HttpChat:
         authorize: sets the headers that the API wants beyond those of HTTP: only these are sent.
     """
 
-    def __init__(self, settings: ChatSettings, authorize: Callable[[httpx2.Headers], None]) -> None:
+    def __init__(self, settings: ChatModelSettings, authorize: Callable[[httpx2.Headers], None]) -> None:
         self._settings = settings
         self._provider = settings.provider
         self._http = http_client(
@@ -131,8 +132,8 @@ class HttpChat:
 
     def classify(self, error: Exception, *, subject: str, started: bool) -> ModelError:
         """Turns what a call raised into a ModelError (see `ChatModel`)."""
-        key, makers = self._settings.key, self._settings.server.makers
-        return classify_error(error, subject=subject, secret=key, started=started, makers=makers)
+        call = FailedCall(subject, self._settings.key, started, self._settings.server.makers)
+        return classify_sdk_error(error, call)
 
     async def aclose(self) -> None:
         """Closes the HTTP client."""

@@ -20,7 +20,7 @@ from langchain_core.messages.tool import tool_call
 from tarsy.llm import chat
 from tarsy.llm.chat import ChatResponse
 from tarsy.llm.claude_state import Blocks, replay_blocks
-from tarsy.llm.langchain import ChatSettings
+from tarsy.llm.langchain import ChatModelSettings
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.llm.stop_reasons import stops
 from tarsy.llm.text import encodable
@@ -50,7 +50,7 @@ class AnthropicChat(chat.HttpChat):
     sent.
     """
 
-    def __init__(self, settings: ChatSettings) -> None:
+    def __init__(self, settings: ChatModelSettings) -> None:
         provider, key = settings.provider, settings.key
 
         def authorize(headers: httpx2.Headers) -> None:

@@ -18,10 +18,11 @@ from langchain_core.messages.tool import tool_call
 from langchain_google_genai import ChatGoogleGenerativeAI
 
 from tarsy.llm import chat
+from tarsy.llm.call_errors import FailedCall
 from tarsy.llm.chat import ChatResponse
-from tarsy.llm.google_native import errors
 from tarsy.llm.google_native.client import Http, sdk
 from tarsy.llm.google_native.conversation import choice_of, declaration, thinking_of
+from tarsy.llm.google_native.errors import classify_google_error
 from tarsy.llm.google_native.names import spell
 from tarsy.llm.google_native.response import FILTERED, UNUSABLE, name_of
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
@@ -86,13 +87,8 @@ class GoogleChat:
         cause: BaseException | None = None if isinstance(error, ModelError) else error
         while cause is not None and not isinstance(cause, sdk_errors.APIError):
             cause = cause.__cause__
-        return errors.classify_google_error(
-            cause or error,
-            subject=subject,
-            secret=self._http.access.secret,
-            started=started,
-            makers=self._http.server.makers,
-        )
+        call = FailedCall(subject, self._http.access.secret, started, self._http.server.makers)
+        return classify_google_error(cause or error, call)
 
     async def aclose(self) -> None:
         """Closes the HTTP session, and what the SDK opened beside it."""

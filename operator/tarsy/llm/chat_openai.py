@@ -16,7 +16,7 @@ from langchain_openai.chat_models.base import BaseChatOpenAI
 
 from tarsy.llm import chat
 from tarsy.llm.chat import ChatResponse
-from tarsy.llm.langchain import ChatSettings
+from tarsy.llm.langchain import ChatModelSettings
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.llm.stop_reasons import stops
 from tarsy.llm.text import encodable
@@ -39,7 +39,7 @@ class OpenAIChat(chat.HttpChat):
 
     def __init__(
         self,
-        settings: ChatSettings,
+        settings: ChatModelSettings,
         make: Callable[..., BaseChatOpenAI] = ChatOpenAI,
         *,
         older_limit: bool = False,

@@ -5,14 +5,14 @@ from langchain_xai import ChatXAI
 
 from tarsy.llm.chat import ChatResponse
 from tarsy.llm.chat_openai import OpenAIChat
-from tarsy.llm.langchain import ChatSettings
+from tarsy.llm.langchain import ChatModelSettings
 from tarsy.llm.protocol import GenerateRequest
 
 
 class XAIChat(OpenAIChat):
     """One Grok on one server with one key."""
 
-    def __init__(self, settings: ChatSettings) -> None:
+    def __init__(self, settings: ChatModelSettings) -> None:
         super().__init__(settings, ChatXAI, older_limit=True)
 
     def answer(self, request: GenerateRequest) -> ChatResponse:

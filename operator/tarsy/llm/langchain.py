@@ -12,6 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from tarsy.llm.call_errors import FailedCall
 from tarsy.llm.extras import OptionalPackage
 from tarsy.llm.protocol import Chunk, GenerateRequest, LifeChunk, ModelError, ModelErrorCode
 from tarsy.llm.reach import ANYWHERE, ModelServer, server_of
@@ -26,7 +27,7 @@ _IMPORTING = threading.Lock()  # packages with import cycles do not like to be i
 
 
 @dataclass(frozen=True, slots=True)
-class ChatSettings:
+class ChatModelSettings:
     """The settings that a chat model is built from.
 
     Args:
@@ -57,7 +58,7 @@ class ChatSpec:
     """
 
     address: Callable[[ProviderPlan], str]
-    open: Callable[[ChatSettings], Awaitable["ChatModel"]]
+    open: Callable[[ChatModelSettings], Awaitable["ChatModel"]]
     package: OptionalPackage | None = None
 
 
@@ -89,7 +90,7 @@ class LangChainProvider:
         destinations: Destinations = ANYWHERE,
     ) -> None:
         server = server_of(provider, chat.address(provider), destinations)
-        self._settings = ChatSettings(provider, key or None, server, lent_to, connect_seconds, read_seconds)
+        self._settings = ChatModelSettings(provider, key or None, server, lent_to, connect_seconds, read_seconds)
         self._spec = chat
         self._subject = f"provider {provider.ref.name} (model {provider.model})"
         self._building = asyncio.Lock()
@@ -139,10 +140,10 @@ class LangChainProvider:
     def _classified(self, error: Exception, chat: "ChatModel | None", *, started: bool) -> ModelError:
         if chat is not None:
             return chat.classify(error, subject=self._subject, started=started)
-        from tarsy.llm.errors import classify_error
+        from tarsy.llm.sdk_errors import classify_sdk_error
 
-        key, makers = self._settings.key, self._settings.server.makers
-        return classify_error(error, subject=self._subject, secret=key, started=started, makers=makers)
+        call = FailedCall(self._subject, self._settings.key, started, self._settings.server.makers)
+        return classify_sdk_error(error, call)
 
 
 async def build_in_thread(build: Callable[[], _T]) -> _T:

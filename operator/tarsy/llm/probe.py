@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import aiohttp
 
-from tarsy.llm.failures import causes, unreachable, where_to_look
+from tarsy.llm.call_errors import causes, unreachable, where_to_look
 from tarsy.llm.probe_requests import Probed, ProbeTarget
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.llm.providers import provider_spec
@@ -65,7 +65,7 @@ async def probe(
             ModelErrorCode.INVALID_REQUEST.value, f"provider {provider.ref.name}: {ADDRESS_NOT_ALLOWED}{error}"
         )
     except TimeoutError:
-        return Probed(ModelErrorCode.CONNECTION.value, f"no answer from the server within {seconds:g} s{place}")
+        return Probed(ModelErrorCode.CONNECTION.value, f"no response from the server within {seconds:g} s{place}")
     except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, ValueError):
         return Probed(ModelErrorCode.INVALID_REQUEST.value, "spec.baseURL is not a usable http(s) URL")
     except (aiohttp.ClientError, OSError) as error:
@@ -85,5 +85,5 @@ def _unreachable(error: BaseException) -> str:
     found = list(causes(error))
     known = unreachable(found)
     if isinstance(found[-1], socket.gaierror):
-        return f"{known[0] if known else 'no answer'}: {found[-1].strerror}"
-    return known[0] if known else f"no answer from the server ({type(found[-1]).__name__})"
+        return f"{known[0] if known else 'no response'}: {found[-1].strerror}"
+    return known[0] if known else f"no response from the server ({type(found[-1]).__name__})"

@@ -12,9 +12,9 @@ import aiohttp
 import orjson
 from yarl import URL
 
+from tarsy.llm.error_responses import clean_message, of_status, remedy, words_of, words_of_text
 from tarsy.llm.protocol import ModelErrorCode
 from tarsy.llm.reach import ModelServer
-from tarsy.llm.refusal import clean_message, of_status, remedy, words_of, words_of_text
 from tarsy.plan.model import ProviderPlan
 
 _BYTES = 1 << 20

@@ -129,7 +129,7 @@ async def test_a_server_that_says_nothing_is_unreachable_in_time(server: StandIn
     server.answers = [wire.hang]
     found = await probe(plan(base_url=server.base_url), KEY, seconds=0.1)
     assert found.reason == "ModelUnreachable"
-    assert found.message.startswith("no answer from the server within 0.1 s (check spec.baseURL")
+    assert found.message.startswith("no response from the server within 0.1 s (check spec.baseURL")
 
 
 @pytest.mark.parametrize(

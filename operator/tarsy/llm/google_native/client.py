@@ -18,12 +18,12 @@ import aiohttp
 from google import genai
 from google.genai import types
 
+from tarsy.llm.error_responses import NOT_A_STREAM, not_a_stream
 from tarsy.llm.google_native.access import GoogleAccess
 from tarsy.llm.google_native.addresses import address
 from tarsy.llm.google_native.conversation import config_of, contents_of
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.llm.reach import ModelServer
-from tarsy.llm.refusal import NOT_A_STREAM, not_a_stream
 from tarsy.outbound.connector import PinnedConnector
 from tarsy.plan.model import ProviderPlan
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from tarsy.llm.call_errors import FailedCall
 from tarsy.llm.extras import OptionalPackage
 from tarsy.llm.google_native.access import GoogleAccess
 from tarsy.llm.google_native.addresses import makers
@@ -88,11 +89,7 @@ class GoogleNativeProvider:
                         yield LifeChunk()
         except Exception as error:
             failure = classify_google_error(
-                error,
-                subject=self._subject,
-                secret=self._access.secret,
-                started=answer.started,
-                makers=self._server.makers,
+                error, FailedCall(self._subject, self._access.secret, answer.started, self._server.makers)
             )
         if failure is not None and not answer.finish_reason:
             raise failure

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 from yarl import URL
 
 from tarsy.llm.extras import OptionalPackage
-from tarsy.llm.langchain import ChatSettings, ChatSpec, build_in_thread
+from tarsy.llm.langchain import ChatModelSettings, ChatSpec, build_in_thread
 from tarsy.llm.probe_requests import Probed, ProbeTarget, ask_for_model
 from tarsy.llm.providers.spec import ProviderSpec, langchain_client
 from tarsy.plan.model import Backend, ProviderPlan
@@ -19,7 +19,7 @@ def _address(provider: ProviderPlan) -> str:
     return ANTHROPIC_URL
 
 
-async def _open(settings: ChatSettings) -> "ChatModel":
+async def _open(settings: ChatModelSettings) -> "ChatModel":
     def build() -> "ChatModel":
         from tarsy.llm.chat_anthropic import AnthropicChat
 

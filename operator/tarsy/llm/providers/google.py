@@ -12,7 +12,7 @@ from tarsy.llm.extras import OptionalPackage
 from tarsy.llm.google_native.access import GoogleAccess
 from tarsy.llm.google_native.addresses import makers
 from tarsy.llm.google_native.provider import GOOGLE_GENAI, GoogleNativeProvider
-from tarsy.llm.langchain import ChatSettings, ChatSpec, build_in_thread
+from tarsy.llm.langchain import ChatModelSettings, ChatSpec, build_in_thread
 from tarsy.llm.probe_requests import Probed, ProbeTarget, ask_for_model
 from tarsy.llm.protocol import LLMClient
 from tarsy.llm.providers.spec import ClientSpec, ProviderSpec, langchain_client
@@ -32,7 +32,7 @@ def _native(
     return GoogleNativeProvider(provider, key, lent_to=lent_to, destinations=destinations)
 
 
-async def _open(settings: ChatSettings) -> "ChatModel":
+async def _open(settings: ChatModelSettings) -> "ChatModel":
     access = GoogleAccess(settings.provider, settings.key, lent_to=settings.lent_to)
     await build_in_thread(lambda: importlib.import_module("tarsy.llm.chat_google"))
     from tarsy.llm.chat_google import GoogleChat

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from yarl import URL
 
-from tarsy.llm.langchain import ChatSettings, ChatSpec, build_in_thread
+from tarsy.llm.langchain import ChatModelSettings, ChatSpec, build_in_thread
 from tarsy.llm.openai_native import OpenAINativeProvider
 from tarsy.llm.probe_requests import Probed, ProbeTarget, ask_for_model, bearer_headers
 from tarsy.llm.protocol import LLMClient
@@ -28,7 +28,7 @@ def _native(
     return OpenAINativeProvider(provider, key, destinations=destinations)
 
 
-async def _open(settings: ChatSettings) -> "ChatModel":
+async def _open(settings: ChatModelSettings) -> "ChatModel":
     def build() -> "ChatModel":
         from tarsy.llm.chat_openai import OpenAIChat
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from tarsy.llm.extras import OptionalPackage
-from tarsy.llm.langchain import ChatSettings, ChatSpec, build_in_thread
+from tarsy.llm.langchain import ChatModelSettings, ChatSpec, build_in_thread
 from tarsy.llm.providers.openai import probe_openai
 from tarsy.llm.providers.spec import ProviderSpec, langchain_client
 from tarsy.plan.model import Backend, ProviderPlan
@@ -17,7 +17,7 @@ def _address(provider: ProviderPlan) -> str:
     return XAI_URL
 
 
-async def _open(settings: ChatSettings) -> "ChatModel":
+async def _open(settings: ChatModelSettings) -> "ChatModel":
     def build() -> "ChatModel":
         from tarsy.llm.chat_xai import XAIChat
 
