@@ -12,7 +12,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from tarsy.llm.probe import Probed, probe
+from tarsy.llm.probe import probe
+from tarsy.llm.probe_requests import Probed
 from tarsy.plan.builtin import usual_client
 from tarsy.plan.model import AgentLimits, Backend, ObjectRef, ProviderPlan
 from tarsy.plan.parts import provider_plan

@@ -17,6 +17,9 @@ from langchain_core.messages import AIMessageChunk, BaseMessage
 from langsmith.run_helpers import tracing_context
 
 from tarsy.llm.answer import ResponseReading
+from tarsy.llm.call_errors import FailedCall
+from tarsy.llm.error_responses import NOT_A_STREAM, not_a_stream
+from tarsy.llm.langchain import ChatModelSettings
 from tarsy.llm.protocol import (
     ActivityChunk,
     Chunk,
@@ -26,7 +29,7 @@ from tarsy.llm.protocol import (
     TextChunk,
     ThinkingChunk,
 )
-from tarsy.llm.refusal import NOT_A_STREAM, not_a_stream
+from tarsy.llm.sdk_errors import classify_sdk_error
 from tarsy.llm.text import encodable
 from tarsy.outbound.address_check import AddressCheck
 from tarsy.outbound.transport import PinnedTransport
@@ -94,9 +97,47 @@ class ChatModel(Protocol):
         """Streams LangChain's chunks, none for an empty stream; raises whatever the SDKs raise."""
         ...
 
+    def classify(self, error: Exception, *, subject: str, started: bool) -> ModelError:
+        """Turns what a call raised into a ModelError.
+
+        Args:
+            error: as the SDK raised it.
+            subject: provider and model, the beginning of the message.
+            started: whether anything of the response was received before.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Closes the connections."""
         ...
+
+
+class HttpChat:
+    """The part that chat models on our HTTP client share.
+
+    Args:
+        settings: the provider, its server and the limits.
+        authorize: sets the headers that the API wants beyond those of HTTP: only these are sent.
+    """
+
+    def __init__(self, settings: ChatModelSettings, authorize: Callable[[httpx2.Headers], None]) -> None:
+        self._settings = settings
+        self._provider = settings.provider
+        self._http = http_client(
+            authorize,
+            settings.server.judge,
+            connect_seconds=settings.connect_seconds,
+            read_seconds=settings.read_seconds,
+        )
+
+    def classify(self, error: Exception, *, subject: str, started: bool) -> ModelError:
+        """Turns what a call raised into a ModelError (see `ChatModel`)."""
+        call = FailedCall(subject, self._settings.key, started, self._settings.server.makers)
+        return classify_sdk_error(error, call)
+
+    async def aclose(self) -> None:
+        """Closes the HTTP client."""
+        await self._http.aclose()
 
 
 async def stream(

@@ -20,14 +20,15 @@ from langchain_core.messages.tool import tool_call
 from tarsy.llm import chat
 from tarsy.llm.chat import ChatResponse
 from tarsy.llm.claude_state import Blocks, replay_blocks
+from tarsy.llm.langchain import ChatModelSettings
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.reach import ADDRESSES, ModelServer
 from tarsy.llm.stop_reasons import stops
 from tarsy.llm.text import encodable
 from tarsy.llm.tool_names import encode_tool_name
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan import claude
 from tarsy.plan.model import ProviderPlan
+from tarsy.plan.provider_types.anthropic import ANTHROPIC_URL
 from tarsy.record.messages import Message, Role, ToolDefinition
 
 _API_VERSION = "2026-10-21"
@@ -42,26 +43,16 @@ _FINISH = {
 }
 
 
-class AnthropicChat:
+class AnthropicChat(chat.HttpChat):
     """One Claude on one server with one key.
 
-    Args:
-        provider: `base_url` is the API's address; a `/v1` at its end is left out, since the SDK appends it.
-        key: None for servers that need none; then no Authorization header is sent.
-        server: where it is.
-        connect_seconds: for the connection and the TLS handshake.
-        read_seconds: the longest silence; a last resort behind the engine's own limits.
+    A `/v1` at the end of `base_url` is left out, since the SDK appends it. Without a key no Authorization header is
+    sent.
     """
 
-    def __init__(
-        self,
-        provider: ProviderPlan,
-        key: str | None,
-        server: ModelServer,
-        *,
-        connect_seconds: float,
-        read_seconds: float,
-    ) -> None:
+    def __init__(self, settings: ChatModelSettings) -> None:
+        provider, key = settings.provider, settings.key
+
         def authorize(headers: httpx2.Headers) -> None:
             headers["anthropic-version"] = _API_VERSION
             headers["x-stainless-raw-response"] = "raw"  # the SDK looks here what LangChain asked it for
@@ -70,11 +61,8 @@ class AnthropicChat:
                 if provider.base_url:  # gateways may know the older way only
                     headers["x-api-key"] = key
 
-        self._http = chat.http_client(
-            authorize, server.judge, connect_seconds=connect_seconds, read_seconds=read_seconds
-        )
-        base_url = server.url.rstrip("/").removesuffix("/v1")
-        self._provider = provider
+        super().__init__(settings, authorize)
+        base_url = settings.server.url.rstrip("/").removesuffix("/v1")
         self._thinking = _thinking(provider)
         self._model = ChatAnthropic(
             model=provider.model,
@@ -83,7 +71,7 @@ class AnthropicChat:
             temperature=provider.temperature,
             max_tokens=_most_tokens(provider),
             max_retries=0,
-            timeout=read_seconds,
+            timeout=settings.read_seconds,
             stop=None,
         )
         # LangChain makes its client from this cached property; ours is there first.
@@ -91,7 +79,7 @@ class AnthropicChat:
             api_key=key or "none",
             webhook_key="",
             base_url=base_url,
-            timeout=httpx2.Timeout(read_seconds, connect=connect_seconds),
+            timeout=httpx2.Timeout(settings.read_seconds, connect=settings.connect_seconds),
             max_retries=0,
             open_telemetry=False,
             http_client=self._http,
@@ -119,10 +107,6 @@ class AnthropicChat:
             options["tools"] = [_tool(ToolDefinition(name, "Not to be called any more.")) for name in called]
             options["tool_choice"] = {"type": "none"}
         return chat.stream(self._model, _messages(request.messages, self._provider.model), **options)
-
-    async def aclose(self) -> None:
-        """Closes the HTTP client."""
-        await self._http.aclose()
 
 
 class _ClaudesAnswer(ChatResponse):
@@ -166,9 +150,7 @@ def _thinking(provider: ProviderPlan) -> dict[str, Any] | None:
 def _most_tokens(provider: ProviderPlan) -> int:
     if provider.max_output_tokens is not None:
         return provider.max_output_tokens
-    known = ChatAnthropic(
-        model=provider.model, api_key="none", base_url=ADDRESSES["anthropic"], timeout=None, stop=None
-    )
+    known = ChatAnthropic(model=provider.model, api_key="none", base_url=ANTHROPIC_URL, timeout=None, stop=None)
     most = max(known.max_tokens or 0, MOST_TOKENS)
     budget = provider.thinking.budget if provider.thinking else None
     return max(most, budget + MOST_TOKENS) if budget else most

@@ -18,10 +18,11 @@ from langchain_core.messages.tool import tool_call
 from langchain_google_genai import ChatGoogleGenerativeAI
 
 from tarsy.llm import chat
+from tarsy.llm.call_errors import FailedCall
 from tarsy.llm.chat import ChatResponse
-from tarsy.llm.google_native import errors
 from tarsy.llm.google_native.client import Http, sdk
 from tarsy.llm.google_native.conversation import choice_of, declaration, thinking_of
+from tarsy.llm.google_native.errors import classify_google_error
 from tarsy.llm.google_native.names import spell
 from tarsy.llm.google_native.response import FILTERED, UNUSABLE, name_of
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
@@ -81,21 +82,19 @@ class GoogleChat:
                 async for chunk in chunks:
                     yield chunk
 
+    def classify(self, error: Exception, *, subject: str, started: bool) -> ModelError:
+        """Turns what a call raised into a ModelError: Google's own error, where LangChain wrapped it."""
+        cause: BaseException | None = None if isinstance(error, ModelError) else error
+        while cause is not None and not isinstance(cause, sdk_errors.APIError):
+            cause = cause.__cause__
+        call = FailedCall(subject, self._http.access.secret, started, self._http.server.makers)
+        return classify_google_error(cause or error, call)
+
     async def aclose(self) -> None:
         """Closes the HTTP session, and what the SDK opened beside it."""
         await self._client.aio.aclose()
         self._client.close()
         await self._http.aclose()
-
-
-def classify_chat_error(
-    error: BaseException, *, subject: str, secret: str | None, started: bool, makers: bool = False
-) -> ModelError:
-    """As `google_native.errors.classify`, for what LangChain wrapped in words of its own."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, sdk_errors.APIError):
-        cause = cause.__cause__
-    return errors.classify_google_error(cause or error, subject=subject, secret=secret, started=started, makers=makers)
 
 
 class _GeminisAnswer(ChatResponse):

@@ -1,10 +1,10 @@
-"""ChatOpenAI and ChatXAI as this project wants them: nothing from the environment, no retries, our HTTP client.
+"""Wraps ChatOpenAI: nothing from the environment, no retries, our HTTP client.
 
-Both speak OpenAI's chat completions over its SDK, and differ in what they keep: ChatOpenAI drops `reasoning_content`
-of compatible servers (the backend openai-native keeps it), ChatXAI keeps it. The Responses API is never used.
+ChatOpenAI drops `reasoning_content` of compatible servers; the backend openai-native keeps it. The Responses API is
+never used.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
 import httpx2
@@ -16,45 +16,41 @@ from langchain_openai.chat_models.base import BaseChatOpenAI
 
 from tarsy.llm import chat
 from tarsy.llm.chat import ChatResponse
+from tarsy.llm.langchain import ChatModelSettings
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.reach import ModelServer
 from tarsy.llm.stop_reasons import stops
 from tarsy.llm.text import encodable
 from tarsy.llm.tool_names import encode_tool_name
 from tarsy.llm.toolcalls import sendable_arguments
-from tarsy.plan.model import ProviderPlan
 from tarsy.record.messages import Message, Role, ToolDefinition
 
 
-class OpenAIChat:
-    """One model on one server with one key; of xAI, when that is the provider's type.
+class OpenAIChat(chat.HttpChat):
+    """One model on one server with one key.
+
+    `base_url` is taken as given: the SDK appends `/chat/completions`, so it usually ends in `/v1`. Without a key no
+    Authorization header is sent.
 
     Args:
-        provider: `base_url` is taken as given: the SDK appends `/chat/completions`, so it usually ends in `/v1`.
-        key: None for servers that need none; then no Authorization header is sent.
-        server: where it is.
-        connect_seconds: for the connection and the TLS handshake.
-        read_seconds: the longest silence; a last resort behind the engine's own limits.
+        settings: the provider, its server and the limits.
+        make: LangChain's class, with the arguments of ChatOpenAI.
+        older_limit: whether the vendor's own server knows `max_tokens`, not `max_completion_tokens`.
     """
 
     def __init__(
         self,
-        provider: ProviderPlan,
-        key: str | None,
-        server: ModelServer,
+        settings: ChatModelSettings,
+        make: Callable[..., BaseChatOpenAI] = ChatOpenAI,
         *,
-        connect_seconds: float,
-        read_seconds: float,
+        older_limit: bool = False,
     ) -> None:
+        provider, key, server = settings.provider, settings.key, settings.server
+
         def authorize(headers: httpx2.Headers) -> None:
             if key is not None:
                 headers["authorization"] = f"Bearer {key}"
 
-        self._http = chat.http_client(
-            authorize, server.judge, connect_seconds=connect_seconds, read_seconds=read_seconds
-        )
-        self._provider = provider
-        self._xai = provider.type == "xai"
+        super().__init__(settings, authorize)
         client = openai.AsyncOpenAI(
             api_key=key or "none",
             admin_api_key="",
@@ -62,7 +58,7 @@ class OpenAIChat:
             project="",
             webhook_secret="",
             base_url=server.url,
-            timeout=httpx2.Timeout(read_seconds, connect=connect_seconds),
+            timeout=httpx2.Timeout(settings.read_seconds, connect=settings.connect_seconds),
             max_retries=0,
             http_client=self._http,
         )
@@ -83,15 +79,15 @@ class OpenAIChat:
             "root_async_client": client,
         }
         # An own server knows the older name only; OpenAI refuses it for its reasoning models.
-        older = self._xai or provider.base_url is not None
+        older = older_limit or provider.base_url is not None
         limit = {} if provider.max_output_tokens is None else {"max_tokens": provider.max_output_tokens}
         shared["extra_body"] = limit if limit and older else None
         shared["max_tokens"] = None if older else provider.max_output_tokens
-        self._model = _xai(shared) if self._xai else ChatOpenAI(**shared)
+        self._model = make(**shared)
 
     def answer(self, request: GenerateRequest) -> ChatResponse:
         """What reads the answer to a request."""
-        return _XAIAnswer(request) if self._xai else ChatResponse(request)
+        return ChatResponse(request)
 
     def stream(self, request: GenerateRequest) -> AsyncGenerator[AIMessageChunk, None]:
         """Streams LangChain's chunks, none for an empty stream; raises whatever the SDKs raise."""
@@ -101,24 +97,6 @@ class OpenAIChat:
         if request.stop and stops(self._provider):
             options["stop"] = list(request.stop)
         return chat.stream(self._model, _messages(request.messages), **options)
-
-    async def aclose(self) -> None:
-        """Closes the HTTP client."""
-        await self._http.aclose()
-
-
-class _XAIAnswer(ChatResponse):
-    """Grok's, with its reasoning."""
-
-    def words(self, piece: AIMessageChunk) -> tuple[str, str]:
-        text, thinking = super().words(piece)
-        return text, thinking or piece.additional_kwargs.get("reasoning_content") or ""
-
-
-def _xai(options: dict[str, Any]) -> BaseChatOpenAI:
-    from langchain_xai import ChatXAI
-
-    return ChatXAI(**options)
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Any]:

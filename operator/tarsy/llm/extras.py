@@ -1,26 +1,33 @@
-"""The packages that only some providers need, and the command that installs them.
+"""Describes the packages that only some providers need, and the command that installs them.
 
-Decision: whether one is there is asked without importing it, so that a reconciler can ask too.
+Decision: a package is looked for without importing it, so that a reconciler can ask too.
 """
 
+from dataclasses import dataclass
 from importlib.util import find_spec
 
-from tarsy.plan.model import Backend, ProviderPlan
 
-_LANGCHAIN = {
-    "anthropic": "langchain_anthropic",
-    "google": "langchain_google_genai",
-    "vertexai": "langchain_google_genai",
-    "xai": "langchain_xai",
-}
-_EXTRAS = {"vertexai": "google"}
+@dataclass(frozen=True, slots=True)
+class OptionalPackage:
+    """A package of an extra.
 
+    Args:
+        module: The module that it provides, with dots.
+        extra: The extra of tarsy-operator that installs it.
+    """
 
-def missing_extra(provider: ProviderPlan) -> str | None:
-    """What to install for a provider; None when all is there."""
-    module = _LANGCHAIN.get(provider.type) if provider.backend is Backend.LANGCHAIN else None
-    if module is None or find_spec(module) is not None:
-        return None
-    package = module.replace("_", "-")
-    extra = _EXTRAS.get(provider.type, provider.type)
-    return f"the package {package} is not installed here; install it with: pip install 'tarsy-operator[{extra}]'"
+    module: str
+    extra: str
+
+    @property
+    def remedy(self) -> str:
+        """The error message where it is not installed."""
+        package = self.module.replace("_", "-").replace(".", "-")
+        return f"package {package} is not installed; install it with: pip install 'tarsy-operator[{self.extra}]'"
+
+    def missing(self) -> str | None:
+        """Returns the error message, or None where the package is installed; imports nothing but parent packages."""
+        try:
+            return None if find_spec(self.module) else self.remedy
+        except (ModuleNotFoundError, ValueError):
+            return self.remedy

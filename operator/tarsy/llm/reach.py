@@ -14,13 +14,6 @@ from tarsy.plan.place import Place
 
 ANYWHERE = Destinations()
 ADDRESS_NOT_ALLOWED = "spec.baseURL is not allowed: "
-ADDRESSES = {
-    "openai": "https://api.openai.com/v1",
-    "xai": "https://api.x.ai/v1",
-    "anthropic": "https://api.anthropic.com",
-    "google": "https://generativelanguage.googleapis.com",
-}
-"""Where the maker of each type has its API."""
 
 
 @dataclass(frozen=True, slots=True)

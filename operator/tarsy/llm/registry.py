@@ -13,15 +13,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from tarsy.llm.google_native.provider import GoogleNativeProvider
-from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.limits import Limited, RateLimiter
-from tarsy.llm.openai_native import OpenAINativeProvider
 from tarsy.llm.protocol import LLMClient, ModelError, ModelErrorCode
+from tarsy.llm.providers import provider_spec
 from tarsy.llm.reach import ANYWHERE, check_reach
 from tarsy.llm.retry import OnRetry, Retrying, RetryPolicy
 from tarsy.plan.destinations import Destinations
-from tarsy.plan.model import Backend, ProviderPlan, SecretKey
+from tarsy.plan.model import ProviderPlan, SecretKey
+from tarsy.plan.provider_types import UnsupportedProviderType
 
 _SECRET_SECONDS = 15.0
 
@@ -49,7 +48,7 @@ def build_client(
     lent_to: Collection[str] = (),
     destinations: Destinations = ANYWHERE,
 ) -> LLMClient:
-    """The client for a provider's type and backend, without retries.
+    """Builds the client for a provider's type and backend, without retries.
 
     Args:
         provider: the model, its server and its settings.
@@ -60,20 +59,14 @@ def build_client(
     Raises:
         ModelError: INVALID_REQUEST when the type is not supported, or the server may not be asked.
     """
-    match provider.type, provider.backend:
-        case "openai", Backend.OPENAI_NATIVE:
-            return OpenAINativeProvider(provider, key, destinations=destinations)
-        case "openai" | "google" | "anthropic" | "xai" | "vertexai", Backend.LANGCHAIN:
-            return LangChainProvider(provider, key, lent_to=lent_to, destinations=destinations)
-        case "google" | "vertexai", Backend.GOOGLE_NATIVE:
-            return GoogleNativeProvider(provider, key, lent_to=lent_to, destinations=destinations)
-        case "openai" | "google" | "anthropic" | "xai" | "vertexai", other:
-            problem = f"spec.type {provider.type!r} has no backend {other.value!r} here, leave spec.backend out"
-        case other, _:
-            problem = (
-                f"spec.type {other!r} is not supported, use 'openai' (OpenAI and every server that speaks its chat "
-                "completions, with spec.baseURL), 'google' or 'vertexai' (Gemini), 'anthropic' (Claude) or 'xai' (Grok)"
-            )
+    try:
+        client = provider_spec(provider.type).clients.get(provider.backend)
+    except UnsupportedProviderType as error:
+        problem = str(error)
+    else:
+        if client is not None:
+            return client.build(provider, key, lent_to=lent_to, destinations=destinations)
+        problem = f"spec.type {provider.type!r} has no backend {provider.backend.value!r}; leave spec.backend out"
     raise ModelError(ModelErrorCode.INVALID_REQUEST, f"provider {provider.ref.name}: {problem}", retryable=False)
 
 

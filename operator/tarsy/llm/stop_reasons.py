@@ -7,10 +7,13 @@ reasoning models refuse them. A model that thinks may write such a text while it
 import re
 
 from tarsy.plan.model import ProviderPlan
+from tarsy.plan.provider_types import provider_type
 
 _REFUSE = re.compile(r"(?:^|[/.:])(?:o\d|gpt-[5-9]|grok|codex)")
 
 
 def stops(provider: ProviderPlan) -> bool:
     """Whether the provider's model accepts stop sequences."""
-    return provider.type != "xai" and provider.thinking is None and not _REFUSE.search(provider.model.lower())
+    if not provider_type(provider.type).stop_sequences:
+        return False
+    return provider.thinking is None and not _REFUSE.search(provider.model.lower())

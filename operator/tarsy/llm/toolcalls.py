@@ -14,7 +14,7 @@ from tarsy.llm.text import encodable
 from tarsy.llm.tool_names import ToolNames
 from tarsy.record.messages import ToolCall
 
-MOST_CALLS = 256
+MAX_TOOL_CALLS = 256
 _USABLE_ID = re.compile(r"[!-~]{1,128}")
 
 

@@ -17,7 +17,7 @@ from tarsy.plan.model import AgentPlan, Strategy
 from tarsy.plan.providers import Choice, Fallbacks, Providers, Work, provider_of
 from tarsy.plan.tools import Servers, Tools, acting_as, strategy_in, union_of
 from tarsy.resources.v1alpha1.agent import Agent, AgentSpec
-from tarsy.resources.v1alpha1.chain import ChatSettings, Stage, StageAgent, Synthesis
+from tarsy.resources.v1alpha1.chain import ChatSettings, Stage, Synthesis
 from tarsy.resources.v1alpha1.common import FallbackEntry
 
 
@@ -43,32 +43,28 @@ class Agents:
         self._providers = providers
         self._tools = Tools(scope, look, brought)
 
-    def of_stage(self, stage: Stage, at: FieldPath, slot: StageAgent, at_slot: FieldPath) -> ResolvedAgent | None:
-        """The agent in one slot of a stage."""
-        scope = self._scope
-        agent = self._look.named(Agent, scope.home, slot.name, at_slot / "name")
-        spec = AgentSpec() if agent is None else agent.spec
-        at_agent = FieldPath(Agent.KIND, scope.home, slot.name)
-        strategy = self._tools.strategy_of_stage(spec, at_agent, slot, at_slot)
-        iterations = last_set(
-            (scope.defaults.max_iterations, scope.at_defaults / "maxIterations"),
-            (spec.max_iterations, at_agent / "maxIterations"),
-            (scope.chain.max_iterations, scope.at_chain / "maxIterations"),
-            (stage.max_iterations, at / "maxIterations"),
-            (slot.max_iterations, at_slot / "maxIterations"),
-        )
-        found = self._tools.of_stage(stage, at, slot, at_slot, spec, at_agent, strategy)
+    def of_stage(self, stage: Stage, at: FieldPath, index: int) -> ResolvedAgent | None:
+        """Returns one agent of a stage.
+
+        Args:
+            stage: the stage.
+            at: its field.
+            index: of its entry in `agents`.
+        """
+        slot, at_slot = stage.agents[index], (at / "agents")[index]
+        levels = self._tools.levels_of_stage(stage, at, index)
+        found = self._tools.servers_of(levels)
         choice = self._providers.choose((slot.llm_provider, at_slot / "llmProvider"))
         return self._make(
             slot.display_name or slot.name,
             slot.name,
-            agent,
-            strategy,
+            levels.agent,
+            levels.strategy(),
             choice,
-            iterations=iterations,
+            iterations=levels.iterations(),
             servers=found,
             fallback=((stage.fallback, at / "fallback"), (slot.fallback, at_slot / "fallback")),
-            wanted=agent is not None,
+            wanted=levels.agent is not None,
         )
 
     def synthesis(self, settings: Synthesis, at: FieldPath, stage: Stage) -> ResolvedAgent | None:
@@ -111,30 +107,20 @@ class Agents:
         return self._make(name, name, None, (Strategy.SINGLE_CALL, None), choice)
 
     def chat(self, members: Iterable[AgentPlan]) -> ResolvedAgent | None:
-        """Who answers follow-up questions, unless the chain takes none; `members` are the agents of all stages.
+        """Returns the agent that answers follow-up questions, unless the chain takes none.
 
-        The agent is the one named, else `chat-agent` of the chain's namespace or of the library, else built in. Its
-        servers are its own, or the chain's (which has none: those of its stages), or those of the chat block.
+        Its servers are those of the chat block, or the chain's, or those of its stages, or else its own. `members` are
+        the agents of all stages.
         """
-        scope = self._scope
-        settings, at = scope.chain.chat or ChatSettings(), scope.at_chain / "chat"
-        if not settings.enabled:
+        if (levels := self._tools.levels_of_chat()) is None:
             return None
-        agent = self._tools.own_or_shared(settings.agent, builtin.CHAT_AGENT, at / "agent")
-        spec = AgentSpec() if agent is None else agent.spec
-        at_agent = at if agent is None else FieldPath.of(agent)
-        strategy = self._tools.strategy_of_chat(spec, at_agent, settings, at)
-        iterations = last_set(
-            (scope.defaults.max_iterations, scope.at_defaults / "maxIterations"),
-            (spec.max_iterations, at_agent / "maxIterations"),
-            (scope.chain.max_iterations, scope.at_chain / "maxIterations"),
-            (settings.max_iterations, at / "maxIterations"),
-        )
-        found = self._tools.of_chat(settings, at, spec, at_agent, strategy, union_of(members))
+        settings, at = self._scope.chain.chat or ChatSettings(), self._scope.at_chain / "chat"
+        found = self._tools.servers_of(levels, union_of(members))
         choice = self._providers.choose((settings.llm_provider, at / "llmProvider"))
-        name = builtin.CHAT_AGENT if agent is None else agent.metadata.name
-        # A named agent that is not there was reported; the rest is made all the same, which finds its errors too.
-        return self._make(name, name, agent, strategy, choice, iterations=iterations, servers=found)
+        name = builtin.CHAT_AGENT if levels.agent is None else levels.agent.metadata.name
+        # A named agent that does not exist was reported; the rest is made all the same, which finds its errors too.
+        iterations = levels.iterations()
+        return self._make(name, name, levels.agent, levels.strategy(), choice, iterations=iterations, servers=found)
 
     def _make(
         self,

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from tarsy.plan.model import Backend, Strategy, SuccessPolicy
+from tarsy.plan.provider_types import provider_type
 
 
 class StrategyWork(Enum):
@@ -45,19 +46,6 @@ STRATEGY_TRAITS: Final[Mapping[Strategy, StrategyTraits]] = MappingProxyType(
 BACKENDS: Final[Mapping[Strategy, Backend]] = MappingProxyType(
     {strategy: traits.backend for strategy, traits in STRATEGY_TRAITS.items()}
 )
-PROVIDER_BACKENDS: Final[Mapping[str, frozenset[Backend]]] = MappingProxyType(
-    {
-        "openai": frozenset({Backend.LANGCHAIN}),
-        "google": frozenset({Backend.GOOGLE_NATIVE, Backend.LANGCHAIN}),
-        "anthropic": frozenset({Backend.LANGCHAIN}),
-        "xai": frozenset({Backend.LANGCHAIN}),
-        "vertexai": frozenset({Backend.GOOGLE_NATIVE, Backend.LANGCHAIN}),
-    }
-)
-# The client for strategies of the langchain family that a type has when its provider names none.
-CLIENTS: Final[Mapping[str, Backend]] = MappingProxyType(
-    {"openai": Backend.OPENAI_NATIVE, "google": Backend.GOOGLE_NATIVE, "vertexai": Backend.GOOGLE_NATIVE}
-)
 # Native tools, in the order of a plan, with their fields in the objects. They need the google-native backend.
 NATIVE_TOOLS: Final[Mapping[str, str]] = MappingProxyType(
     {"google_search": "googleSearch", "code_execution": "codeExecution", "url_context": "urlContext"}
@@ -83,23 +71,22 @@ SYNTHESIS_INSTRUCTIONS: Final = """\
 """
 
 
-def runs_on(strategy: Strategy, provider_type: str) -> bool:
+def runs_on(strategy: Strategy, kind: str) -> bool:
     """Whether providers of a type have the backend of a strategy."""
-    return BACKENDS[strategy] in PROVIDER_BACKENDS[provider_type]
+    return BACKENDS[strategy] in provider_type(kind).backends
 
 
-def client(strategy: Strategy, provider_type: str, chosen: Backend | None) -> Backend:
+def client(strategy: Strategy, kind: str, chosen: Backend | None) -> Backend:
     """The backend of a strategy on a provider that chose `chosen` (None: its type's)."""
     family = BACKENDS[strategy]
-    return (chosen or CLIENTS.get(provider_type, family)) if family is Backend.LANGCHAIN else family
+    return (chosen or provider_type(kind).default_client) if family is Backend.LANGCHAIN else family
 
 
-def usual_client(provider_type: str, chosen: Backend | None) -> Backend:
+def usual_client(kind: str, chosen: Backend | None) -> Backend:
     """The backend of a provider when no strategy asks for one: its own choice, else the one its type is best with."""
-    native = Backend.GOOGLE_NATIVE
-    if chosen is None and native in PROVIDER_BACKENDS[provider_type]:
-        return native
-    return client(STRATEGY, provider_type, chosen)
+    if chosen is None and provider_type(kind).has_native_tools:
+        return Backend.GOOGLE_NATIVE
+    return client(STRATEGY, kind, chosen)
 
 
 def stand_in(own: Strategy, wanted: Strategy | None) -> Strategy:
@@ -113,10 +100,10 @@ def stand_in(own: Strategy, wanted: Strategy | None) -> Strategy:
     return wanted
 
 
-def strategies_of(provider_type: str, own: Strategy) -> tuple[Strategy, ...]:
+def strategies_of(kind: str, own: Strategy) -> tuple[Strategy, ...]:
     """The strategies that do the same kind of work as `own` on providers of a type."""
     work = STRATEGY_TRAITS[own].work
-    return tuple(s for s in Strategy if STRATEGY_TRAITS[s].work is work and runs_on(s, provider_type))
+    return tuple(s for s in Strategy if STRATEGY_TRAITS[s].work is work and runs_on(s, kind))
 
 
 def has_native_tools(strategy: Strategy) -> bool:

@@ -13,14 +13,11 @@ _WITHOUT_THINKING = re.compile(r"(?:^|/)(?:gemma|learnlm)|-(?:image|tts|live|nat
 _NEW = (3, 0)
 
 
-def combines_tools(provider_type: str, model: str) -> bool:
-    """Whether a model can have native tools and function tools in one request (Gemini 3 and newer; not on Vertex AI,
-    whose API has no word for it)."""
-    return provider_type == "google" and signs_calls(model)
-
-
 def signs_calls(model: str) -> bool:
-    """Whether a model wants a thought signature with each function call (Gemini 3 and newer)."""
+    """Whether a model requires a thought signature with each function call (Gemini 3 and newer).
+
+    The same models take native tools and function tools in one request, on Gemini's own API.
+    """
     return _version(model) >= _NEW
 
 

@@ -13,18 +13,17 @@ from typing import TypeVar
 from tarsy.plan.builtin import (
     BACKENDS,
     NATIVE_TOOLS,
-    PROVIDER_BACKENDS,
     SYNTHESIS_STRATEGIES,
     runs_on,
     strategies_of,
 )
 from tarsy.plan.catalog import Catalog
 from tarsy.plan.errors import FieldPath, PlanError
-from tarsy.plan.model import Backend, ObjectRef, Strategy
+from tarsy.plan.model import ObjectRef, Strategy
 from tarsy.plan.offered import offered_tools
 from tarsy.plan.policy import ToolPolicy, names, stricter
+from tarsy.plan.provider_types import provider_type
 from tarsy.plan.scope import Shareable, admits, scope_refusal
-from tarsy.plan.thinking import measures
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.chain import Stage
 from tarsy.resources.v1alpha1.common import McpSelection
@@ -181,7 +180,7 @@ class Lookup:
     def native_tools_exist(self, provider: LLMProvider) -> None:
         """Reports native tools that a provider says it has and that its type has not."""
         kind, wishes = provider.spec.type, provider.spec.native_tools
-        if wishes is None or Backend.GOOGLE_NATIVE in PROVIDER_BACKENDS[kind]:
+        if wishes is None or provider_type(kind).has_native_tools:
             return
         for tool, field in NATIVE_TOOLS.items():
             if getattr(wishes, tool):
@@ -194,7 +193,7 @@ class Lookup:
         kind, model, wish = provider.spec.type, provider.spec.model, provider.spec.thinking
         if wish is None:
             return
-        usable = measures(kind, model)
+        usable = provider_type(kind).thinking_measures(model)
         for field in wish.to_dict():
             if field not in usable:
                 remedy = f"use {' or '.join(usable)} instead, or leave it out" if usable else "leave it out"

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tarsy.plan import bounds, builtin, gemini
+from tarsy.plan import bounds, builtin
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.levels import Level, Scope, last_set
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import Backend, FallbackPlan, ProviderPlan, Strategy
 from tarsy.plan.parts import provider_plan
+from tarsy.plan.provider_types import provider_type
 from tarsy.plan.stand_ins import StandsIn
 from tarsy.plan.timeouts import call_timeouts
 from tarsy.resources.v1alpha1.agent import Agent
@@ -239,7 +240,7 @@ class Providers:
         levels = ((provider.spec.native_tools, FieldPath.of(provider) / "nativeTools"), wish, self._of_alert)
         native = builtin.BACKENDS[strategy] is Backend.GOOGLE_NATIVE
         native = native and builtin.runs_on(strategy, provider.spec.type)
-        native = native and (not tools or gemini.combines_tools(provider.spec.type, provider.spec.model))
+        native = native and (not tools or provider_type(provider.spec.type).combines_tools(provider.spec.model))
         on: dict[str, FieldPath] = {}
         refused: dict[str, FieldPath] = {}
         for tool, field in builtin.NATIVE_TOOLS.items():
@@ -254,12 +255,13 @@ class Providers:
 
     def _no_native_tools(self, provider: LLMProvider, strategy: Strategy) -> str:
         native = Backend.GOOGLE_NATIVE
-        if native not in builtin.PROVIDER_BACKENDS[provider.spec.type]:
+        kind = provider_type(provider.spec.type)
+        if not kind.has_native_tools:
             return f"{provider} of type {provider.spec.type} has no native tools; leave this out, or use another"
         if builtin.BACKENDS[strategy] is native:
             return (
                 f"model {provider.spec.model} of {provider} cannot have native tools beside the tools of servers; "
                 "leave this or the servers out, or use a model from Gemini 3 on"
-                + (" with type google" if provider.spec.type == "vertexai" else "")
+                + (f" with type {kind.combining_type}" if kind.combining_type else "")
             )
         return f"strategy {strategy} cannot use native tools; leave this out, or use one with the backend {native}"

@@ -199,7 +199,7 @@ class _Gathered:
 
 def _stage(stage: Stage, at: FieldPath, path: str, scope: Scope, agents: Agents, gathered: _Gathered) -> StagePlan:
     gathered.look.stage_fits(stage, at)
-    slots = [agents.of_stage(stage, at, slot, (at / "agents")[index]) for index, slot in enumerate(stage.agents)]
+    slots = [agents.of_stage(stage, at, index) for index in range(len(stage.agents))]
     replica = stage.replicas > 1
     if replica:
         only = slots[0]

@@ -10,20 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tarsy.plan import builtin
 from tarsy.plan.errors import FieldPath
-from tarsy.plan.levels import Level, Scope, last_filled, last_set
+from tarsy.plan.levels import AgentLevels, Level, Scope, last_filled
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import AgentPlan, ServerPlan, Strategy
 from tarsy.plan.parts import server_plan
 from tarsy.plan.policy import ToolPolicy, stricter
 from tarsy.plan.reach import reach_plan
 from tarsy.plan.scope import admits
-from tarsy.resources.v1alpha1.agent import Agent, AgentSpec
-from tarsy.resources.v1alpha1.chain import ChatSettings, Stage, StageAgent
+from tarsy.resources.v1alpha1.agent import Agent
+from tarsy.resources.v1alpha1.chain import ChatSettings, Stage
 from tarsy.resources.v1alpha1.common import McpSelection
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
 
 Servers = tuple[tuple[ServerPlan, ...], FieldPath | None]
-_Chosen = tuple[str, FieldPath] | None
 
 
 class Tools:
@@ -35,68 +34,47 @@ class Tools:
         self._look = look
         self._brought = brought
 
-    def strategy_of_stage(self, spec: AgentSpec, at_agent: FieldPath, slot: StageAgent, at_slot: FieldPath) -> _Chosen:
-        """The strategy of the agent in one slot of a stage, with the field it stands in."""
+    def levels_of_stage(self, stage: Stage, at: FieldPath, index: int) -> AgentLevels:
+        """Returns the levels of one agent of a stage; reports an Agent that does not exist.
+
+        Args:
+            stage: the stage.
+            at: its field.
+            index: of its entry in `agents`.
+        """
+        scope, slot, at_slot = self._scope, stage.agents[index], (at / "agents")[index]
+        agent = self._look.named(Agent, scope.home, slot.name, at_slot / "name")
+        at_agent = FieldPath(Agent.KIND, scope.home, slot.name)
+        return AgentLevels(scope, agent, at_agent, ((stage, at), (slot, at_slot)))
+
+    def levels_of_chat(self) -> AgentLevels | None:
+        """Returns the levels of the agent that answers questions; None where the chain takes none.
+
+        The agent is the one named, else `chat-agent` of the chain's namespace or of the library, else built in.
+        """
         scope = self._scope
-        return last_set(
-            (scope.defaults.strategy, scope.at_defaults / "strategy"),
-            (spec.strategy, at_agent / "strategy"),
-            (scope.chain.strategy, scope.at_chain / "strategy"),
-            (slot.strategy, at_slot / "strategy"),
-        )
+        settings, at = scope.chain.chat or ChatSettings(), scope.at_chain / "chat"
+        if not settings.enabled:
+            return None
+        agent = self.own_or_shared(settings.agent, builtin.CHAT_AGENT, at / "agent")
+        return AgentLevels(scope, agent, at if agent is None else FieldPath.of(agent), ((settings, at),))
 
-    def strategy_of_chat(self, spec: AgentSpec, at_agent: FieldPath, settings: ChatSettings, at: FieldPath) -> _Chosen:
-        """The strategy of whoever answers questions, with the field it stands in."""
-        scope = self._scope
-        return last_set(
-            (scope.defaults.strategy, scope.at_defaults / "strategy"),
-            (spec.strategy, at_agent / "strategy"),
-            (scope.chain.strategy, scope.at_chain / "strategy"),
-            (settings.strategy, at / "strategy"),
-        )
+    def servers_of(self, levels: AgentLevels, union: tuple[ServerPlan, ...] | None = None) -> Servers:
+        """Returns the servers of an agent.
 
-    def of_stage(
-        self,
-        stage: Stage,
-        at: FieldPath,
-        slot: StageAgent,
-        at_slot: FieldPath,
-        spec: AgentSpec,
-        at_agent: FieldPath,
-        strategy: _Chosen,
-    ) -> Servers:
-        """The servers of the agent in one slot of a stage."""
-        if strategy_in(strategy) in builtin.STRATEGIES_WITHOUT_TOOLS:
+        Args:
+            levels: its levels.
+            union: for the agent that answers questions, the servers of all stages. It gets them where chain and chat
+                block name none, instead of its own.
+        """
+        if strategy_in(levels.strategy()) in builtin.STRATEGIES_WITHOUT_TOOLS:
             return (), None
-        policy = stricter(spec.tool_policy)
-        return self._brought_under(policy) or self._servers(
-            policy,
-            (spec.mcp_servers, at_agent / "mcpServers"),
-            (self._scope.chain.mcp_servers, self._scope.at_chain / "mcpServers"),
-            (stage.mcp_servers, at / "mcpServers"),
-            (slot.mcp_servers, at_slot / "mcpServers"),
-        )
-
-    def of_chat(
-        self,
-        settings: ChatSettings,
-        at: FieldPath,
-        spec: AgentSpec,
-        at_agent: FieldPath,
-        strategy: _Chosen,
-        union: tuple[ServerPlan, ...],
-    ) -> Servers:
-        """The servers of whoever answers questions; `union` are those of all stages."""
-        if strategy_in(strategy) in builtin.STRATEGIES_WITHOUT_TOOLS:
-            return (), None
-        policy = stricter(spec.tool_policy)
-        found = self._brought_under(policy) or self._servers(
-            policy,
-            (spec.mcp_servers if not union else None, at_agent / "mcpServers"),
-            (self._scope.chain.mcp_servers, self._scope.at_chain / "mcpServers"),
-            (settings.mcp_servers, at / "mcpServers"),
-        )
-        return found if found[0] else (held_to(policy, union), self._scope.at_chain / "stages" if union else None)
+        policy = stricter(levels.spec.tool_policy)
+        own, *others = levels.servers()
+        found = self._brought_under(policy) or self._servers(policy, *others if union else (own, *others))
+        if union is None or found[0]:
+            return found
+        return held_to(policy, union), self._scope.at_chain / "stages" if union else None
 
     def own_or_shared(self, name: str | None, builtin_name: str, at: FieldPath) -> Agent | None:
         """The Agent a field names; one with the name of the built-in may also be the library's, or not be at all."""
@@ -159,19 +137,11 @@ def _all(scope: Scope, look: Lookup, brought: Servers | None) -> Iterator[Server
     found: list[ServerPlan] = []
     for number, stage in enumerate(scope.chain.stages):
         at = (scope.at_chain / "stages")[number]
-        for index, slot in enumerate(stage.agents):
-            at_slot = (at / "agents")[index]
-            agent = look.named(Agent, scope.home, slot.name, at_slot / "name")
-            spec, at_agent = AgentSpec() if agent is None else agent.spec, FieldPath(Agent.KIND, scope.home, slot.name)
-            strategy = tools.strategy_of_stage(spec, at_agent, slot, at_slot)
-            found += tools.of_stage(stage, at, slot, at_slot, spec, at_agent, strategy)[0]
+        for index in range(len(stage.agents)):
+            found += tools.servers_of(tools.levels_of_stage(stage, at, index))[0]
     yield from found
-    settings, at = scope.chain.chat or ChatSettings(), scope.at_chain / "chat"
-    if settings.enabled:
-        answers = tools.own_or_shared(settings.agent, builtin.CHAT_AGENT, at / "agent")
-        spec, at_agent = (AgentSpec(), at) if answers is None else (answers.spec, FieldPath.of(answers))
-        strategy = tools.strategy_of_chat(spec, at_agent, settings, at)
-        yield from tools.of_chat(settings, at, spec, at_agent, strategy, tuple(found))[0]
+    if (chat := tools.levels_of_chat()) is not None:
+        yield from tools.servers_of(chat, tuple(found))[0]
 
 
 def strategy_in(chosen: tuple[str, FieldPath | None] | None) -> Strategy:

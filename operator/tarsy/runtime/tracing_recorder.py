@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from tarsy.engine.ports import Recorder
+from tarsy.llm.providers import gen_ai_provider_name
 from tarsy.observe.logs import bind
 from tarsy.observe.tracing import Attributes, RunTrace, Tracing
 from tarsy.plan.model import AgentPlan, Plan, ProviderPlan
@@ -28,15 +29,6 @@ from tarsy.record.run import (
 )
 from tarsy.record.timeline import Event, TimelineEvent
 from tarsy.store.claims import ClaimedRun
-
-PROVIDERS = {
-    "openai": "openai",
-    "google": "gcp.gemini",
-    "vertexai": "gcp.vertex_ai",
-    "anthropic": "anthropic",
-    "xai": "x_ai",
-}
-"""What the GenAI conventions call the types of LLMProviders."""
 
 _TOOL_ERROR = "tool_error"
 OUTCOME_UNKNOWN = "outcome_unknown"
@@ -83,7 +75,7 @@ class ObservedRecorder:
     def __init__(self, recorder: Recorder, plan: Plan, trace: RunTrace | None) -> None:
         self._recorder = recorder
         self._trace = trace
-        self._providers = {p.ref.name: PROVIDERS.get(p.type, p.type) for p in _providers(plan)} if trace else {}
+        self._providers = {p.ref.name: gen_ai_provider_name(p.type) for p in _providers(plan)} if trace else {}
         self._tools: set[tuple[str, str]] = set()
 
     async def begin_stage(self, stage: StageStart) -> StageRecord:

@@ -9,6 +9,7 @@ import pytest
 from tarsy.llm.google_native.provider import GoogleNativeProvider
 from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.protocol import LLMClient
+from tarsy.llm.providers.openai import OPENAI_CHAT
 from tarsy.plan.model import ObjectRef, ProviderPlan
 from wire.server import StandIn, standing_in
 
@@ -54,7 +55,7 @@ def plan() -> Callable[..., ProviderPlan]:
 @pytest.fixture
 async def provider(server: StandIn, plan: Callable[..., ProviderPlan]) -> AsyncIterator[LangChainProvider]:
     """A provider with a key, closed at the end."""
-    client = LangChainProvider(plan(base_url=server.base_url), KEY)
+    client = LangChainProvider(plan(base_url=server.base_url), KEY, OPENAI_CHAT)
     yield client
     await client.aclose()
 

@@ -1,6 +1,7 @@
 """What is Claude's own, on the wire: its blocks and their signatures, its rules for conversations. The SDK is real."""
 
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tarsy.llm.protocol import (
     ToolCallChunk,
     UsageChunk,
 )
+from tarsy.llm.providers.anthropic import ANTHROPIC_CHAT
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.usage import Usage
@@ -34,7 +36,7 @@ Make = Callable[..., LangChainProvider]
 @pytest.fixture
 async def make(server: StandIn, plan: Callable[..., ProviderPlan]) -> AsyncIterator[Make]:
     fields = {"type": "anthropic", "model": "claude-sonnet-4-6", "base_url": server.url}
-    async with making(LangChainProvider, plan, **fields) as build:
+    async with making(partial(LangChainProvider, chat=ANTHROPIC_CHAT), plan, **fields) as build:
         yield build
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tarsy.llm.protocol import (
     ToolCallChunk,
     UsageChunk,
 )
+from tarsy.llm.providers.google import GOOGLE_CHAT
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.messages import ToolCall
 from tarsy.record.usage import Usage
@@ -35,7 +37,7 @@ Make = Callable[..., LangChainProvider]
 @pytest.fixture
 async def make(server: StandIn, plan: Callable[..., ProviderPlan]) -> AsyncIterator[Make]:
     fields = {"type": "google", "model": "gemini-3-pro", "base_url": server.url}
-    async with making(LangChainProvider, plan, **fields) as build:
+    async with making(partial(LangChainProvider, chat=GOOGLE_CHAT), plan, **fields) as build:
         yield build
 
 

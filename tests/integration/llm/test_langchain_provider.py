@@ -23,6 +23,7 @@ from tarsy.llm.protocol import (
     ToolCallChunk,
     UsageChunk,
 )
+from tarsy.llm.providers.openai import OPENAI_CHAT
 from tarsy.llm.registry import ModelRegistry
 from tarsy.llm.retry import Retrying
 from tarsy.plan.model import ProviderPlan, SecretKey
@@ -305,14 +306,14 @@ async def test_a_connection_cut_after_the_answer_ended_does_not_spoil_it(
 
 async def test_a_refused_connection_and_an_unknown_name_are_unreachable(plan: Plans, unused_tcp_port: int) -> None:
     for base_url in (f"http://127.0.0.1:{unused_tcp_port}/v1", "http://nowhere.invalid/v1"):
-        provider = LangChainProvider(plan(base_url=base_url), KEY)
+        provider = LangChainProvider(plan(base_url=base_url), KEY, OPENAI_CHAT)
         error, _ = await failure(provider)
         assert (error.code, error.retryable, error.started) == (ModelErrorCode.CONNECTION, True, False)
         await provider.aclose()
 
 
 async def test_https_to_a_server_without_tls_is_unreachable(server: StandIn, plan: Plans) -> None:
-    provider = LangChainProvider(plan(base_url=server.base_url.replace("http:", "https:")), KEY)
+    provider = LangChainProvider(plan(base_url=server.base_url.replace("http:", "https:")), KEY, OPENAI_CHAT)
     error, _ = await failure(provider)
     assert error.code is ModelErrorCode.CONNECTION
     await provider.aclose()
@@ -321,13 +322,13 @@ async def test_https_to_a_server_without_tls_is_unreachable(server: StandIn, pla
 @pytest.mark.parametrize("base_url", ["ftp://model/v1", "model:80/v1", "http:///v1"])
 async def test_a_base_url_that_is_none_names_the_field(plan: Plans, base_url: str) -> None:
     with pytest.raises(ModelError, match=r"house-model: spec\.baseURL is not a usable") as raised:
-        LangChainProvider(plan(base_url=base_url), KEY)
+        LangChainProvider(plan(base_url=base_url), KEY, OPENAI_CHAT)
     assert (raised.value.code, raised.value.retryable) == (ModelErrorCode.INVALID_REQUEST, False)
 
 
 async def test_silence_ends_with_the_providers_last_resort(server: StandIn, plan: Plans) -> None:
     server.answers = [hang, stream(delta(content="half"), hang=True)]
-    provider = LangChainProvider(plan(base_url=server.base_url), KEY, read_seconds=0.2)
+    provider = LangChainProvider(plan(base_url=server.base_url), KEY, OPENAI_CHAT, read_seconds=0.2)
     for half in ("", "half"):
         error, seen = await failure(provider)
         assert (error.code, error.started, written(seen)) == (ModelErrorCode.TIMEOUT, bool(half), half)
@@ -365,7 +366,9 @@ async def test_calls_of_one_provider_share_a_connection(server: StandIn, provide
 
 async def test_settings_go_where_each_server_expects_them(server: StandIn, plan: Plans) -> None:
     server.answers = [text("ok")]
-    provider = LangChainProvider(plan(base_url=server.base_url, temperature=0.0, max_output_tokens=77), None)
+    provider = LangChainProvider(
+        plan(base_url=server.base_url, temperature=0.0, max_output_tokens=77), None, OPENAI_CHAT
+    )
     await collect(provider)
     assert (server.requests[0]["temperature"], server.requests[0]["max_tokens"]) == (0.0, 77)
     assert "tools" not in server.requests[0] and "authorization" not in server.headers[0]
@@ -374,7 +377,7 @@ async def test_settings_go_where_each_server_expects_them(server: StandIn, plan:
 
 async def test_models_that_langchain_sends_elsewhere_stay_on_chat_completions(server: StandIn, plan: Plans) -> None:
     server.answers = [text("ok")]
-    provider = LangChainProvider(plan(base_url=server.base_url, model="gpt-5-codex"), KEY)
+    provider = LangChainProvider(plan(base_url=server.base_url, model="gpt-5-codex"), KEY, OPENAI_CHAT)
     assert written(await collect(provider)) == "ok"
     assert server.paths == ["/v1/chat/completions"]
     await provider.aclose()
@@ -432,7 +435,7 @@ async def test_environment_variables_have_no_effect(
 
     monkeypatch.setattr(LangChainTracer, "on_chat_model_start", lambda *args, **kwargs: traced.append(args))
     server.answers = [text("ok")]
-    provider = LangChainProvider(plan(base_url=server.base_url), key)
+    provider = LangChainProvider(plan(base_url=server.base_url), key, OPENAI_CHAT)
     assert written(await collect(provider)) == "ok"
     assert traced == []
     assert "environment" not in str(server.headers) + str(server.requests)
@@ -455,13 +458,14 @@ def test_first_calls_of_many_providers_and_loops_at_once_import_the_sdk_without_
 import asyncio, threading
 from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.protocol import GenerateRequest, ModelError
+from tarsy.llm.providers.openai import OPENAI_CHAT
 from tarsy.plan.model import ObjectRef, ProviderPlan
 from tarsy.record.messages import Message, Role
 ref = ObjectRef(kind="LLMProvider", namespace="n", name="p")
 codes = []
 async def call(n):
     plan = ProviderPlan(ref=ref, type="openai", model=f"m{n}", base_url="http://127.0.0.1:1")
-    provider = LangChainProvider(plan, None)
+    provider = LangChainProvider(plan, None, OPENAI_CHAT)
     try:
         async for _ in provider.generate(GenerateRequest([Message(Role.USER, "x")])): pass
     except ModelError as error: codes.append(error.code.value)

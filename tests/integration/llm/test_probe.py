@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tarsy.llm.probe import PACKAGE_MISSING, Probed, probe
+from tarsy.llm.probe import PACKAGE_MISSING, probe
+from tarsy.llm.probe_requests import Probed
 from tarsy.plan.model import ProviderPlan
 from wire import server as wire
 from wire.server import Answerer, StandIn
@@ -85,7 +86,9 @@ async def test_another_address_is_not_quoted(server: StandIn, plan: Plan) -> Non
     ("listing", "reason", "told"),
     [
         pytest.param(says(200, MODELS), None, "", id="it-lists-the-model"),
-        pytest.param(says(200, {"data": [{"id": "other"}]}), "ModelNotFound", "has no gpt-x", id="it-lists-others"),
+        pytest.param(
+            says(200, {"data": [{"id": "other"}]}), "ModelNotFound", "does not contain gpt-x", id="it-lists-others"
+        ),
         pytest.param(says(404, error("no such path")), None, "not checked", id="no-list"),
         pytest.param(says(200, "<html>hello</html>"), None, "not checked", id="a-web-page"),
         pytest.param(says(200, {"data": []}), None, "not checked", id="an-empty-list"),
@@ -126,7 +129,7 @@ async def test_a_server_that_says_nothing_is_unreachable_in_time(server: StandIn
     server.answers = [wire.hang]
     found = await probe(plan(base_url=server.base_url), KEY, seconds=0.1)
     assert found.reason == "ModelUnreachable"
-    assert found.message.startswith("no answer from the server within 0.1 s (check spec.baseURL")
+    assert found.message.startswith("no response from the server within 0.1 s (check spec.baseURL")
 
 
 @pytest.mark.parametrize(

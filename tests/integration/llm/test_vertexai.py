@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from extras import needs
 from tarsy.llm.google_native.access import GoogleAccess
 from tarsy.llm.google_native.addresses import address, makers
-from tarsy.llm.probe import Probed, probe
+from tarsy.llm.probe import probe
+from tarsy.llm.probe_requests import Probed
 from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, ModelError, ModelErrorCode, TextChunk
 from tarsy.llm.registry import build_client
 from tarsy.plan.model import ProviderPlan

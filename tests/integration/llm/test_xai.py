@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.protocol import GenerateRequest
+from tarsy.llm.registry import build_client
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.messages import Message, Role
 from wire import openai
@@ -18,7 +18,7 @@ QUESTION = GenerateRequest([Message(Role.USER, "why?")])
 
 async def asked(server: StandIn, plan: ProviderPlan) -> dict[str, Any]:
     server.answers = [openai.text("ok")]
-    client = LangChainProvider(plan, "key")
+    client = build_client(plan, "key")
     async with asyncio.timeout(60):
         assert [chunk async for chunk in client.generate(QUESTION)]
     await client.aclose()

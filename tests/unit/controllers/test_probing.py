@@ -12,7 +12,7 @@ from tarsy.controllers.readiness.provider_checks import (
     ProviderChecks,
     provider_plan_of,
 )
-from tarsy.llm.probe import Probed
+from tarsy.llm.probe_requests import Probed
 from tarsy.plan.model import Backend, ProviderPlan
 from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1 import LLMProvider

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.llm.errors import classify_error
+from tarsy.llm.call_errors import FailedCall
+from tarsy.llm.error_responses import clean_message, retry_after
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.refusal import clean_message, retry_after
+from tarsy.llm.sdk_errors import classify_sdk_error
 
 KEY = "sk-0123456789abcdefSECRET"
 REQUEST = httpx2.Request("POST", "http://model.example/v1/chat/completions")
@@ -28,11 +29,11 @@ def of_status(
     response = httpx2.Response(status, text=text, headers=headers, request=REQUEST)
     parsed = None if isinstance(body, str) else body or {"message": "words"}
     error = openai.APIStatusError("sdk words", response=response, body=parsed)
-    return classify_error(error, subject="provider p", secret=KEY, started=False, makers=makers)
+    return classify_sdk_error(error, FailedCall("provider p", KEY, started=False, makers=makers))
 
 
 def of(error: BaseException, started: bool = False) -> ModelError:
-    return classify_error(error, subject="provider p", secret=KEY, started=started)
+    return classify_sdk_error(error, FailedCall("provider p", KEY, started))
 
 
 def lost() -> openai.APIConnectionError:
@@ -184,5 +185,5 @@ def test_what_the_system_says_of_a_connection_is_told() -> None:
 
 def test_the_provider_is_named_once_where_an_error_names_it_already() -> None:
     named = ModelError(ModelErrorCode.INVALID_REQUEST, "provider p: spec.baseURL is not allowed", retryable=False)
-    told = classify_error(named, subject="provider p (model m)", secret=KEY, started=False)
+    told = classify_sdk_error(named, FailedCall("provider p (model m)", KEY, started=False))
     assert told.message == "provider p (model m): spec.baseURL is not allowed"

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from tarsy.llm.extras import missing_extra
-from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
+from tarsy.llm.providers import provider_spec
+from tarsy.llm.registry import build_client
 from tarsy.plan.model import Backend, ObjectRef, ProviderPlan
 from tarsy.record.messages import Message, Role
 
@@ -27,9 +27,10 @@ def plan(type: str) -> ProviderPlan:
 @pytest.mark.parametrize("type", TYPES)
 async def test_a_missing_package_is_an_error_with_its_remedy(type: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, TYPES[type], None)
-    told = missing_extra(plan(type))
+    package = provider_spec(type).clients[Backend.LANGCHAIN].package
+    told = package.missing() if package else None
     assert told is not None and f"pip install 'tarsy-operator[{EXTRAS.get(type, type)}]'" in told
-    client = LangChainProvider(plan(type), "key")
+    client = build_client(plan(type), "key")
     with pytest.raises(ModelError) as raised:
         async for _ in client.generate(GenerateRequest([Message(Role.USER, "why?")])):
             pass
@@ -39,4 +40,4 @@ async def test_a_missing_package_is_an_error_with_its_remedy(type: str, monkeypa
 
 
 def test_openai_needs_no_package_beyond_the_operators_own() -> None:
-    assert missing_extra(plan("openai")) is None
+    assert all(client.package is None for client in provider_spec("openai").clients.values())

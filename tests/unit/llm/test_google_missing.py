@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tarsy.llm.google_native.provider import MISSING, GoogleNativeProvider, missing_google_settings
+from tarsy.llm.google_native.provider import GOOGLE_GENAI, GoogleNativeProvider
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.plan.model import Backend, ObjectRef, ProviderPlan
 from tarsy.record.messages import Message, Role
@@ -27,7 +27,7 @@ def without_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_missing_package_is_an_error_with_its_remedy(without_package: None) -> None:
-    assert missing_google_settings() == MISSING
+    assert GOOGLE_GENAI.missing() == GOOGLE_GENAI.remedy
     client = GoogleNativeProvider(PLAN, "key")
     with pytest.raises(ModelError) as raised:
         async for _ in client.generate(GenerateRequest([Message(Role.USER, "why?")])):

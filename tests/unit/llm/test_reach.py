@@ -3,10 +3,11 @@
 import pytest
 
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.reach import ADDRESSES, check_reach, server_of
+from tarsy.llm.reach import check_reach, server_of
 from tarsy.llm.registry import ModelRegistry
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import ObjectRef, ProviderPlan
+from tarsy.plan.provider_types.openai import OPENAI_URL
 
 REF = ObjectRef(kind="LLMProvider", namespace="shop", name="model", uid="u")
 POD = Destinations(in_pod=True)
@@ -18,13 +19,13 @@ def provider(base_url: str | None) -> ProviderPlan:
 
 def test_the_makers_own_address_is_not_judged() -> None:
     check_reach(provider(None), POD)
-    server = server_of(provider(None), ADDRESSES["openai"], POD)
+    server = server_of(provider(None), OPENAI_URL, POD)
     assert (server.url, server.host, server.makers) == ("https://api.openai.com/v1", "api.openai.com", True)
     assert server.judge.why_not(server.host, "10.0.0.1") is None
 
 
 def test_a_client_gets_the_canonical_address_and_a_judge_for_its_namespace() -> None:
-    server = server_of(provider("HTTP://Model.Shop.SVC.:080/v1"), ADDRESSES["openai"], POD)
+    server = server_of(provider("HTTP://Model.Shop.SVC.:080/v1"), OPENAI_URL, POD)
     assert (server.url, server.host, server.makers) == ("http://model.shop.svc/v1", "model.shop.svc", False)
     assert server.judge.asked(server.host) == "model.shop.svc.cluster.local."
     assert server.judge.why_not(server.host, "10.0.0.1") is None

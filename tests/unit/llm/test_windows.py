@@ -3,8 +3,8 @@
 import pytest
 
 from tarsy.llm.context_windows import LEAST, MOST, noted, stated
+from tarsy.llm.error_responses import of_status
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.refusal import of_status
 
 SAID = {
     "openai": (

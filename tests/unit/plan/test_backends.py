@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tarsy.plan.builtin import BACKENDS, CLIENTS, PROVIDER_BACKENDS
+from tarsy.plan.builtin import BACKENDS
 from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.model import Backend, Strategy
+from tarsy.plan.provider_types import PROVIDER_TYPES
 from tarsy.resources.meta import AnyResource
 from unit.plan.builders import agent, alert, chain, defaults, google, plan_of, provider, stage
 
@@ -24,11 +25,8 @@ def errors_of(objects: list[AnyResource], what: Any = None) -> dict[str, str]:
 def test_every_strategy_has_a_backend_and_every_type_has_langchain() -> None:
     assert set(BACKENDS) == set(Strategy)
     assert {strategy.value for strategy, backend in BACKENDS.items() if backend is Backend.GOOGLE_NATIVE} == set(NATIVE)
-    assert all(Backend.LANGCHAIN in backends for backends in PROVIDER_BACKENDS.values())
-    assert [kind for kind, backends in PROVIDER_BACKENDS.items() if Backend.GOOGLE_NATIVE in backends] == [
-        "google",
-        "vertexai",
-    ]
+    assert all(Backend.LANGCHAIN in type.backends for type in PROVIDER_TYPES.values())
+    assert [name for name, type in PROVIDER_TYPES.items() if type.has_native_tools] == ["google", "vertexai"]
 
 
 @pytest.mark.parametrize("strategy", [item.value for item in Strategy])
@@ -151,5 +149,5 @@ def test_a_fallback_has_the_client_of_its_own_provider_and_strategy() -> None:
 
 
 def test_only_the_langchain_family_has_clients_to_choose_from() -> None:
-    assert set(CLIENTS) <= set(PROVIDER_BACKENDS)
-    assert Backend.OPENAI_NATIVE not in {*BACKENDS.values(), *(b for all in PROVIDER_BACKENDS.values() for b in all)}
+    families = {*BACKENDS.values(), *(backend for type in PROVIDER_TYPES.values() for backend in type.backends)}
+    assert Backend.OPENAI_NATIVE not in families

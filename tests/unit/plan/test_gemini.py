@@ -11,6 +11,7 @@ from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check_references
 from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.model import PlannedThinking, Vertex
+from tarsy.plan.provider_types import provider_type
 from tarsy.resources.meta import AnyResource
 from unit.plan.builders import agent, alert, chain, google, plan_of, provider, selected, server
 
@@ -42,8 +43,8 @@ def errors_of(objects: list[AnyResource], what: Any = None) -> dict[str, str]:
     ],
 )
 def test_what_a_model_can_do_is_read_from_its_name(model: str, both: bool, budget: int | None, level: bool) -> None:
-    assert gemini.combines_tools("google", model) is both
-    assert not gemini.combines_tools("vertexai", model)
+    assert provider_type("google").combines_tools(model) is both
+    assert not provider_type("vertexai").combines_tools(model)
     assert gemini.default_budget(model) == budget
     assert gemini.thinks_by_level(model) is level
 

@@ -4,7 +4,7 @@ import pytest
 
 from tarsy.plan.claude import thinks_adaptively
 from tarsy.plan.errors import PlanInvalid
-from tarsy.plan.thinking import measures
+from tarsy.plan.provider_types import provider_type
 from unit.plan.builders import agent, chain, plan_of, provider
 
 
@@ -39,7 +39,7 @@ def test_newer_claudes_decide_themselves_how_much_they_think(model: str, adaptiv
     ],
 )
 def test_a_model_has_its_own_measure(type: str, model: str, fields: tuple[str, ...]) -> None:
-    assert measures(type, model) == fields
+    assert provider_type(type).thinking_measures(model) == fields
 
 
 def test_a_measure_that_does_not_fit_is_an_error_with_its_remedy() -> None:

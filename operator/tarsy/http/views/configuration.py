@@ -10,8 +10,7 @@ from pydantic import Field
 
 from tarsy.http.models import View
 from tarsy.http.views.common import NEXT_PAGE, ConditionView
-from tarsy.plan import builtin
-from tarsy.plan.model import Backend
+from tarsy.plan.provider_types import provider_type
 from tarsy.resources.meta import AnyResource, condition
 from tarsy.resources.v1alpha1 import Chain, LLMProvider, MCPServer
 from tarsy.resources.v1alpha1.common import ConditionType
@@ -112,7 +111,7 @@ class LlmProviderView(ConfiguredView):
             native_tools=tuple(name for name, on in spec.native_tools.to_dict().items() if on)
             if spec.native_tools
             else (),
-            has_native_tools=Backend.GOOGLE_NATIVE in builtin.PROVIDER_BACKENDS[spec.type],
+            has_native_tools=provider_type(spec.type).has_native_tools,
             has_rates=spec.rates is not None,
         )
 

@@ -6,10 +6,9 @@ own identity cannot be sent elsewhere. Global, multi-regional (`us`, `eu`) and r
 
 import re
 
-from tarsy.llm.reach import ADDRESSES
 from tarsy.plan.model import ProviderPlan
+from tarsy.plan.provider_types.google import GOOGLE_URL
 
-GEMINI = ADDRESSES["google"]
 GEMINI_VERSION = "v1beta"
 VERTEX_VERSION = "v1beta1"
 _VERSION = re.compile(r"/(v\d+(?:alpha|beta)?\d*)/*\Z")
@@ -17,7 +16,7 @@ _VERSION = re.compile(r"/(v\d+(?:alpha|beta)?\d*)/*\Z")
 
 def makers(provider: ProviderPlan) -> str:
     """The address of Google's API for a provider, whatever its own is."""
-    return GEMINI if provider.vertexai is None else of_location(provider.vertexai.location)
+    return GOOGLE_URL if provider.vertexai is None else of_location(provider.vertexai.location)
 
 
 def address(provider: ProviderPlan, url: str) -> tuple[str, str]:

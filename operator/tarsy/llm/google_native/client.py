@@ -18,12 +18,12 @@ import aiohttp
 from google import genai
 from google.genai import types
 
+from tarsy.llm.error_responses import NOT_A_STREAM, not_a_stream
 from tarsy.llm.google_native.access import GoogleAccess
 from tarsy.llm.google_native.addresses import address
 from tarsy.llm.google_native.conversation import config_of, contents_of
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.llm.reach import ModelServer
-from tarsy.llm.refusal import NOT_A_STREAM, not_a_stream
 from tarsy.outbound.connector import PinnedConnector
 from tarsy.plan.model import ProviderPlan
 
@@ -108,7 +108,7 @@ class Http:
     """
 
     def __init__(self, access: GoogleAccess, server: ModelServer, connect_seconds: float) -> None:
-        self._access = access
+        self.access = access
         self.server = server
         self._numbers = itertools.count()
         self._answers: dict[str, aiohttp.ClientResponse] = {}
@@ -142,7 +142,7 @@ class Http:
         number = request.headers.get(_CALL, "")
         for name in {name.lower() for name in request.headers} - _HEADERS:
             del request.headers[name]
-        request.headers.update(await self._access.headers())
+        request.headers.update(await self.access.headers())
         response = await handler(request)
         self._answers[number] = response
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -19,6 +19,7 @@ from tarsy.llm.text import encodable
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan import gemini
 from tarsy.plan.model import ProviderPlan
+from tarsy.plan.provider_types import provider_type
 from tarsy.record.messages import Message, Role, ToolDefinition
 
 _FOREIGN = b"skip_thought_signature_validator"
@@ -81,7 +82,7 @@ def choice_of(request: GenerateRequest) -> types.ToolConfig | None:
 
 def native_of(request: GenerateRequest, provider: ProviderPlan) -> tuple[str, ...]:
     """The native tools that go with a request: none beside function tools where the model cannot have both."""
-    if request.tools and not gemini.combines_tools(provider.type, provider.model):
+    if request.tools and not provider_type(provider.type).combines_tools(provider.model):
         return ()
     return request.native_tools
 

@@ -11,48 +11,40 @@ from typing import Any
 import aiohttp
 from google.genai import errors
 
+from tarsy.llm.call_errors import FailedCall, causes, of_connection, provider_message, said
 from tarsy.llm.context_windows import noted
-from tarsy.llm.failures import causes, describe_provider, not_allowed, of_connection, provider_message, said
+from tarsy.llm.error_responses import clean_message, of_status, remedy, retry_after, words_of, words_of_text
 from tarsy.llm.protocol import ModelError, ModelErrorCode
-from tarsy.llm.refusal import clean_message, of_status, remedy, retry_after, words_of, words_of_text
 
 _KEY = re.compile(r"API_KEY_|API key (not valid|expired)|ACCESS_TOKEN_", re.IGNORECASE)
 _CONTEXT = re.compile(r"token count.{0,80}exceeds|exceeds the maximum number of tokens", re.IGNORECASE | re.DOTALL)
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d+)?)s")
 
 
-def classify_google_error(
-    error: BaseException, *, subject: str, secret: str | None, started: bool, makers: bool = False
-) -> ModelError:
-    """Turns whatever a call raised into a ModelError.
+def classify_google_error(error: BaseException, call: FailedCall) -> ModelError:
+    """Converts an error of google-genai or aiohttp.
 
     Args:
         error: as it was raised.
-        subject: provider and model, the beginning of every message.
-        secret: the API key, which is taken out of every text.
-        started: whether anything of the answer was received before.
-        makers: whether the server is Google's own.
+        call: the call that it ended.
     """
-    if isinstance(error, ModelError):
-        return describe_provider(error, subject=subject, started=started)
+    if (known := call.known(error)) is not None:
+        return known
     wait: float | None = None
     if isinstance(error, errors.APIError):
-        code, retryable, text, words, wait = _of_answer(error, secret, makers)
-        text = provider_message(text, words, makers=makers)
+        code, retryable, text, words, wait = _of_response(error, call)
+        text = provider_message(text, words, call)
     else:
-        code, retryable, text = _of_type(error, secret, started, makers)
-        words = clean_message(said(list(causes(error))[-1], makers=True), secret)
-    found = ModelError(code, f"{subject}: {text}", retryable=retryable, retry_after=wait, started=started, words=words)
-    return noted(found)
+        code, retryable, text = _of_type(error, call)
+        words = clean_message(said(list(causes(error))[-1], makers=True), call.secret)
+    return noted(call.error(code, text, retryable=retryable, retry_after=wait, words=words))
 
 
-def _of_answer(
-    error: errors.APIError, secret: str | None, makers: bool
-) -> tuple[ModelErrorCode, bool, str, str, float | None]:
+def _of_response(error: errors.APIError, call: FailedCall) -> tuple[ModelErrorCode, bool, str, str, float | None]:
     body: Any = error.details
     body = body.get("error", body) if isinstance(body, Mapping) else {"message": str(body)}
     message = words_of(body)
-    words = clean_message(words_of_text(message) if message else "no words", secret)
+    words = clean_message(words_of_text(message) if message else "no message", call.secret)
     status = error.code if isinstance(error.code, int) else 500
     provider_message = " ".join([words, *_reasons(body)])
     code, retryable = of_status(status, body, words, overflow=status == 400 and bool(_CONTEXT.search(provider_message)))
@@ -62,10 +54,10 @@ def _of_answer(
         code = ModelErrorCode.TIMEOUT
     elif status == 429 and "PerDay" in provider_message:
         retryable = False
-    if code is ModelErrorCode.NOT_FOUND and not makers:
+    if code is ModelErrorCode.NOT_FOUND and not call.makers:
         hint = " (check spec.model and spec.baseURL, which needs no version: v1beta is taken)"
     else:
-        hint = remedy(code, status, makers)
+        hint = remedy(code, status, call.makers)
     headers = getattr(error.response, "headers", None)
     wait = _delay(body)
     if wait is None and isinstance(headers, Mapping):
@@ -73,22 +65,20 @@ def _of_answer(
     return code, retryable, f"the server answered {status}{hint}", words, wait if retryable else None
 
 
-def _of_type(error: BaseException, secret: str | None, started: bool, makers: bool) -> tuple[ModelErrorCode, bool, str]:
+def _of_type(error: BaseException, call: FailedCall) -> tuple[ModelErrorCode, bool, str]:
     found = list(causes(error))
-    if why := not_allowed(found):
-        return ModelErrorCode.INVALID_REQUEST, False, why
-    words = clean_message(said(found[-1], makers=makers), secret)
+    words = clean_message(said(found[-1], makers=call.makers), call.secret)
     if any(isinstance(cause, aiohttp.InvalidURL) for cause in found):
         return ModelErrorCode.INVALID_REQUEST, False, "spec.baseURL is not a usable http(s) URL"
     if any(isinstance(cause, aiohttp.ConnectionTimeoutError) for cause in found):
         return ModelErrorCode.CONNECTION, True, "the server did not accept the connection in time"
     if any(isinstance(cause, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError | OSError) for cause in found):
-        return of_connection(found, words, started=started, makers=makers)
+        return of_connection(found, words, call)
     if any(isinstance(cause, TimeoutError) for cause in found):
         return ModelErrorCode.TIMEOUT, True, "the server sent nothing for too long"
-    code = ModelErrorCode.PARTIAL_STREAM if started else ModelErrorCode.SERVER
-    line = str(error).partition("\n")[0] if makers else type(error).__name__
-    return code, True, f"the answer cannot be read ({clean_message(line, secret)})"
+    code = ModelErrorCode.PARTIAL_STREAM if call.started else ModelErrorCode.SERVER
+    line = str(error).partition("\n")[0] if call.makers else type(error).__name__
+    return code, True, f"the response cannot be read ({clean_message(line, call.secret)})"
 
 
 def _reasons(body: Mapping[str, Any]) -> Iterator[str]:

@@ -7,33 +7,27 @@ nor context, because the SDK's own texts may quote the key.
 """
 
 import asyncio
-import importlib.util
+import importlib
 import threading
 from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from tarsy.llm.call_errors import FailedCall
+from tarsy.llm.extras import OptionalPackage
 from tarsy.llm.google_native.access import GoogleAccess
 from tarsy.llm.google_native.addresses import makers
 from tarsy.llm.protocol import Chunk, GenerateRequest, LifeChunk, ModelError, ModelErrorCode, NoticeChunk
 from tarsy.llm.reach import ANYWHERE, server_of
-from tarsy.plan import gemini
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import ProviderPlan
+from tarsy.plan.provider_types import provider_type
 
 if TYPE_CHECKING:
     from tarsy.llm.google_native.client import Gemini, Http
 
-MISSING = "the package google-genai is not installed here; install it with: pip install 'tarsy-operator[google]'"
+GOOGLE_GENAI = OptionalPackage("google.genai", extra="google")
 _IMPORTING = threading.Lock()  # packages with import cycles do not like to be imported from two threads at once
-
-
-def missing_google_settings() -> str | None:
-    """The sentence about the package that is not installed, None where it is; imports nothing."""
-    try:
-        return None if importlib.util.find_spec("google.genai") else MISSING
-    except (ModuleNotFoundError, ValueError):
-        return MISSING
 
 
 class GoogleNativeProvider:
@@ -73,7 +67,7 @@ class GoogleNativeProvider:
         Native tools are left out where the model cannot have them beside function tools; a notice tells people.
         """
         both = request.native_tools and request.tools
-        if both and not gemini.combines_tools(self._provider.type, self._provider.model):
+        if both and not provider_type(self._provider.type).combines_tools(self._provider.model):
             model = self._provider.model
             text = f"Model {model} cannot have its native tools beside the tools of servers: they are off."
             yield NoticeChunk("NativeToolsOff", text)
@@ -95,11 +89,7 @@ class GoogleNativeProvider:
                         yield LifeChunk()
         except Exception as error:
             failure = classify_google_error(
-                error,
-                subject=self._subject,
-                secret=self._access.secret,
-                started=answer.started,
-                makers=self._server.makers,
+                error, FailedCall(self._subject, self._access.secret, answer.started, self._server.makers)
             )
         if failure is not None and not answer.finish_reason:
             raise failure
@@ -117,7 +107,7 @@ class GoogleNativeProvider:
 
     async def _load(self) -> None:
         if self._open is None and not await asyncio.to_thread(_importable):
-            raise ModelError(ModelErrorCode.INVALID_REQUEST, f"{self._subject}: {MISSING}", retryable=False)
+            raise ModelError(ModelErrorCode.INVALID_REQUEST, f"{self._subject}: {GOOGLE_GENAI.remedy}", retryable=False)
 
     async def _client(self) -> "Gemini":
         from tarsy.llm.google_native.client import Gemini, Http

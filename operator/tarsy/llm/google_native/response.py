@@ -7,6 +7,7 @@ from typing import Any
 
 from google.genai import types
 
+from tarsy.llm.error_responses import clean_message
 from tarsy.llm.google_native.names import spell
 from tarsy.llm.google_native.state import Parts
 from tarsy.llm.protocol import (
@@ -25,10 +26,9 @@ from tarsy.llm.protocol import (
     ToolCallChunk,
     UsageChunk,
 )
-from tarsy.llm.refusal import clean_message
 from tarsy.llm.text import encodable
 from tarsy.llm.tool_names import ToolNames
-from tarsy.llm.toolcalls import MOST_CALLS, ToolCallAssembler
+from tarsy.llm.toolcalls import MAX_TOOL_CALLS, ToolCallAssembler
 from tarsy.record.usage import Usage
 
 _MOST_KEPT = 16 << 20
@@ -82,8 +82,8 @@ class GeminiResponse:
         for part in (candidate.content.parts if candidate.content else None) or ():
             self.started = True
             self._kept += self._parts.add(part)
-            if self._kept > _MOST_KEPT or self._calls.count > MOST_CALLS:
-                why = f"more than {MOST_CALLS} tool calls or {_MOST_KEPT >> 20} MiB in one answer"
+            if self._kept > _MOST_KEPT or self._calls.count > MAX_TOOL_CALLS:
+                why = f"more than {MAX_TOOL_CALLS} tool calls or {_MOST_KEPT >> 20} MiB in one answer"
                 raise ModelError(ModelErrorCode.SERVER, why, retryable=False, started=True)
             yield from self._of_part(part)
         self._look_up(candidate)

@@ -10,20 +10,23 @@ read a few tens of times a second: a step for every token of every stream costs 
 import asyncio
 import io
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 import aiohttp
 from yarl import URL
 
-from tarsy.llm.openai_native.failures import classify_openai_error, no_stream, refusal_error
+from tarsy.llm.call_errors import FailedCall
+from tarsy.llm.error_responses import NOT_A_STREAM
+from tarsy.llm.openai_native.errors import classify_openai_error, no_stream, response_error
 from tarsy.llm.openai_native.reading import NativeReading
-from tarsy.llm.openai_native.request import DEFAULT_BASE_URL, body
+from tarsy.llm.openai_native.request import body
 from tarsy.llm.openai_native.sse import EventParser
 from tarsy.llm.protocol import Chunk, GenerateRequest, LifeChunk, ModelError
 from tarsy.llm.reach import ANYWHERE, server_of
-from tarsy.llm.refusal import NOT_A_STREAM
 from tarsy.outbound.connector import PinnedConnector
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import ProviderPlan
+from tarsy.plan.provider_types.openai import OPENAI_URL
 
 LONGEST_EVENT = 8 << 20
 _ERROR_BYTES = 64 << 10
@@ -61,7 +64,7 @@ class OpenAINativeProvider:
         gather_seconds: float = _GATHER_SECONDS,
         destinations: Destinations = ANYWHERE,
     ) -> None:
-        self._server = server_of(provider, DEFAULT_BASE_URL, destinations)
+        self._server = server_of(provider, OPENAI_URL, destinations)
         url = URL(self._server.url)
         self._url = url.with_path(f"{url.raw_path.rstrip('/')}/chat/completions", encoded=True, keep_query=True)
         self._provider = provider
@@ -83,15 +86,15 @@ class OpenAINativeProvider:
 
         Whatever the server sends beside it is a sign of life.
         """
-        makers = self._server.makers
-        reading = NativeReading(self._provider, request, self._key, makers=makers)
+        call = FailedCall(self._subject, self._key, started=False, makers=self._server.makers)
+        reading = NativeReading(self._provider, request, self._key, makers=self._server.makers)
         response: aiohttp.ClientResponse | None = None
         failure: ModelError | None = None
         self._streams += 1
         try:
             try:
                 response = await self._post(body(self._provider, request))
-                await self._must_be_a_stream(response)
+                await _must_be_a_stream(response, call)
                 yield LifeChunk()
                 parser = EventParser(self._longest_event)
                 while not reading.done and (block := await response.content.readany()):
@@ -108,9 +111,7 @@ class OpenAINativeProvider:
                         yield chunk
                 await _leftovers(response.content)
             except Exception as error:
-                failure = classify_openai_error(
-                    error, subject=self._subject, secret=self._key, started=reading.started, makers=makers
-                )
+                failure = classify_openai_error(error, replace(call, started=reading.started))
         finally:
             self._streams -= 1
             if response is not None:
@@ -144,11 +145,12 @@ class OpenAINativeProvider:
             allow_redirects=False,
         )
 
-    async def _must_be_a_stream(self, response: aiohttp.ClientResponse) -> None:
-        if not response.ok or response.status >= 300:
-            raise refusal_error(response, await _beginning(response.content), self._key, makers=self._server.makers)
-        if response.content_type in NOT_A_STREAM:
-            raise no_stream(response, await _beginning(response.content), self._key, makers=self._server.makers)
+
+async def _must_be_a_stream(response: aiohttp.ClientResponse, call: FailedCall) -> None:
+    if not response.ok or response.status >= 300:
+        raise response_error(response, await _beginning(response.content), call)
+    if response.content_type in NOT_A_STREAM:
+        raise no_stream(response, await _beginning(response.content), call)
 
 
 async def _beginning(content: aiohttp.StreamReader) -> bytes:

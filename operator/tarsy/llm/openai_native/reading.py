@@ -11,8 +11,9 @@ from typing import Any
 import orjson
 
 from tarsy.llm.answer import ResponseReading
+from tarsy.llm.call_errors import FailedCall, provider_message
 from tarsy.llm.context_windows import noted
-from tarsy.llm.failures import provider_message
+from tarsy.llm.error_responses import clean_message, of_event, words_of
 from tarsy.llm.openai_native.request import REASONING_FIELDS, state
 from tarsy.llm.protocol import (
     ActivityChunk,
@@ -23,9 +24,8 @@ from tarsy.llm.protocol import (
     TextChunk,
     ThinkingChunk,
 )
-from tarsy.llm.refusal import clean_message, of_event, words_of
 from tarsy.llm.text import TextJoiner
-from tarsy.llm.toolcalls import MOST_CALLS
+from tarsy.llm.toolcalls import MAX_TOOL_CALLS
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.usage import Usage
 
@@ -140,7 +140,8 @@ class NativeReading(ResponseReading):
 
     def _delta(self, chunk: dict[str, Any]) -> Mapping[str, Any]:
         if (error := chunk.get("error")) or chunk.get("object") == "error":
-            raise reported(error or chunk, self._secret, started=self.started, makers=self._makers)
+            call = FailedCall("", self._secret, self.started, self._makers)
+            raise reported(error or chunk, call)
         self.usage = _usage(chunk.get("usage")) or self.usage
         for choice in chunk.get("choices") or ():
             if not choice.get("index"):
@@ -186,8 +187,8 @@ class NativeReading(ResponseReading):
                 name=function.get("name"),
                 arguments=arguments,
             )
-            if self.calls.count > MOST_CALLS:
-                raise self._too_much(f"more than {MOST_CALLS} tool calls")
+            if self.calls.count > MAX_TOOL_CALLS:
+                raise self._too_much(f"more than {MAX_TOOL_CALLS} tool calls")
 
     def _keep(self, *texts: str | None) -> None:
         for text in texts:
@@ -202,12 +203,17 @@ class NativeReading(ResponseReading):
         return ModelError(ModelErrorCode.SERVER, f"the answer has {what}", retryable=False, started=True)
 
 
-def reported(error: Any, secret: str | None, *, started: bool, makers: bool = False) -> ModelError:
-    """An error that a server told in an answer that began with 200."""
-    words = clean_message(words_of(error) or str(error), secret)
+def reported(error: Any, call: FailedCall) -> ModelError:
+    """Converts an error that a server reported in a response of status 200; the result names no provider yet.
+
+    Args:
+        error: the error object.
+        call: the call that it ended.
+    """
+    words = clean_message(words_of(error) or str(error), call.secret)
     code, retryable = of_event(error, words)
-    text = provider_message("the server reported an error in its answer", words, makers=makers)
-    return noted(ModelError(code, text, retryable=retryable, started=started, words=words), error)
+    text = provider_message("the server reported an error in its response", words, call)
+    return noted(ModelError(code, text, retryable=retryable, started=call.started, words=words), error)
 
 
 def _parsed(event: bytes) -> dict[str, Any]:

@@ -13,15 +13,14 @@ from typing import Any
 import orjson
 
 from tarsy.llm.protocol import GenerateRequest
-from tarsy.llm.reach import ADDRESSES
 from tarsy.llm.stop_reasons import stops
 from tarsy.llm.text import encodable
 from tarsy.llm.tool_names import encode_tool_name
 from tarsy.llm.toolcalls import sendable_arguments
 from tarsy.plan.model import ProviderPlan
+from tarsy.plan.provider_types.openai import OPENAI_URL
 from tarsy.record.messages import Message, Role, ToolDefinition
 
-DEFAULT_BASE_URL = ADDRESSES["openai"]
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 _STATE = "openai-native"
 _NEWER_LIMIT = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9])")
@@ -47,7 +46,7 @@ def body(provider: ProviderPlan, request: GenerateRequest) -> bytes:
         made["reasoning_effort"] = provider.thinking.effort
     if provider.max_output_tokens is not None:
         # OpenAI refuses the older name for its reasoning models, other servers may not know the newer one.
-        newer = (provider.base_url or DEFAULT_BASE_URL) == DEFAULT_BASE_URL or _NEWER_LIMIT.search(provider.model)
+        newer = (provider.base_url or OPENAI_URL) == OPENAI_URL or _NEWER_LIMIT.search(provider.model)
         made["max_completion_tokens" if newer else "max_tokens"] = provider.max_output_tokens
     try:
         return orjson.dumps(made)
@@ -95,7 +94,7 @@ def _reasoning(kept: Mapping[str, Any], provider: ProviderPlan) -> dict[str, str
 
 
 def _origin(provider: ProviderPlan) -> dict[str, str]:
-    return {"model": provider.model, "server": provider.base_url or DEFAULT_BASE_URL}
+    return {"model": provider.model, "server": provider.base_url or OPENAI_URL}
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Any]:

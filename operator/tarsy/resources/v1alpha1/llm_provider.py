@@ -22,6 +22,9 @@ from tarsy.resources.v1alpha1.common import (
     SecretKeyRef,
 )
 
+ProviderTypeName = Literal["openai", "google", "vertexai", "anthropic", "xai"]
+"""The values of `spec.type`, each described in `tarsy.plan.provider_types`."""
+
 
 class Rates(Model):
     """Price of the model in US dollars per million tokens. Thinking tokens count as output."""
@@ -159,7 +162,7 @@ class LLMProviderSpec(Model):
         ),
     )
 
-    type: Literal["openai", "google", "vertexai", "anthropic", "xai"] = Field(
+    type: ProviderTypeName = Field(
         description="API type. openai: OpenAI and compatible servers. google: Gemini. vertexai: Gemini on Google "
         "Cloud. anthropic: Claude. xai: Grok. All types except openai require the matching extra of "
         "the operator's package (tarsy-operator[anthropic]; google also for vertexai)."

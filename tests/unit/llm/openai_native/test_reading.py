@@ -18,7 +18,7 @@ from tarsy.llm.protocol import (
     ToolCallChunk,
     UsageChunk,
 )
-from tarsy.llm.toolcalls import MOST_CALLS
+from tarsy.llm.toolcalls import MAX_TOOL_CALLS
 from tarsy.plan.model import ObjectRef, ProviderPlan
 from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
 from tarsy.record.usage import Usage
@@ -118,7 +118,7 @@ def test_announced_calls_that_never_come_are_an_error() -> None:
     assert failed([delta("tool_calls")]).code is ModelErrorCode.SERVER
 
 
-@pytest.mark.parametrize(("count", "fits"), [(MOST_CALLS, True), (MOST_CALLS + 1, False)])
+@pytest.mark.parametrize(("count", "fits"), [(MAX_TOOL_CALLS, True), (MAX_TOOL_CALLS + 1, False)])
 def test_calls_are_as_many_as_the_limit_and_no_more(count: int, fits: bool) -> None:
     packet = [delta("tool_calls", tool_calls=[call(i, f"c{i}", "kubernetes__get", "{}") for i in range(count)])]
     if fits:
