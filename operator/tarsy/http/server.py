@@ -31,9 +31,9 @@ from tarsy.http.authentication.web_ui_proxy import (
     OPTION,
     PageProxy,
     PageProxySettings,
-    believe,
-    demand_own_authority,
     read_page_proxy,
+    require_separate_authority,
+    trust_proxy,
 )
 from tarsy.http.health import add_health
 from tarsy.http.route import Route
@@ -148,7 +148,7 @@ class HttpServer:
             own = await asyncio.to_thread(read_certificate, self._settings.tls)
             context = await asyncio.to_thread(server_context, own)
             if proxy is not None:
-                believe(context, proxy)
+                trust_proxy(context, proxy)
         async with listen(app, self._settings.host, self.port, tls=context) as port:
             self.port = port
             self.direct_open.set()
@@ -167,7 +167,7 @@ class HttpServer:
             raise CertificateError(text)
         proxy = await asyncio.to_thread(read_page_proxy, settings)
         try:
-            await demand_own_authority(proxy, self._services.kube)
+            await require_separate_authority(proxy, self._services.kube)
         except ApiError as error:
             _log.warning("could not check whether %s is the client CA of the cluster: %s", OPTION, error.message)
         return proxy

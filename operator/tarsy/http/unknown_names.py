@@ -13,7 +13,7 @@ import logging
 from tarsy.http.authentication.identity import Permission
 from tarsy.http.models import PRODUCT_GROUP
 from tarsy.http.route import CheckedRequest
-from tarsy.http.routes.objects import objects
+from tarsy.http.routes.objects import valid_objects
 from tarsy.kube.client import ApiError
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
@@ -31,7 +31,7 @@ _SECONDS = 5.0
 _PLANNED_FROM: tuple[type[AnyResource], ...] = (Agent, Chain, InvestigationDefaults, LLMProvider, MCPServer)
 
 
-async def mistakes(ask: CheckedRequest, content: AlertContent) -> list[str]:
+async def unknown_references(ask: CheckedRequest, content: AlertContent) -> list[str]:
     """What no run of this alert can have, each with its field; empty also where nobody can say now.
 
     Args:
@@ -91,6 +91,6 @@ async def _may_use(ask: CheckedRequest, obj: Chain | MCPServer) -> bool:
 async def _catalog(ask: CheckedRequest) -> ResourceCatalog:
     """All that runs of the namespace are planned from."""
     places = search_path(ask.namespace, ask.services.library_namespace)
-    found = [one for kind in _PLANNED_FROM for one in await objects(ask, kind, places)]
+    found = [one for kind in _PLANNED_FROM for one in await valid_objects(ask, kind, places)]
     namespace = await ask.services.kube.find("Namespace", None, ask.namespace) or {"metadata": {}}
     return ResourceCatalog(found, {ask.namespace: namespace["metadata"].get("labels") or {}})

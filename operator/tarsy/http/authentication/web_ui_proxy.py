@@ -90,7 +90,7 @@ def read_page_proxy(settings: PageProxySettings) -> PageProxy:
     return PageProxy(settings, authority)
 
 
-async def demand_own_authority(proxy: PageProxy, client: KubeClient) -> None:
+async def require_separate_authority(proxy: PageProxy, client: KubeClient) -> None:
     """Refuses an authority by which Kubernetes knows its own users: each of them could say to be anybody.
 
     Raises:
@@ -105,7 +105,7 @@ async def demand_own_authority(proxy: PageProxy, client: KubeClient) -> None:
         )
 
 
-def believe(context: ssl.SSLContext, proxy: PageProxy) -> None:
+def trust_proxy(context: ssl.SSLContext, proxy: PageProxy) -> None:
     """Lets a socket take the proxy's certificate, and clients without any; other certificates do not connect."""
     context.load_verify_locations(cadata=proxy.authority)
     context.verify_mode = ssl.CERT_OPTIONAL

@@ -23,7 +23,7 @@ class FollowSession:
 
     Args:
         hub: who follows for all.
-        standing: whether it may; demanded already.
+        authorization: whether it may; demanded already.
         record: the investigation.
         outbox: where to tell it.
         limit: changes that it is told of the past; None: all.
@@ -32,13 +32,13 @@ class FollowSession:
     def __init__(
         self,
         hub: Hub,
-        standing: StreamAuthorization,
+        authorization: StreamAuthorization,
         record: InvestigationRecord,
         outbox: SendQueue,
         limit: int | None,
     ) -> None:
         self._hub = hub
-        self._standing = standing
+        self._authorization = authorization
         self._record = record
         self._follower = StreamFollower(outbox)
         self._limit = limit
@@ -78,7 +78,7 @@ class FollowSession:
     async def _check(self) -> None:
         while True:
             await asyncio.sleep(self._hub.check_seconds)
-            await self._standing.check()
+            await self._authorization.check()
 
     async def _tell(self, feed: InvestigationStream) -> None:
         while True:

@@ -52,8 +52,8 @@ async def follow_by_sse(
     Raises:
         HttpError: it cannot begin.
     """
-    standing = StreamAuthorization(ask, Topic(ask.namespace, ask.name), permission)
-    await standing.demand()
+    authorization = StreamAuthorization(ask, Topic(ask.namespace, ask.name), permission)
+    await authorization.demand()
     record, place, last = await find_run(ask, query), None, _last_event_id(ask)
     cursor = last or after
     if record.parent is not None:
@@ -62,23 +62,23 @@ async def follow_by_sse(
         place = next((number for number, one in enumerate(answers, 1) if one.id == answer.id), None)
         cursor = last or Cursor({0: record.revision, **after.revisions})
     outbox = SendQueue()
-    attendance = FollowSession(ask.services.hub, standing, record, outbox, None)
-    attendance.catch_up(cursor)
+    session = FollowSession(ask.services.hub, authorization, record, outbox, None)
+    session.catch_up(cursor)
     with ask.services.hub.admit(ask.caller.username):
         ask.untimed()
         response = web.StreamResponse(headers=_HEADERS)
         await response.prepare(ask.request)
-        await _stream(ask, response, outbox, attendance, _wanted(place, timeline_only))
+        await _stream(ask, response, outbox, session, _wanted(place, timeline_only))
     return response
 
 
 async def _stream(
-    ask: CheckedRequest, response: web.StreamResponse, outbox: SendQueue, attendance: FollowSession, wanted: Wanted
+    ask: CheckedRequest, response: web.StreamResponse, outbox: SendQueue, session: FollowSession, wanted: Wanted
 ) -> None:
     writing = asyncio.create_task(_write(response, outbox, wanted))
-    attending = asyncio.create_task(attendance.run())
+    following = asyncio.create_task(session.run())
     stopping = asyncio.create_task(ask.services.stopping.wait())
-    tasks = {writing, attending, stopping}
+    tasks = {writing, following, stopping}
     try:
         await asyncio.wait(tasks, timeout=ask.stream_seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -91,7 +91,7 @@ async def _stream(
         return
     with contextlib.suppress(ConnectionError, TimeoutError):
         async with asyncio.timeout(_WRITE_SECONDS):
-            if not attending.cancelled() and (ended := attending.exception()) is not None:
+            if not following.cancelled() and (ended := following.exception()) is not None:
                 if (error := closing_error(ended)) is None:
                     raise ended
                 told = ErrorMessage(reason=error.reason, message=error.message)

@@ -93,7 +93,7 @@ class _Connection:
         self._ws = ws
         self._outbox = SendQueue()
         self._subscriptions: dict[str, asyncio.Task[None]] = {}
-        self._attendances: dict[str, FollowSession] = {}
+        self._sessions: dict[str, FollowSession] = {}
         self._clock = asyncio.get_running_loop().time
         self._allowance, self._counted = float(ACTIONS_AT_ONCE), self._clock()
 
@@ -189,45 +189,45 @@ class _Connection:
                     raise TooManyRequests(f"a connection can have at most {SUBSCRIPTIONS} subscriptions")
                 await self._subscribe(read_topic(channel), _cursor(after), group)
             case CatchUp(after=after):
-                if channel not in self._attendances:
+                if channel not in self._sessions:
                     raise NotFound("this channel is not subscribed, or does not support catchup: read lists with REST")
-                self._attendances[channel].catch_up(_cursor(after))
+                self._sessions[channel].catch_up(_cursor(after))
             case Unsubscribe():
                 if channel not in self._subscriptions:
                     raise NotFound("this channel is not subscribed")
                 self._subscriptions.pop(channel).cancel()
-                self._attendances.pop(channel, None)
+                self._sessions.pop(channel, None)
                 self._tell(UnsubscribedMessage(channel=channel))
 
     async def _subscribe(self, topic: Topic, after: Cursor, group: asyncio.TaskGroup) -> None:
-        standing, hub, channel = StreamAuthorization(self._ask, topic), self._ask.services.hub, topic.channel
-        await standing.demand()
+        authorization, hub, channel = StreamAuthorization(self._ask, topic), self._ask.services.hub, topic.channel
+        await authorization.demand()
         if topic.name is None:
-            watcher = Watcher(self._outbox, topic.namespace, standing.namespace_uid)
+            watcher = Watcher(self._outbox, topic.namespace, authorization.namespace_uid)
             await hub.lists.add(watcher)
             self._tell(SubscribedMessage(channel=channel))
-            self._subscriptions[channel] = group.create_task(self._watching(channel, watcher, standing))
+            self._subscriptions[channel] = group.create_task(self._watching(channel, watcher, authorization))
             return
-        record = await standing.record()
-        attendance = FollowSession(hub, standing, record, self._outbox, CATCH_UP)
-        attendance.catch_up(after)
+        record = await authorization.record()
+        session = FollowSession(hub, authorization, record, self._outbox, CATCH_UP)
+        session.catch_up(after)
         self._tell(SubscribedMessage(channel=channel))
-        self._attendances[channel] = attendance
-        self._subscriptions[channel] = group.create_task(self._attending(channel, attendance))
+        self._sessions[channel] = session
+        self._subscriptions[channel] = group.create_task(self._follow(channel, session))
 
-    async def _watching(self, channel: str, watcher: Watcher, standing: StreamAuthorization) -> None:
+    async def _watching(self, channel: str, watcher: Watcher, authorization: StreamAuthorization) -> None:
         try:
             while True:
                 await asyncio.sleep(self._ask.services.hub.check_seconds)
-                await standing.check()
+                await authorization.check()
         except HttpError as error:
             self._end(channel, error)
         finally:
             self._ask.services.hub.lists.remove(watcher)
 
-    async def _attending(self, channel: str, attendance: FollowSession) -> None:
+    async def _follow(self, channel: str, session: FollowSession) -> None:
         try:
-            await attendance.run()
+            await session.run()
         except (HttpError, BaseExceptionGroup) as ended:
             if (error := closing_error(ended)) is None:
                 raise
@@ -239,7 +239,7 @@ class _Connection:
             raise _Close(WSCloseCode.POLICY_VIOLATION, "the token is no longer valid")
         if self._subscriptions.get(channel) is asyncio.current_task():
             del self._subscriptions[channel]
-            self._attendances.pop(channel, None)
+            self._sessions.pop(channel, None)
             self._refuse(channel, error)
 
     def _refuse(self, channel: str | None, error: HttpError) -> None:
