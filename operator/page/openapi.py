@@ -1,6 +1,6 @@
-"""Prints the OpenAPI document, which the page's types are made of.
+"""Prints the OpenAPI document, from which the types of the web UI are generated.
 
-Decision: out of the table of routes itself, so neither a server nor a committed copy is needed.
+Decision: the document is built from the table of routes, so neither a server nor a committed copy is needed.
 """
 
 import json

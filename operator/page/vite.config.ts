@@ -1,6 +1,6 @@
 import { defineConfig } from "vite";
 
-// The page is served at `/`, its assets below /page/assets (operator/tarsy/http/page_files.py).
+// The web UI is served at `/`, its assets below /page/assets (operator/tarsy/http/web_ui.py).
 export default defineConfig({
   base: "/page/",
   build: {

@@ -1,4 +1,4 @@
-/** Signing in, the frame around the views, and which of them is shown. */
+/** Signs in, draws the frame of the web UI, and selects the view. */
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { get, onSignedOut, Refused, signInByCode, signOut } from "./api/client";
 import { openLive } from "./api/live";
@@ -41,16 +41,16 @@ export function App() {
     onSignedOut(() =>
       setWho((now) => {
         if (now.kind !== "known") return now;
-        if (now.session.byProxy) location.reload(); // the proxy asks who it is, and knows the way
+        if (now.session.byProxy) location.reload(); // the proxy signs in again
         return { kind: "nobody", why: "Your session has ended." };
       }),
     );
     if (code === null) void ask();
-    // Only once: a code that comes into the address is redeemed below.
+    // Runs once: a code in the URL is redeemed below.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, []);
 
-  // Also a link that is pasted into an open tab, which changes what stands behind `#` and loads nothing.
+  // Also redeems a link that is pasted into an open tab, which only changes the fragment.
   const redeemed = useRef<string | null>(null);
   useEffect(() => {
     if (code === null || redeemed.current === code) return;
@@ -62,8 +62,8 @@ export function App() {
         (error: Error) => error.message,
       )
       .then((why) => {
-        redeemed.current = null; // pasted again it is asked again, and the answer says that it has been used
-        go(`#${next ?? "/"}`, true); // the code is used up: it leaves the address
+        redeemed.current = null; // pasting the link again shows the server's error
+        go(`#${next ?? "/"}`, true); // removes the used code from the URL
         void ask(why);
       });
   }, [code, next, ask]);
@@ -118,7 +118,7 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
   return (
     <WorldContext value={world}>
       <a className="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
-        Skip to the content
+        Skip to content
       </a>
       <header className="top">
         <a className="brand" href="#/investigations">
@@ -133,18 +133,18 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
           <NavLink to="#/usage" on={route.view === "usage"}>Usage</NavLink>
         </nav>
         <div className="top-side">
-          {standing === "lost" && <span className="lost" role="status">Connection lost, trying again</span>}
+          {standing === "lost" && <span className="lost" role="status">Connection lost, reconnecting</span>}
           <select aria-label="Namespace" value={namespace} onChange={(event) => choose(event.target.value)}>
             <option value="">All namespaces</option>
             {who.namespaces.items.map((name) => (
               <option key={name}>{name}</option>
             ))}
           </select>
-          <button type="button" className="quiet icon" onClick={turn} aria-label={dark ? "Light colours" : "Dark colours"}>
+          <button type="button" className="quiet icon" onClick={turn} aria-label={dark ? "Switch to light theme" : "Switch to dark theme"}>
             {dark ? "☀" : "☾"}
           </button>
           {who.session.byProxy ? (
-            <span className="hint who" title="A proxy signed you in">{who.session.username}</span>
+            <span className="hint who" title="Signed in by a proxy">{who.session.username}</span>
           ) : (
             <button type="button" className="quiet" onClick={() => void leave()} title={who.session.username}>
               Sign out
@@ -191,8 +191,8 @@ function View({ route }: { route: Route }) {
     case "usage":
       return <UsagePage by={route.by} days={route.days} />;
     case "sign-in":
-      return <Empty>You are signed in. <a href="#/investigations">See the investigations</a></Empty>;
+      return <Empty>You are signed in. <a href="#/investigations">Show investigations</a></Empty>;
     case "nowhere":
-      return <Empty>There is nothing here. <a href="#/investigations">See the investigations</a></Empty>;
+      return <Empty>This view does not exist. <a href="#/investigations">Show investigations</a></Empty>;
   }
 }

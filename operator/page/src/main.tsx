@@ -1,4 +1,4 @@
-/** The page: who is signed in decides what there is. */
+/** Starts the web UI. */
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App";
@@ -6,7 +6,7 @@ import { applyTheme, savedTheme } from "./logic/theme";
 import "./style.css";
 
 applyTheme(savedTheme());
-// A part of a page that was replaced since is not there any more; the new page is.
+// After an upgrade, chunks of the previous build do not exist any more: load the current build.
 addEventListener("vite:preloadError", () => location.reload());
 const root = document.getElementById("root");
 if (root) {

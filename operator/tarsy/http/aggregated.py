@@ -1,12 +1,12 @@
-"""The door behind the Kubernetes API: `record.tarsy.dev` as an aggregated API (APIService).
+"""Serves `record.tarsy.dev` as an aggregated API (APIService) behind the Kubernetes API.
 
-Every kubeconfig works here, client certificates included, and `kubectl get --raw`: the Kubernetes API authenticates its
-caller, authorizes by the same resource names as we do, and passes the request on with its own client certificate and
-the caller's name in headers. Those count only where that certificate is the front proxy's; the socket takes no other
-(`tls.py`), and each request is looked at again for its name.
+Every kubeconfig works here, client certificates included, and so does `kubectl get --raw`: the Kubernetes API
+authenticates its caller, authorizes by the same resource names as this server, and forwards the request with its own
+client certificate and the name of the caller in headers. The headers count only with the certificate of the front
+proxy: the socket accepts no other (`admission/tls.py`), and each request is checked for its common name.
 
-Decision: nothing is watched, listed or written here; discovery names only what is served, so that namespace deletion
-and garbage collection find nothing to do in this group.
+Decision: this API supports no watch, list or write; discovery contains only the served resources, so that namespace
+deletion and garbage collection find nothing to do in this group.
 """
 
 from typing import Any
@@ -19,16 +19,16 @@ from tarsy.http.errors import HttpError, Unauthorized
 from tarsy.http.models import AGGREGATED_PREFIX, RECORD_GROUP, RECORD_VERSION
 
 STREAM_SECONDS = 50.0
-"""kube-apiserver cuts an answer that is neither a watch nor a log after 60 s (--request-timeout)."""
+"""Maximum duration of a stream: kube-apiserver ends requests but watches and logs after 60 s (--request-timeout)."""
 _GROUP_VERSION = f"{RECORD_GROUP}/{RECORD_VERSION}"
 _KINDS = {"events": "InvestigationEvents", "timeline": "InvestigationTimeline", "trace": "InvestigationTrace"}
 
 
 class AggregatedFrontend:
-    """The front proxy's word for who asks, and errors as metav1.Status.
+    """Authenticates callers by the headers of the front proxy; returns errors as metav1.Status.
 
     Args:
-        front: whose word is taken.
+        front: the trusted front proxy.
     """
 
     name = "aggregated"
@@ -39,23 +39,23 @@ class AggregatedFrontend:
         self._front = front
 
     async def caller(self, request: web.Request) -> Caller:
-        """Who the front proxy says asks.
+        """Returns the caller that the front proxy names.
 
         Raises:
-            Unauthorized: the connection is not the front proxy's, or it names nobody.
+            Unauthorized: the connection is not that of the front proxy, or it names no user.
         """
         self.demand_front_proxy(request)
         return self._front.caller(request.headers)
 
     def demand_front_proxy(self, request: web.Request) -> None:
-        """Refuses a connection that is not the front proxy's. Raises Unauthorized."""
+        """Raises Unauthorized if the connection is not that of the front proxy."""
         peer = request.transport.get_extra_info("peercert") if request.transport is not None else None
         if not self._front.is_named(peer):
             text = "only the aggregation layer of the Kubernetes API may send requests to this endpoint"
             raise Unauthorized(text, challenge="mutual-TLS")
 
     def error(self, error: HttpError) -> web.Response:
-        """A metav1.Status."""
+        """Converts an error to a metav1.Status."""
         body: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -71,7 +71,12 @@ class AggregatedFrontend:
 
 
 def add_discovery(app: web.Application, door: AggregatedFrontend) -> None:
-    """Serves what the aggregator and kubectl ask of every API server: its group, version, resources and OpenAPI."""
+    """Serves discovery (group, version, resources, OpenAPI), which the aggregator and kubectl require.
+
+    Args:
+        app: the application of the aggregated port.
+        door: authenticates the front proxy.
+    """
 
     def serve(path: str, document: dict[str, Any]) -> None:
         async def answer(request: web.Request) -> web.Response:

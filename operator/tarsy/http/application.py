@@ -1,10 +1,10 @@
-"""A table of routes as an aiohttp application behind one door.
+"""Builds an aiohttp application that serves a table of routes for one frontend.
 
-The order of a request: who asks (401), may they (403), is what they sent in order (400), and only then the handler
-looks anything up. Parameters are read before the permission, because some say where it is asked; the body after it.
+Each request is authenticated (401), authorized (403) and validated (400) before its handler looks anything up.
+Parameters are read before the authorization, because some name the namespace to check; the body is read after it.
 
-Decision: one function does this for every route, so that no handler can forget a step; a handler that answers by itself
-(a stream) is trusted from there on.
+Decision: one function does this for every route, so that no handler can omit a step. A handler that returns a response
+of its own (a stream) is responsible for it.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ HEADERS = {
 }
 _LOGGED_PATH = 512
 Rooms = tuple[BodyRoom, BodyRoom]
-"""Where bodies are read: of callers who have signed in, and of others."""
+"""Rooms for the bodies of authenticated callers, and of all others."""
 _REFUSALS = {401: "unauthenticated", 403: "forbidden", 500: "failed", 503: "unavailable"}
 
 
@@ -56,14 +56,14 @@ def build_application(
     *,
     seconds: float = _REQUEST_SECONDS,
 ) -> web.Application:
-    """An application that serves `routes` below the door's prefix.
+    """Builds an application that serves `routes` below the prefix of a frontend.
 
     Args:
-        routes: the table.
-        door: who may come in, and how errors look there.
-        services: what handlers work with.
-        metrics: where requests are counted.
-        seconds: how long a request may take; answers that stream lift it.
+        routes: the route table.
+        door: authenticates callers and formats errors.
+        services: the dependencies of handlers.
+        metrics: counts requests.
+        seconds: maximum duration of a request; streams lift it.
     """
     metrics = metrics or Metrics()
     rooms = BodyRoom(), BodyRoom(UNSIGNED_BODIES, UNSIGNED_EACH)
@@ -122,7 +122,7 @@ async def _checked(
 
 
 def _namespaces(path: dict[str, str], query: object) -> tuple[str, ...]:
-    """Where the permission is asked: each of these."""
+    """Returns the namespaces in which the permission is required; "" is cluster-wide."""
     if "namespace" in path:
         return (path["namespace"],)
     asked = getattr(query, "namespace", None) or ()
@@ -130,13 +130,13 @@ def _namespaces(path: dict[str, str], query: object) -> tuple[str, ...]:
 
 
 def _is_about_the_name(route: Route) -> bool:
-    """Whether `{name}` is of the resource that the permission is on, so that `resourceNames` of a role count."""
+    """Returns whether `{name}` names the resource of the permission, so that `resourceNames` of a role apply."""
     before = route.path.partition("/{name}")[0].rpartition("/")[2]
     return "{name}" in route.path and route.permission is not None and route.permission.resource == before
 
 
 def _outermost(door: ApiFrontend, metrics: Metrics) -> Middleware:
-    """Turns errors into answers, counts them, and says in the log who asked what, without what stands after `?`."""
+    """Converts errors to responses, counts requests, and writes the access log, without query parameters."""
 
     @web.middleware
     async def outermost(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -154,7 +154,7 @@ def _outermost(door: ApiFrontend, metrics: Metrics) -> Middleware:
                 metrics.add(HTTP_REFUSALS, reason=_REFUSALS[refusal.status])
             answer = door.error(refusal)
             if refusal.status == 401:
-                answer.force_close()  # and what it still sends is not waited for
+                answer.force_close()  # without waiting for the rest of the body
             return answer
         finally:
             _count(metrics, request, status, time.monotonic() - began)
@@ -164,7 +164,7 @@ def _outermost(door: ApiFrontend, metrics: Metrics) -> Middleware:
                 "user": caller.username if caller else None,
                 "milliseconds": round((time.monotonic() - began) * 1000),
             }
-            probed = caller is None and status in ("200", "503")  # all the time, by machines
+            probed = caller is None and status in ("200", "503")  # frequent probes
             level = logging.DEBUG if probed else logging.INFO
             access_log.log(level, "%s %s %s", request.method, _path(request), status, extra=about)
 
@@ -172,12 +172,12 @@ def _outermost(door: ApiFrontend, metrics: Metrics) -> Middleware:
 
 
 async def _know_routes(metrics: Metrics, app: web.Application) -> None:
-    """With those that others have added."""
+    """Declares the routes to the metrics, including those that other modules have added."""
     metrics.know_routes(resource.canonical for resource in app.router.resources())
 
 
 def _count(metrics: Metrics, request: web.Request, status: str, seconds: float) -> None:
-    """By the template of our own route, never by what was asked for."""
+    """Counts a request by the template of its route, never by its path."""
     resource = request.match_info.route.resource
     route = metrics.route(None if resource is None else resource.canonical)
     outcome = f"{status[0]}xx" if status.isdigit() else status
@@ -186,7 +186,7 @@ def _count(metrics: Metrics, request: web.Request, status: str, seconds: float) 
 
 
 def _path(request: web.Request) -> str:
-    """The path for the log: as it was sent, so that it cannot begin a line of its own, and not longer than helps."""
+    """Returns the path for the log: still percent-encoded, so that it cannot forge a log line, and truncated."""
     return request.rel_url.raw_path[:_LOGGED_PATH]
 
 

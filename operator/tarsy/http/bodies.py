@@ -1,9 +1,9 @@
-"""Bodies of requests: how many are read at once, how long each may take, how deep JSON may nest.
+"""Reads request bodies within limits on their number, their duration and the nesting of JSON.
 
-Decision: a body that is being read holds no place that others wait for. It has room among others (`Crowd`), and where
-one more comes the oldest of the group with the most is sent away with 503; so slow bodies push out each other, and
-those of one namespace never those of another that has fewer. A caller that has not signed in has a body read only where
-that body is what proves who it is (a signature, a one-time code), in a room of its own.
+Decision: no request waits for a slow body. Bodies are members of a `FairSet`: when it is full, the oldest body of the
+largest group is refused with 503. So slow bodies displace each other, and those of one namespace never those of another
+with fewer bodies. The body of an unauthenticated caller is read only if it contains the credential (a signature, a
+one-time code), in a set of its own.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ BODIES_EACH: Final = 32
 UNSIGNED_BODIES: Final = 32
 UNSIGNED_EACH: Final = 8
 JSON_DEPTH: Final = 64
-"""Levels of objects and lists; an object of Kubernetes has about 20, a notification of Alertmanager 4."""
+"""Maximum nesting of objects and lists. A Kubernetes object has about 20 levels, an Alertmanager notification 4."""
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
@@ -32,32 +32,32 @@ _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
 class SlowBody(HttpError):
-    """The body did not come in time."""
+    """The body was not received in time."""
 
     status, reason = 408, "RequestTimeout"
 
 
 class _Reading:
-    """One body that is being read."""
+    """A body that is being read."""
 
     def __init__(self) -> None:
         self.deadline: asyncio.Timeout | None = None
         self.sent_away = False
 
     def send_away(self) -> None:
-        """Ends the reading, for another one."""
+        """Stops reading, to make room for another body."""
         self.sent_away = True
         if self.deadline is not None:
             self.deadline.reschedule(asyncio.get_running_loop().time())
 
 
 class BodyRoom:
-    """Reads bodies, at most so many at once.
+    """Reads a limited number of bodies at once.
 
     Args:
-        limit: bodies in all.
-        each: bodies of one namespace.
-        seconds: that a body may take; BODY_SECONDS when None.
+        limit: maximum number of bodies.
+        each: maximum number of bodies of one namespace.
+        seconds: maximum duration of reading a body; BODY_SECONDS if None.
     """
 
     def __init__(self, limit: int = BODIES, each: int = BODIES_EACH, *, seconds: float | None = None) -> None:
@@ -65,20 +65,20 @@ class BodyRoom:
         self._seconds = seconds
 
     async def read(self, request: web.Request, group: str, limit: int) -> tuple[bytes, bool]:
-        """Reads a body as it comes.
+        """Reads a body.
 
         Args:
-            request: whose.
-            group: the namespace that it is for; empty: none.
-            limit: bytes that are read of it at most.
+            request: the request.
+            group: namespace of the request; empty: none.
+            limit: maximum number of bytes to read.
 
         Returns:
-            Its bytes, and whether that is all of it: a larger one is not read to its end.
+            The bytes, and whether they are the whole body; a larger body is not read to its end.
 
         Raises:
-            BadRequest: it broke off.
-            SlowBody: it did not come in time.
-            Unavailable: others came, and it was the one to make room.
+            BadRequest: the body is incomplete.
+            SlowBody: the body was not received in time.
+            Unavailable: the body was displaced by another one.
         """
         content = bytearray()
         async with self._room(group):
@@ -108,11 +108,17 @@ class BodyRoom:
 
 
 async def read_whole(room: BodyRoom, request: web.Request, group: str, limit: int) -> bytes:
-    """The body, all of it.
+    """Reads a whole body.
+
+    Args:
+        room: bounds concurrent reading.
+        request: the request.
+        group: namespace of the request; empty: none.
+        limit: maximum size in bytes.
 
     Raises:
-        TooLarge: it is larger than `limit` bytes.
-        HttpError: as `BodyRoom.read`.
+        TooLarge: the body is larger than `limit`.
+        HttpError: see `BodyRoom.read`.
     """
     said = request.content_length or 0
     content, whole = await room.read(request, group, limit) if said <= limit else (b"", False)
@@ -122,16 +128,16 @@ async def read_whole(room: BodyRoom, request: web.Request, group: str, limit: in
 
 
 def demand_depth(content: bytes) -> None:
-    """Refuses JSON that nests deeper than JSON_DEPTH levels, before anything parses it.
+    """Refuses JSON of more than JSON_DEPTH levels before it is parsed.
 
     Raises:
-        BadRequest: it does.
+        BadRequest: the nesting is too deep.
     """
     if depth_of(content) > JSON_DEPTH:
         raise BadRequest(f"the body nests more than {JSON_DEPTH} levels deep; send JSON of at most {JSON_DEPTH} levels")
 
 
 def depth_of(content: bytes) -> int:
-    """How deep the brackets of a JSON text nest; what stands in strings does not count."""
+    """Returns the nesting depth of a JSON text, ignoring brackets in strings."""
     brackets = _STRING.sub(b"", content).translate(None, delete=_NO_BRACKET)
     return max(accumulate(_STEPS[one] for one in brackets), default=0)

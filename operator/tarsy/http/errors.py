@@ -1,16 +1,20 @@
-"""What a request can be refused with: one class, an HTTP status and a word of the Kubernetes API each.
+"""Defines the errors of the HTTP API: a class for each HTTP status, with the reason that the Kubernetes API uses.
 
-Decision: handlers raise these whatever the door; the door writes them as its clients expect. A message is for the
-caller, so it never holds what the caller may not read, and never a token.
+Decision: handlers raise these errors; each frontend formats them for its clients. The caller reads the message, so it
+never contains data that the caller may not read, and never a token.
 """
 
 from collections.abc import Mapping
 
 
 class HttpError(Exception):
-    """A request that is answered with an error.
+    """Base of errors that are sent to the caller.
 
-    `reason` is the machine-readable word (that of metav1.Status where it has one), `headers` go with the answer.
+    Args:
+        message: a sentence for the caller.
+        headers: additional headers of the response.
+
+    `reason` is the machine-readable reason: that of metav1.Status if it has one.
     """
 
     status = 500
@@ -23,13 +27,13 @@ class HttpError(Exception):
 
 
 class BadRequest(HttpError):
-    """A parameter or the body is wrong; the message names it and what is allowed."""
+    """A parameter or the body is invalid; the message names it and the allowed values."""
 
     status, reason = 400, "BadRequest"
 
 
 class Unauthorized(HttpError):
-    """Nobody knows who asks."""
+    """The request is not authenticated."""
 
     status, reason = 401, "Unauthorized"
 
@@ -38,55 +42,60 @@ class Unauthorized(HttpError):
 
 
 class Forbidden(HttpError):
-    """The caller may not; said before anything is looked up."""
+    """The caller is not authorized. Raised before anything is looked up."""
 
     status, reason = 403, "Forbidden"
 
 
 class NotFound(HttpError):
-    """There is no such thing; said only to those who may read it."""
+    """The object does not exist. Raised only after the caller was authorized to read it."""
 
     status, reason = 404, "NotFound"
 
 
 class MethodNotAllowed(HttpError):
-    """The path is right, the method is not."""
+    """The path does not support the method."""
 
     status, reason = 405, "MethodNotAllowed"
 
 
 class Conflict(HttpError):
-    """The state of the thing does not allow it now."""
+    """The current state of the object does not allow the request."""
 
     status, reason = 409, "Conflict"
 
 
 class TooLarge(HttpError):
-    """The body is over the limit."""
+    """The body exceeds the size limit."""
 
     status, reason = 413, "RequestEntityTooLarge"
 
 
 class UnsupportedMediaType(HttpError):
-    """The body is not of the one type that is read."""
+    """The content type or coding of the body is not supported."""
 
     status, reason = 415, "UnsupportedMediaType"
 
 
 class Unprocessable(HttpError):
-    """The Kubernetes API found the object invalid."""
+    """The Kubernetes API rejected the object as invalid."""
 
     status, reason = 422, "Invalid"
 
 
 class TooManyRequests(HttpError):
-    """More than one caller may have at once."""
+    """The caller has too many concurrent requests or connections."""
 
     status, reason = 429, "TooManyRequests"
 
 
 class Unavailable(HttpError):
-    """What is needed to answer is away; the same request may succeed later."""
+    """A dependency is unavailable; the same request may succeed later.
+
+    Args:
+        message: a sentence for the caller.
+        retry_after: seconds, sent as Retry-After.
+    """
 
     status, reason = 503, "ServiceUnavailable"
 
@@ -95,13 +104,19 @@ class Unavailable(HttpError):
 
 
 class TimedOut(HttpError):
-    """The answer took longer than a request may."""
+    """The request exceeded its maximum duration."""
 
     status, reason = 504, "Timeout"
 
 
 class Relayed(HttpError):
-    """What the Kubernetes API said to a request that was made as the caller."""
+    """An error of the Kubernetes API for a request that was sent with the caller's token.
+
+    Args:
+        status: HTTP status.
+        reason: reason of the metav1.Status.
+        message: message of the metav1.Status.
+    """
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)

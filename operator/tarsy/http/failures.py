@@ -1,7 +1,7 @@
-"""What went wrong behind a handler, as the error that a caller is told.
+"""Converts exceptions of handlers to HTTP errors.
 
-Decision: what the Kubernetes API said to a request is told only where it was made as the caller (`Relayed`, by
-`as_caller_said`); an error of a request that the operator made for itself is 503 or 500 without its words.
+Decision: messages of the Kubernetes API are passed on only for requests that were sent with the caller's token
+(`Relayed`, by `as_caller_said`). An error of the operator's own requests becomes 503 or 500 without its message.
 """
 
 from tarsy.http.errors import HttpError, Relayed, Unavailable
@@ -10,7 +10,7 @@ from tarsy.store.errors import StoreUnavailable
 
 
 def as_http_error(error: Exception) -> HttpError:
-    """The error to answer with; 500 without a detail for what nobody foresaw."""
+    """Converts an exception; unexpected ones become 500 without details."""
     match error:
         case HttpError():
             return error
@@ -23,7 +23,7 @@ def as_http_error(error: Exception) -> HttpError:
 
 
 def as_caller_said(error: ApiError) -> HttpError:
-    """What the Kubernetes API answered to a request that was made with the caller's own token."""
+    """Converts an error of the Kubernetes API for a request that was sent with the caller's token."""
     if error.transient and error.status != 429:
         return Unavailable("the Kubernetes API is unavailable; try again")
     return Relayed(error.status, error.reason, error.message)

@@ -1,6 +1,6 @@
-"""Whether this process lives and serves, for load balancers; nobody has to say who they are.
+"""Serves the liveness and readiness probes of the HTTP server, without authentication.
 
-Decision: two words, no versions, no names: whoever can reach the port may read this.
+Decision: the responses contain neither versions nor names, because every client that reaches the port may read them.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ def add_health(app: web.Application, pool: asyncpg.Pool, serving: Callable[[], b
     """Serves `/health` and `/ready`.
 
     Args:
-        app: of the direct door.
-        pool: of the record.
-        serving: whether this process takes requests at all its doors.
+        app: the application of the direct port.
+        pool: connections to Postgres.
+        serving: returns whether all ports of this process accept requests.
     """
     answers: ReviewCache[str, bool] = ReviewCache(lambda _: REMEMBERED_SECONDS, size=1)
 

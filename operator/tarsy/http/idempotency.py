@@ -1,8 +1,8 @@
-"""The header Idempotency-Key: a request that is sent again, because its answer was lost, makes nothing anew.
+"""Supports the header Idempotency-Key: a repeated request creates no second object.
 
-Decision: nothing is kept for it. The name of what is made follows from the caller and the key, so the Kubernetes API
-itself makes it once, whatever replica is asked; what was asked for is in an annotation, by its digest. The key holds as
-long as the object is there.
+Decision: the server stores nothing for it. The name of the object is derived from the caller and the key, so the
+Kubernetes API itself creates it once, whichever replica receives the request. An annotation contains the digest of the
+request. The key is valid as long as the object exists.
 """
 
 import hashlib
@@ -18,40 +18,40 @@ from tarsy.http.errors import BadRequest
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 MAX_IDEMPOTENCY_KEY: Final = 255
 KEY_ANNOTATION: Final = "tarsy.dev/idempotency-key"
-"""On what was made with a key: a digest of the caller and the key."""
+"""Annotation of an object that was created with a key: digest of the caller and the key."""
 BODY_ANNOTATION: Final = "tarsy.dev/submission"
-"""On what was made with a key: a digest of what was asked for."""
+"""Annotation of an object that was created with a key: digest of the request body."""
 _KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
 
 @dataclass(frozen=True, slots=True)
 class Idempotency:
-    """A key, as the digest of who used it, and what it was used for."""
+    """Digests of a key with its caller, and of the request body."""
 
     key: str
     body: str
 
     @property
     def name(self) -> str:
-        """The last part of the name of what is made."""
+        """The last part of the name of the created object."""
         return self.key[:20]
 
     @property
     def annotations(self) -> dict[str, str]:
-        """On what is made."""
+        """The annotations of the created object."""
         return {KEY_ANNOTATION: self.key, BODY_ANNOTATION: self.body}
 
 
 def read_idempotency(request: web.Request, username: str, body: BaseModel) -> Idempotency | None:
-    """What the header says; None without it.
+    """Reads the header; returns None without it.
 
     Args:
-        request: whose header.
-        username: of the caller: keys of others are other keys.
-        body: as it was read.
+        request: the request.
+        username: name of the caller; equal keys of different callers are different keys.
+        body: the validated body.
 
     Raises:
-        BadRequest: it is no key.
+        BadRequest: the header is repeated, too long, or not printable ASCII.
     """
     found = request.headers.getall(IDEMPOTENCY_KEY, [])
     if not found:

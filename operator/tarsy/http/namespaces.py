@@ -1,7 +1,7 @@
-"""The uid of a namespace as it is now: records are kept by it, so that a namespace of the same name starts empty.
+"""Looks up the uid of a namespace: records are stored by uid, so that a new namespace of the same name starts empty.
 
-Decision: asked by name and remembered for seconds. A record of a namespace that was just deleted may be read so long;
-one of its predecessor never, because the record is asked for by this very uid.
+Decision: the uid is cached for seconds. Records of a deleted namespace stay readable for that long; records of an
+earlier namespace of the same name are never readable, because they have another uid.
 """
 
 from tarsy.http.errors import NotFound, Unavailable
@@ -13,18 +13,23 @@ _NAMESPACES = 10_000
 
 
 class NamespaceReader:
-    """Looks up namespaces; ask only after the caller was allowed something there."""
+    """Looks up namespaces. Use it only after the caller was authorized in the namespace.
+
+    Args:
+        client: authenticated as the operator.
+        seconds: lifetime of a cached uid.
+    """
 
     def __init__(self, client: KubeClient, *, seconds: float = NAMESPACE_SECONDS) -> None:
         self._client = client
         self._uids: ReviewCache[str, str] = ReviewCache(lambda uid: seconds if uid else 0.0, size=_NAMESPACES)
 
     async def uid(self, namespace: str) -> str:
-        """The uid of a namespace.
+        """Returns the uid of a namespace.
 
         Raises:
-            NotFound: there is no such namespace.
-            Unavailable: the Kubernetes API is away.
+            NotFound: the namespace does not exist.
+            Unavailable: the Kubernetes API is unavailable.
         """
         try:
             uid = await self._uids.get(namespace, lambda: self._ask(namespace))

@@ -1,7 +1,7 @@
-"""What stands in a request, read by models; each error is a sentence that names the parameter or field.
+"""Validates path, query and body of a request by pydantic models.
 
-Decision: what is wrong is told without repeating what was sent, which may be long or secret; pydantic's own words say
-what is allowed.
+Decision: an error names the parameter or field and the allowed values, but never repeats the received value, which may
+be long or secret.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ _LISTS = (list, tuple, set, frozenset)
 
 
 def read_path(found: Mapping[str, str]) -> dict[str, str]:
-    """The parameters of a path.
+    """Validates the parameters of a path.
 
     Raises:
-        BadRequest: one is nothing of its kind, so it can name nothing.
+        BadRequest: a parameter is invalid.
     """
     for name, value in found.items():
         try:
@@ -37,10 +37,14 @@ def read_path(found: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_query(model: type[BaseModel] | None, found: MultiMapping[str]) -> BaseModel | None:
-    """The parameters after `?`, by the model of the route.
+    """Validates the query parameters.
+
+    Args:
+        model: model of the route; None: no parameters are allowed.
+        found: the received parameters.
 
     Raises:
-        BadRequest: one is unknown, wrong, or given twice where one value is wanted.
+        BadRequest: a parameter is unknown, invalid, or repeated although it takes one value.
     """
     fields = model.model_fields if model else {}
     names = {field.alias or name: field.annotation for name, field in fields.items()}
@@ -69,22 +73,22 @@ def read_query(model: type[BaseModel] | None, found: MultiMapping[str]) -> BaseM
 async def read_body(
     model: type[BaseModel], request: web.Request, room: BodyRoom, *, group: str = "", limit: int = DEFAULT_BODY_BYTES
 ) -> BaseModel:
-    """The JSON body, by the model of the route.
+    """Reads and validates a JSON body.
 
     Args:
-        model: of the route.
-        request: whose body it is.
-        room: where it is read.
-        group: the namespace that it is for.
-        limit: bytes that it may have.
+        model: model of the route.
+        request: the request.
+        room: bounds concurrent reading.
+        group: namespace of the request; empty: none.
+        limit: maximum size in bytes.
 
     Raises:
-        UnsupportedMediaType: it says that it is something else.
-        TooLarge: it has more bytes.
-        BadRequest: it is no UTF-8, no JSON, nests too deep, or is not what the model says.
-        HttpError: it did not come in time, or others came.
+        UnsupportedMediaType: the content type is not JSON.
+        TooLarge: the body is larger than `limit`.
+        BadRequest: the body is not UTF-8 or JSON, nests too deep, or does not fit the model.
+        HttpError: the body was not received in time, or was displaced by others.
     """
-    if request.content_type not in ("application/json", "application/octet-stream"):  # the latter: none was given
+    if request.content_type not in ("application/json", "application/octet-stream"):  # the latter: no header
         raise UnsupportedMediaType("the body must be JSON: send Content-Type: application/json")
     content = await read_whole(room, request, group, limit)
     if len(content) > _LARGE:
@@ -105,7 +109,7 @@ def _parsed(model: type[BaseModel], content: bytes) -> BaseModel:
 
 
 def _said(error: ValidationError) -> str:
-    """What is wrong, by field, without the values."""
+    """Formats validation errors by field, without the values."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     parts = []
     for found in errors[:_SHOWN_ERRORS]:
@@ -116,7 +120,7 @@ def _said(error: ValidationError) -> str:
 
 
 def _short(name: str) -> str:
-    """A name that the caller chose, fit for a message."""
+    """Truncates a name that the caller chose, and replaces unprintable characters."""
     return "".join(c if c.isprintable() else "?" for c in name[:64])
 
 

@@ -1,7 +1,8 @@
-"""Answers of the Kubernetes API, remembered for seconds.
+"""Caches responses of the Kubernetes API for seconds.
 
-Decision: one flight a question. A thousand followers whose answers lapse at once ask once; who waits is not cancelled
-by another's leaving. Bounded: the oldest answers go first. An error is never remembered.
+Decision: concurrent lookups of one key share one request, so a thousand streams whose entries expire together send one.
+Cancelling one waiter does not cancel the others. The cache is bounded and evicts the oldest entries; errors are not
+cached.
 """
 
 import asyncio
@@ -15,12 +16,12 @@ V = TypeVar("V")
 
 
 class ReviewCache(Generic[_K, V]):
-    """A bounded cache of what `seconds_of` says an answer is good for.
+    """A bounded cache with a lifetime for each value.
 
     Args:
-        seconds_of: how many seconds an answer holds.
-        size: how many answers are kept.
-        clock: seconds that only grow.
+        seconds_of: returns the lifetime of a value in seconds.
+        size: maximum number of entries.
+        clock: monotonic clock in seconds.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class ReviewCache(Generic[_K, V]):
         self._flights: dict[_K, asyncio.Task[V]] = {}
 
     async def get(self, key: _K, ask: Callable[[], Awaitable[V]]) -> V:
-        """The answer for `key`, asked for where none is known; raises what `ask` raises."""
+        """Returns the value for `key`, from `ask` if none is cached. Raises the exceptions of `ask`."""
         found = self._known.get(key)
         if found is not None and found[0] > self._clock():
             return found[1]
@@ -45,14 +46,14 @@ class ReviewCache(Generic[_K, V]):
         return await asyncio.shield(flight)
 
     def forget(self, key: _K) -> None:
-        """Asks again next time."""
+        """Removes an entry."""
         self._known.pop(key, None)
 
     def __len__(self) -> int:
         return len(self._known)
 
     async def _ask(self, key: _K, ask: Callable[[], Awaitable[V]]) -> V:
-        began = self._clock()  # an answer is as old as its question
+        began = self._clock()  # the age of a value counts from its request
         value = await ask()
         self._known.pop(key, None)
         self._known[key] = (began + self._seconds_of(value), value)
@@ -63,4 +64,4 @@ class ReviewCache(Generic[_K, V]):
     def _landed(self, key: _K, flight: "asyncio.Task[V]") -> None:
         self._flights.pop(key, None)
         if not flight.cancelled():
-            flight.exception()  # seen, also where all who waited have left
+            flight.exception()  # retrieved, also if all waiters are gone

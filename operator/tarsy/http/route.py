@@ -1,8 +1,8 @@
-"""The seam of this room: what a route, a caller, a permission and one checked request are.
+"""Defines a route as data, and the checked request that its handler receives.
 
-Decision: routes are data. One table of them is served at both doors, described by OpenAPI and enumerated by the test of
-authorization, so nothing can be served that is not described and guarded. What a route may be asked is pydantic models;
-a handler sees only what has been checked.
+Decision: routes are data. One table of them is served by both frontends, described by OpenAPI and enumerated by the
+test of authorization, so no route can be served without a description and a permission. Parameters and bodies are
+pydantic models; a handler receives only validated values.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,17 +30,16 @@ PATH_PARAMETERS: Final[Mapping[str, Any]] = {
     ],
     "id": UUID,
 }
-"""The parameters that a path may have, and their types; OpenAPI describes them by the same."""
+"""Types of all path parameters, also used by the OpenAPI document."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedRequest:
-    """One request, checked: identity, permission, parameters and body are in order.
+    """A request that was authenticated, authorized and validated.
 
-    `namespace_uid` is that of the namespace in the path as it is now (empty where the path has none). `untimed` lifts
-    the time limit of the request: for answers that go on until the client leaves. Such an answer ends by itself after
-    `stream_seconds`, and its client comes again with the last id it has seen; None: there is no limit. `identify`
-    asks anew who the caller is: raises HttpError when the identity is no good any more.
+    `namespace_uid` is the current uid of the namespace in the path; empty without one. `untimed` lifts the time limit
+    of the request, for streams. A stream ends after `stream_seconds`, and its client resumes with the last id; None: no
+    limit. `identify` authenticates the caller again, and raises HttpError if the credential is no longer valid.
     """
 
     request: web.Request
@@ -56,32 +55,32 @@ class CheckedRequest:
 
     @property
     def namespace(self) -> str:
-        """The namespace in the path."""
+        """Namespace in the path."""
         return self.path["namespace"]
 
     @property
     def name(self) -> str:
-        """The name in the path."""
+        """Name in the path."""
         return self.path["name"]
 
     @property
     def id(self) -> UUID:
-        """The id in the path."""
+        """Id in the path."""
         return UUID(self.path["id"])
 
     def query(self, model: type[_M]) -> _M:
-        """The query parameters, of the model that the route names."""
+        """Returns the query parameters as the model of the route."""
         return _of(model, self.checked_query)
 
     def body(self, model: type[_M]) -> _M:
-        """The body, of the model that the route names."""
+        """Returns the body as the model of the route."""
         return _of(model, self.checked_body)
 
     def as_caller(self) -> KubeClient:
-        """The Kubernetes API with the caller's own token, so that admission and audit see the person.
+        """Returns a Kubernetes client with the caller's own token, so that admission and audit log see the person.
 
         Raises:
-            Forbidden: there is no token: at the aggregated API there never is, and a proxy may forward none.
+            Forbidden: the request carries no token: the aggregated API never has one, and a proxy may forward none.
         """
         if self.caller.token is None and self.caller.by_proxy:
             raise Forbidden(
@@ -98,25 +97,25 @@ Handler = Callable[[CheckedRequest], Awaitable[BaseModel | web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One thing that can be asked.
+    """One operation of the API.
 
     Args:
-        method: of HTTP, in capitals.
-        path: below the prefix of a door, such as `/namespaces/{namespace}/investigations/{name}/timeline`; its
-            parameters are of PATH_PARAMETERS.
-        operation: the operationId, a camelCase verb phrase.
+        method: HTTP method, in capitals.
+        path: path below the prefix of a frontend, such as `/namespaces/{namespace}/investigations/{name}/timeline`; its
+            parameters are declared in PATH_PARAMETERS.
+        operation: operationId, a camelCase verb phrase.
         summary: one line for the OpenAPI document.
-        handler: answers; what it returns is written as JSON with `status`, a response of its own as it is.
-        permission: asked before anything is looked up: in the namespace of the path; else in each one of the query
-            parameter `namespace`; else cluster-wide. About the object `{name}` where the path names one of that
-            resource. None: the route asks for itself (`Services.access`), or is public.
-        query: None: no parameter is allowed.
-        body: None: a body is not read.
-        response: what `handler` returns; None: a response of its own.
-        status: of a successful answer.
-        body_bytes: that a body may have.
-        idempotent: the header Idempotency-Key is read: an equal request leads to what the first one made.
-        public: no identity is asked for; its body has at most PUBLIC_BODY_BYTES.
+        handler: returns a model, which is sent as JSON with `status`, or a response of its own.
+        permission: required before anything is looked up: in the namespace of the path; else in each namespace of the
+            query parameter `namespace`; else cluster-wide. For the object `{name}` if the path names one of the
+            resource. None: the handler checks permissions itself (`Services.access`), or the route is public.
+        query: model of the query parameters; None: none are allowed.
+        body: model of the body; None: the body is not read.
+        response: model that `handler` returns; None: a response of its own.
+        status: HTTP status of success.
+        body_bytes: maximum size of the body in bytes.
+        idempotent: supports Idempotency-Key: a repeated request returns the object that the first one created.
+        public: requires no authentication; the body is limited to PUBLIC_BODY_BYTES.
         aggregated: also served through the aggregated API.
     """
 
@@ -143,7 +142,7 @@ class Route:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters in the path."""
+        """Names of the path parameters."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 
 

@@ -1,8 +1,7 @@
-"""Both doors, open.
+"""Runs the HTTP server: the direct port for bearer tokens and browsers, the aggregated port for kube-apiserver.
 
-Decision: when the cluster's front proxy or our certificate changes, the aggregated door is closed and opened anew, all
-its connections with it: none goes on that was let in by an authority that is believed no more. Clients of a stream come
-again.
+Decision: when the front proxy of the cluster or the serving certificate changes, the aggregated port is closed and
+opened again with all its connections, so that none outlives the CA that authenticated it. Clients of streams reconnect.
 """
 
 import asyncio
@@ -31,9 +30,9 @@ from tarsy.http.authentication.web_ui_proxy import (
     OPTION,
     PageProxy,
     PageProxySettings,
-    believe,
-    demand_own_authority,
     read_page_proxy,
+    require_separate_authority,
+    trust_proxy,
 )
 from tarsy.http.health import add_health
 from tarsy.http.route import Route
@@ -50,19 +49,19 @@ _RETRY_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """Where both doors are.
+    """Settings of the HTTP server.
 
     Args:
-        host: the address to listen at.
-        port: of the direct door; 0: a free one.
-        tls: a folder with the certificate of the direct door; None: it speaks plain HTTP.
-        record_port: of the aggregated door; 0: a free one; None: there is no aggregated API.
-        record_tls: a folder with the certificate of the aggregated door, where it is not to be made by the operator.
-        audiences: what the direct door's tokens must be for; none: the Kubernetes API itself.
-        namespace: of the operator's own objects.
-        sign_in_file: where a one-time code to sign in with may be; of `tarsy dev` only.
-        origins: web sites, besides the one of a request itself, whose pages may act for whoever has signed in.
-        page_proxy: who may say who asks at the direct door; None: nobody.
+        host: address to listen on.
+        port: direct port; 0: any free port.
+        tls: folder with the certificate of the direct port; None: plain HTTP.
+        record_port: aggregated port; 0: any free port; None: no aggregated API.
+        record_tls: folder with the certificate of the aggregated port; None: the operator creates one.
+        audiences: accepted audiences of tokens at the direct port; empty: that of the Kubernetes API.
+        namespace: namespace of the operator.
+        sign_in_file: file with a one-time sign-in code; used by `tarsy dev` only.
+        origins: additional origins whose web pages may use the session of a signed-in user.
+        page_proxy: proxy that may authenticate users at the direct port; None: none.
     """
 
     host: str
@@ -78,7 +77,7 @@ class HttpSettings:
 
 
 class HttpServer:
-    """Serves the routes at both doors; `run` does it, `direct_open` and `aggregated_open` say since when."""
+    """Serves the routes on both ports; `direct_open` and `aggregated_open` are set while a port is open."""
 
     def __init__(
         self,
@@ -90,15 +89,15 @@ class HttpServer:
         look_seconds: float = _LOOK_SECONDS,
         beside: Callable[[web.Application, BearerFrontend], None] | None = None,
     ) -> None:
-        """Takes what is served and where.
+        """Creates a server; `run` serves.
 
         Args:
-            settings: where.
-            routes: what.
-            services: what handlers work with.
-            metrics: what is counted for people to see.
-            look_seconds: how often certificates are looked at.
-            beside: adds what the direct door serves beside the routes.
+            settings: addresses, certificates and authentication.
+            routes: the route table.
+            services: the dependencies of handlers.
+            metrics: counts requests.
+            look_seconds: interval in seconds between checks of the certificates.
+            beside: adds further paths to the application of the direct port.
         """
         self._settings = settings
         self._routes = routes
@@ -114,7 +113,7 @@ class HttpServer:
         self.record_port = settings.record_port
 
     async def serving(self) -> None:
-        """Returns when all doors are open."""
+        """Returns when all ports are open."""
         await self.direct_open.wait()
         if self.record_port is not None:
             await self.aggregated_open.wait()
@@ -123,8 +122,8 @@ class HttpServer:
         """Serves until it is cancelled.
 
         Raises:
-            OSError: a port is taken.
-            CertificateError: the certificate of the direct door, or the authority of its proxy, cannot be used.
+            OSError: a port is in use.
+            CertificateError: the certificate of the direct port, or the CA of its proxy, cannot be used.
         """
         async with asyncio.TaskGroup() as group:
             if self._services.live is not None:
@@ -148,7 +147,7 @@ class HttpServer:
             own = await asyncio.to_thread(read_certificate, self._settings.tls)
             context = await asyncio.to_thread(server_context, own)
             if proxy is not None:
-                believe(context, proxy)
+                trust_proxy(context, proxy)
         async with listen(app, self._settings.host, self.port, tls=context) as port:
             self.port = port
             self.direct_open.set()
@@ -167,7 +166,7 @@ class HttpServer:
             raise CertificateError(text)
         proxy = await asyncio.to_thread(read_page_proxy, settings)
         try:
-            await demand_own_authority(proxy, self._services.kube)
+            await require_separate_authority(proxy, self._services.kube)
         except ApiError as error:
             _log.warning("could not check whether %s is the client CA of the cluster: %s", OPTION, error.message)
         return proxy
@@ -175,7 +174,7 @@ class HttpServer:
     async def _renewed(
         self, folder: Path, shown: ServingCertificate | None, context: ssl.SSLContext
     ) -> ServingCertificate | None:
-        """Shows what is in the folder now, and returns it; what was shown before, where that cannot be."""
+        """Loads the certificate in a folder if it has changed; returns the certificate in use."""
         try:
             own = await asyncio.to_thread(read_certificate, folder)
             if own != shown:
@@ -191,19 +190,19 @@ class HttpServer:
         return not closed and not self._services.stopping.is_set()
 
     async def _aggregated(self) -> None:
-        """Opens the door by what the cluster says now, and again when that changes."""
+        """Opens the aggregated port, and opens it again when the front proxy or the certificate changes."""
         async with contextlib.AsyncExitStack() as opened:
             shown: tuple[FrontProxy, ServingCertificate] | None = None
             while True:
                 wait = self._look_seconds
                 try:
                     found = (await read_front_proxy(self._services.kube), await self._registration.certificate())
-                    if shown is not None:  # what changes is believed before it is shown
+                    if shown is not None:  # a renewed certificate is published before it is used
                         await self._registration.publish(found[1])
                     if found != shown:
                         await self._close(opened)
                         await opened.enter_async_context(self._record_site(*found))
-                        if shown is None:  # its change makes the API server look, and there is something to see
+                        if shown is None:  # publishing makes the API server connect, so the port must be open
                             await self._registration.publish(found[1])
                         self.aggregated_open.set()
                         shown = found

@@ -1,7 +1,7 @@
-"""What handlers work with, made once a process.
+"""Holds the dependencies of handlers, created once a process.
 
-Decision: one frozen bundle instead of one argument each, so that a route needs no constructor; a test hands in what its
-handler uses.
+Decision: one frozen object instead of many arguments, so that a route needs no constructor; a test provides only what
+its handler uses.
 """
 
 import asyncio
@@ -25,13 +25,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The record, the Kubernetes API and who may what.
+    """The dependencies of handlers.
 
-    `kube` acts as the operator: what is read through it must have been allowed to the caller by `access` first.
-    `callers` has no identity of its own; `Ask.as_caller` lends it that of the caller. `stopping` is set when the
-    process ends: streams close then. `live` follows what happens. `origins` are web sites, besides the one of the
-    request itself, whose pages may open WebSockets here. `sign_in_file` is where `tarsy dev` leaves its one-time code.
-    `texts` keeps alerts that are too large for an object.
+    Args:
+        pool: connections to Postgres.
+        reads: reads the record.
+        kube: authenticated as the operator; use it only after `access` has authorized the caller.
+        callers: has no credential; `CheckedRequest.as_caller` adds the caller's token.
+        access: authorizes callers.
+        namespaces: looks up uids of namespaces.
+        library_namespace: namespace of the library.
+        stopping: set when the process shuts down; streams end then.
+        live: streams investigations; None: streaming is off.
+        origins: additional origins whose web pages may open WebSockets.
+        sign_in_file: file with the one-time code of `tarsy dev`.
+        texts: stores alert texts that are too large for an object; None: not supported.
     """
 
     pool: asyncpg.Pool
@@ -49,10 +57,10 @@ class Services:
 
     @property
     def large_texts(self) -> "LargeTexts":
-        """Keeps texts that are too large for an object.
+        """The store of large alert texts.
 
         Raises:
-            Unavailable: nothing does.
+            Unavailable: there is none.
         """
         if self.texts is None:
             raise Unavailable("a text this large cannot be stored now; send less, or reference a ConfigMap in dataFrom")
@@ -60,10 +68,10 @@ class Services:
 
     @property
     def hub(self) -> "Hub":
-        """What is followed here.
+        """The hub of streams.
 
         Raises:
-            Unavailable: nothing can be.
+            Unavailable: streaming is off.
         """
         if self.live is None:
             raise Unavailable("streaming is unavailable now; try again")

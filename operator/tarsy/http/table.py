@@ -1,4 +1,4 @@
-"""All routes of the API, in the order in which OpenAPI lists them."""
+"""Lists all routes of the API, in the order of the OpenAPI document."""
 
 from tarsy.http.authentication.web_ui_session import ROUTES as PAGE_SESSION
 from tarsy.http.live.messages import ClientAction, ServerMessage
@@ -21,7 +21,7 @@ from tarsy.http.routes import (
 
 
 def all_routes() -> tuple[Route, ...]:
-    """The one table: what is not in it is not served, at either door."""
+    """Returns the route table. No frontend serves a route that is not in it."""
     routes = (
         *alerts.ROUTES,
         *investigations.ROUTES,

@@ -1,9 +1,9 @@
-"""The mistakes of an alert that its sender can be told of at once: servers and tools that no run of it can have.
+"""Finds references of a submitted alert that no run could resolve: unknown MCP servers, tools and native tools.
 
-Decision: asked only of an alert that brings servers or native tools, by the code that plans runs, and only its own
-fields are judged: what is wrong with a chain is its author's business, and an alert without a chain waits for one. Who
-may not use the chain, or a server, is told nothing of it here: acceptance refuses them. Nothing rests on this answer
-(the configuration may change before the run is accepted), so a sender is not held up while it cannot be given.
+Decision: only alerts that name servers or native tools are checked, with the code that plans runs, and only their own
+fields: errors of a chain concern its author, and an alert without a chain waits for one. A caller who may not use the
+chain or a server learns nothing about it here: acceptance refuses the run. The check is advisory (the configuration may
+change before acceptance), so an alert is accepted if the check cannot be made.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import logging
 from tarsy.http.authentication.identity import Permission
 from tarsy.http.models import PRODUCT_GROUP
 from tarsy.http.route import CheckedRequest
-from tarsy.http.routes.objects import objects
+from tarsy.http.routes.objects import valid_objects
 from tarsy.kube.client import ApiError
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
@@ -31,11 +31,11 @@ _SECONDS = 5.0
 _PLANNED_FROM: tuple[type[AnyResource], ...] = (Agent, Chain, InvestigationDefaults, LLMProvider, MCPServer)
 
 
-async def mistakes(ask: CheckedRequest, content: AlertContent) -> list[str]:
-    """What no run of this alert can have, each with its field; empty also where nobody can say now.
+async def unknown_references(ask: CheckedRequest, content: AlertContent) -> list[str]:
+    """Returns an error for each reference that cannot be resolved, with its field; empty if they cannot be checked.
 
     Args:
-        ask: the request, whose caller may create alerts in its namespace.
+        ask: the request; its caller may create alerts in its namespace.
         content: the alert.
     """
     if content.mcp_servers is None and content.native_tools is None:
@@ -59,7 +59,7 @@ async def _found(ask: CheckedRequest, content: AlertContent) -> list[PlanError]:
     if isinstance(chain, NoChain):
         servers(content.mcp_servers or (), at / "mcpServers", search_path(namespace, library), namespace, look)
     elif await _may_use(ask, chain):
-        with contextlib.suppress(PlanInvalid):  # `look` has all errors
+        with contextlib.suppress(PlanInvalid):  # `look` collects all errors
             explain_plan(
                 namespace=namespace,
                 alert=content,
@@ -89,8 +89,8 @@ async def _may_use(ask: CheckedRequest, obj: Chain | MCPServer) -> bool:
 
 
 async def _catalog(ask: CheckedRequest) -> ResourceCatalog:
-    """All that runs of the namespace are planned from."""
+    """Reads all objects that runs of the namespace are planned from."""
     places = search_path(ask.namespace, ask.services.library_namespace)
-    found = [one for kind in _PLANNED_FROM for one in await objects(ask, kind, places)]
+    found = [one for kind in _PLANNED_FROM for one in await valid_objects(ask, kind, places)]
     namespace = await ask.services.kube.find("Namespace", None, ask.namespace) or {"metadata": {}}
     return ResourceCatalog(found, {ask.namespace: namespace["metadata"].get("labels") or {}})

@@ -1,8 +1,8 @@
-"""The page that people watch: `/` and its assets, beside the routes of the direct door.
+"""Serves the web UI: `/` and its assets, on the direct port.
 
-Decision: what the build left (`make page`) is read once, into memory, and only what is there by name is served; there
-is no path from a request to the file system. The page itself is for everybody, as a program is: whatever it shows comes
-from the API, which asks who may see it.
+Decision: the build (`make page`) is read into memory once, and files are served by exact name, so no request reaches
+the file system. The files are public, as those of any program: all data comes from the API, which authorizes each
+request.
 """
 
 import gzip
@@ -15,7 +15,7 @@ from typing import Final
 from aiohttp import hdrs, web
 
 FOLDER: Final = Path(__file__).with_name("page")
-"""Where Vite leaves the page."""
+"""Output folder of Vite."""
 INDEX = "index.html"
 ASSETS = "assets"
 _POLICY = (
@@ -34,7 +34,7 @@ _TYPES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """A file of the page, as it is and compressed."""
+    """A file of the web UI, plain and compressed."""
 
     content_type: str
     body: bytes
@@ -42,22 +42,22 @@ class PageFile:
 
     @classmethod
     def of(cls, path: Path) -> "PageFile":
-        """A file of the build."""
+        """Reads a file of the build."""
         body = path.read_bytes()
         kind = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         return cls(kind, body, gzip.compress(body, mtime=0))
 
 
 def is_built(folder: Path = FOLDER) -> bool:
-    """Whether there is a page to serve."""
+    """Returns whether the web UI is built."""
     return (folder / INDEX).is_file()
 
 
 def read_page(folder: Path = FOLDER) -> dict[str, PageFile]:
-    """What is served, by name: the page itself as `index.html`, its assets by their own; empty where it is not built.
+    """Reads the build: `index.html` and the assets by name; empty if the web UI is not built.
 
     Args:
-        folder: where the build is.
+        folder: folder of the build.
     """
     if not is_built(folder):
         return {}
@@ -66,11 +66,11 @@ def read_page(folder: Path = FOLDER) -> dict[str, PageFile]:
 
 
 def add_page(app: web.Application, files: Mapping[str, PageFile]) -> None:
-    """Serves the page.
+    """Serves the web UI.
 
     Args:
-        app: of the direct door.
-        files: as `read_page` found them.
+        app: the application of the direct port.
+        files: the files, from `read_page`.
     """
 
     async def page(request: web.Request) -> web.Response:
@@ -81,7 +81,7 @@ def add_page(app: web.Application, files: Mapping[str, PageFile]) -> None:
     async def asset(request: web.Request) -> web.Response:
         name = request.match_info["name"]
         if name == INDEX or name not in files:
-            raise web.HTTPNotFound  # the names are hashes: an old one is of a page that was replaced
+            raise web.HTTPNotFound  # asset names contain hashes: an old name belongs to an earlier build
         return _response(request, files[name], {"Cache-Control": _FOREVER})
 
     app.router.add_get("/", page)

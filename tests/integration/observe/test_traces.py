@@ -48,7 +48,7 @@ async def test_without_an_endpoint_there_are_no_traces(endpoint: str | None) -> 
 
 
 async def test_an_endpoint_that_is_no_url_is_named() -> None:
-    with pytest.raises(TracingError, match="--otlp-endpoint 'collector:4318' is no http"):
+    with pytest.raises(TracingError, match="--otlp-endpoint 'collector:4318' is not an http"):
         async with tracing("collector:4318", "tarsy-run"):
             pass
 

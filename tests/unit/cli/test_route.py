@@ -68,7 +68,7 @@ def test_says_which_route_and_chain_and_why_not_the_others(route):
         "AlertRoute shop/db takes it, if its sender may create Alerts in shop.",
         "  Alert type: DiskFull, severity: Critical",
         "  Chain: shop/disks",
-        'AlertRoute shop/other: team!~"d.*" does not hold: team is "db"',
+        'AlertRoute shop/other: team!~"d.*" does not match: team is "db"',
         "AlertRoute shop/all: matches too, but shop/db is asked before it",
     ]
 

@@ -18,8 +18,8 @@ from tarsy.http.admission.tls import (
     VALID,
     CertificateError,
     ServingCertificate,
-    believed,
     make_certificate,
+    merge_authorities,
     needs_renewal,
     server_context,
 )
@@ -230,15 +230,15 @@ def test_a_certificate_is_renewed_before_it_is_over() -> None:
 def test_authorities_that_are_over_go_and_only_the_newest_are_kept() -> None:
     own = make_certificate(NAMES, MOMENT).authority
     old = make_certificate(NAMES, MOMENT - VALID - timedelta(days=1)).authority
-    assert believed(own, old, MOMENT) == own
+    assert merge_authorities(own, old, MOMENT) == own
     present = own
     for day in range(AUTHORITIES + 5):
-        present = believed(make_certificate(NAMES, MOMENT + timedelta(days=day)).authority, present, MOMENT)
+        present = merge_authorities(make_certificate(NAMES, MOMENT + timedelta(days=day)).authority, present, MOMENT)
     kept = x509.load_pem_x509_certificates(present.encode())
     assert len(kept) == AUTHORITIES
     assert own not in present
-    assert own in believed(own, present, MOMENT), "whoever is alive comes back"
-    assert len(x509.load_pem_x509_certificates(believed(own, present, MOMENT).encode())) == AUTHORITIES
+    assert own in merge_authorities(own, present, MOMENT), "whoever is alive comes back"
+    assert len(x509.load_pem_x509_certificates(merge_authorities(own, present, MOMENT).encode())) == AUTHORITIES
 
 
 def test_a_key_is_in_no_representation() -> None:

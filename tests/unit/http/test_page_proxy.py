@@ -15,7 +15,12 @@ from tarsy.http.admission.tls import CertificateError
 from tarsy.http.authentication import frontends
 from tarsy.http.authentication.frontends import COOKIE, BearerFrontend
 from tarsy.http.authentication.identity import Caller
-from tarsy.http.authentication.web_ui_proxy import PageProxy, PageProxySettings, demand_own_authority, read_page_proxy
+from tarsy.http.authentication.web_ui_proxy import (
+    PageProxy,
+    PageProxySettings,
+    read_page_proxy,
+    require_separate_authority,
+)
 from tarsy.http.authentication.web_ui_session import sign_in
 from tarsy.http.errors import Conflict, Forbidden, Unauthorized
 from tarsy.http.route import CheckedRequest
@@ -191,6 +196,6 @@ async def test_the_authority_of_the_clusters_own_users_is_not_taken(tmp_path: Pa
     file.write_text(own)
     proxy = read_page_proxy(PageProxySettings(file))
     for known in (users, "", "no certificate", None):
-        await demand_own_authority(proxy, cast(Any, Cluster(known)))
+        await require_separate_authority(proxy, cast(Any, Cluster(known)))
     with pytest.raises(CertificateError, match="the client CA of the cluster"):
-        await demand_own_authority(proxy, cast(Any, Cluster(users + own)))
+        await require_separate_authority(proxy, cast(Any, Cluster(users + own)))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tarsy.http.errors import BadRequest
 from tarsy.http.routes import paging
 from tarsy.http.routes.investigations import _position
-from tarsy.http.routes.objects import page
+from tarsy.http.routes.objects import paginate
 from tarsy.http.routes.parameters import MAX_TOKEN, ListQuery
 from tarsy.http.routes.timeline import with_limit
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
@@ -72,7 +72,7 @@ def test_pages_hold_every_item_once_in_order(numbers: list[int], limit: int) -> 
     token: str | None = None
     while True:
         query = ListQuery.model_validate({"limit": limit, "continue": token})
-        shown, token = page("question", query, items, lambda item: item.place, 2)
+        shown, token = paginate("question", query, items, lambda item: item.place, 2)
         assert len(shown) <= limit
         found += [item.place for item in shown]
         if token is None:

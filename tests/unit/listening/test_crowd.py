@@ -46,5 +46,5 @@ def test_who_left_frees_its_place_and_may_leave_again() -> None:
 
 @pytest.mark.parametrize(("limit", "each"), [(0, None), (1, 0)])
 def test_crowd_without_room_is_refused(limit: int, each: int | None) -> None:
-    with pytest.raises(ValueError, match="room"):
+    with pytest.raises(ValueError, match="at least 1"):
         FairSet(limit, each)

@@ -1,4 +1,4 @@
-/** Requests to the API of the server that this page came from; the cookie says who asks. */
+/** Sends requests to the API of the server that served the web UI; the cookie authenticates them. */
 
 export class Refused extends Error {
   constructor(
@@ -15,7 +15,7 @@ export type Query = Record<string, string | number | boolean | readonly string[]
 const PREFIX = "/api/v1";
 let whenSignedOut: () => void = () => {};
 
-/** What is to be done when the server does not know any more who asks. */
+/** Sets the callback for the end of the session (401). */
 export function onSignedOut(act: () => void): void {
   whenSignedOut = act;
 }
@@ -36,17 +36,17 @@ async function ask<T>(method: string, path: string, init: RequestInit = {}): Pro
     answer = await fetch(PREFIX + path, { method, credentials: "same-origin", ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Refused(0, "Unreachable", "TARSy does not answer; is it running?");
+    throw new Refused(0, "Unreachable", "TARSy does not respond. Is it running?");
   }
   if (answer.ok) return (await answer.json()) as T;
   let reason = answer.statusText;
-  let message = `the server answered ${answer.status}`;
+  let message = `the server responded with HTTP ${answer.status}`;
   try {
     const said = (await answer.json()) as { error?: { reason?: string; message?: string } };
     reason = said.error?.reason ?? reason;
     message = said.error?.message ?? message;
   } catch {
-    // not ours: something between us and the server answered
+    // the response is not from TARSy, but from a proxy in between
   }
   if (answer.status === 401 && path !== "/session") whenSignedOut();
   throw new Refused(answer.status, reason, message);

@@ -1,14 +1,14 @@
 /**
- * One WebSocket, whatever is followed on the page. It comes again by itself, each channel from where it was.
+ * Maintains one WebSocket for all channels of the web UI. It reconnects by itself and resumes each channel.
  *
- * Decision: a channel remembers the last id that it was told, so nothing is missed while the server restarts; what is
- * told twice replaces itself, because every message tells its thing whole.
+ * Decision: a channel remembers the id of its last message, so no change is lost while the server restarts; repeated
+ * messages do no harm, because every message contains the complete object.
  */
 import type { ServerMessage } from "./types";
 
 export type Listener = {
   onMessages(messages: ServerMessage[]): void;
-  /** The server refuses this channel, or has nothing to follow there any more. */
+  /** The server refused the channel, or ended it. */
   onRefused?(reason: string, message: string): void;
 };
 
@@ -39,7 +39,7 @@ export class Live {
 
   constructor(private readonly url: string) {}
 
-  /** Follows a channel; returns what ends that. */
+  /** Follows a channel; returns a function that ends the subscription. */
   follow(name: string, listener: Listener, after: string | null = null): () => void {
     this.channels.set(name, { listener, after, told: [] });
     if (this.socket === null && this.timer === undefined) this.connect();
@@ -47,12 +47,12 @@ export class Live {
     return () => {
       this.channels.delete(name);
       this.send({ action: "unsubscribe", channel: name });
-      // The next view comes at once: it may have the connection.
+      // The next view may reuse the connection.
       setTimeout(() => this.channels.size === 0 && this.close(), IDLE);
     };
   }
 
-  /** Tells a channel again what came after an id. */
+  /** Requests the messages of a channel after an id again. */
   catchUp(channel: string, after: string): void {
     const found = this.channels.get(channel);
     if (found) found.after = after;
@@ -127,13 +127,13 @@ export class Live {
     const channel = this.channels.get(message.channel);
     if (!channel) return;
     if (message.type === "error") {
-      // Another sort of no than "you have that already": this channel is over.
+      // Conflict means "already subscribed"; any other error ends the channel.
       if (message.reason !== "Conflict") channel.listener.onRefused?.(message.reason, message.message);
       return;
     }
     if ("id" in message && message.id !== null && message.type !== "overflow") channel.after = message.id;
     channel.told.push(message);
-    // What comes within a frame is shown in one go. A page that nobody sees draws no frames, and is told all the same.
+    // Delivers the messages of one frame together. A hidden tab draws no frames, so it uses a timer.
     if (!this.frame) {
       this.frame = 1;
       const tell = () => this.tell();

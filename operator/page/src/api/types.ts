@@ -1,4 +1,4 @@
-/** The words of the API, out of the OpenAPI document (`make test-page` writes schema.d.ts). */
+/** Names the types of the API, generated from the OpenAPI document (`make test-page` writes schema.d.ts). */
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];

@@ -1,4 +1,4 @@
-/** Figures for people. What is not known is a dash, never a zero. */
+/** Formats numbers, amounts and times. An unknown value is a dash, never a zero. */
 import type { Spent } from "../api/types";
 
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 1, notation: "compact" });
@@ -54,7 +54,7 @@ export function moment(at: string): string {
   return new Date(at).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 }
 
-/** A name of the API as people read it: `timed_out` is "timed out". */
+/** Converts a name of the API to words: `timed_out` becomes "timed out". */
 export function words(name: string): string {
   return name.replaceAll("_", " ");
 }
@@ -71,12 +71,12 @@ const PHASES: Record<string, string> = {
   interrupted: "Interrupted",
 };
 
-/** A state in the words that kubectl shows. */
+/** Converts a state to the phase that kubectl shows. */
 export function phase(state: string, desired?: string): string {
   return state === "running" && desired === "Concluded" ? "Concluding" : (PHASES[state] ?? state);
 }
 
-/** JSON laid out, where it is JSON. */
+/** Indents JSON; returns other text unchanged. */
 export function pretty(text: string): string {
   const trimmed = text.trim();
   if (!/^[[{]/.test(trimmed)) return text;

@@ -1,9 +1,9 @@
 /**
- * A page of a list with what has changed since it was read.
+ * Merges changes into a page of a list.
  *
- * Decision: what is on the page is replaced in place. What is new stands on top only where nothing is filtered and the
- * newest come first; the server alone knows what a filter or another order would make of it, so else it is counted; but for what was accepted
- * outside of the time that was asked for, which belongs nowhere here.
+ * Decision: items of the page are replaced in place. New items are added on top only if no filter is set and the newest
+ * come first; only the server can apply a filter or another order, so otherwise they are counted. Items that were
+ * accepted outside the selected period are ignored.
  */
 import type { Item } from "../api/types";
 import { FILTERS, type ListQuery } from "./route";

@@ -1,9 +1,9 @@
-/** An investigation as Markdown, to be pasted into a ticket. */
+/** Converts an investigation to Markdown, for pasting into a ticket. */
 import type { Finding, Investigation } from "../api/types";
 import { cost, duration, phase, tokens, words } from "./format";
 import type { Ev, Timeline } from "./timeline";
 
-/** A fence that the text cannot end. */
+/** Wraps a text in a code fence that it cannot close. */
 export function fenced(text: string, language = ""): string {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map((found) => found[0].length));
   const fence = "`".repeat(longest + 1);
@@ -22,7 +22,7 @@ export function findingAsMarkdown(finding: Finding): string {
   return lines.join("\n");
 }
 
-/** A text without the structured block that ends it: that is for programs, and shown as the finding. */
+/** Removes the structured block at the end of a text: it is for programs, and shown as the finding. */
 export function withoutBlock(text: string): string {
   return text.replace(/(?:final answer:[ \t]*)?```[ \t]*finding\b[^]*$/i, "").trimEnd();
 }

@@ -1,4 +1,4 @@
-/** Moments as an address has them (RFC 3339), and as a `datetime-local` field does: in the reader's own zone, by minutes. */
+/** Converts times between the URL (RFC 3339) and a `datetime-local` field (local time zone, to the minute). */
 
 export const FIRST = "2000-01-01T00:00";
 export const LAST = "2099-12-31T23:59";

@@ -1,5 +1,5 @@
 /**
- * Where one is: all of it stands behind `#`, so that links can be sent, and no server sees what is looked for.
+ * Parses and builds URLs of views. The whole route is in the fragment (`#`): links can be shared, and no server sees it.
  */
 
 export type Route =

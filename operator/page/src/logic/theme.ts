@@ -1,4 +1,4 @@
-/** Dark or light: as the system says, until somebody says otherwise. */
+/** Applies the theme: that of the system, unless the user selects another. */
 export type Theme = "system" | "light" | "dark";
 
 const KEY = "tarsy-theme";

@@ -1,8 +1,8 @@
 /**
- * What is known of an investigation, out of the messages that tell it.
+ * Builds the state of an investigation from messages.
  *
- * Decision: a message replaces what it is about, whole; only deltas add. So the order of messages of different things
- * does not matter, and being told twice does no harm. Offsets count Unicode code points, as the server does.
+ * Decision: a message replaces the complete object that it is about; only deltas append. So the order of messages about
+ * different objects does not matter, and repetitions do no harm. Offsets count Unicode code points, as the server does.
  */
 import type { QuestionRef, RunHead, ServerMessage, StageChange, ToldEvent } from "../api/types";
 
@@ -10,12 +10,12 @@ export type Ev = ToldEvent & { question: QuestionRef | null; length: number };
 
 export type Timeline = {
   events: ReadonlyMap<string, Ev>;
-  /** Events in the order in which they are read: the investigation's own, then those of each question. */
+  /** Ids of events in reading order: those of the investigation, then those of each question. */
   order: readonly string[];
   run: RunHead | null;
   answers: ReadonlyMap<string, { question: QuestionRef; run: RunHead | null }>;
   stages: ReadonlyMap<number, StageChange>;
-  /** Words of events that have not been told yet. */
+  /** Deltas that arrived before their event. */
   early: ReadonlyMap<string, { offset: number; text: string }[]>;
   caughtUp: boolean;
 };
@@ -30,7 +30,7 @@ export const EMPTY: Timeline = {
   caughtUp: false,
 };
 
-/** So many events may wait for their words to be told; what comes for others is told again by the event itself. */
+/** Maximum number of events with early deltas; the closed events contain the text of any others. */
 const EARLY = 50;
 
 export function lengthOf(text: string): number {
@@ -40,7 +40,7 @@ export function lengthOf(text: string): number {
 }
 
 function added(ev: Ev, offset: number, text: string): Ev {
-  if (ev.status !== "streaming" || offset > ev.length) return ev; // a gap: the event tells it all at its end
+  if (ev.status !== "streaming" || offset > ev.length) return ev; // a gap: the closed event contains the complete text
   const length = offset + lengthOf(text);
   if (length <= ev.length) return ev;
   const kept = offset === ev.length ? ev.content : [...ev.content].slice(0, offset).join("");
@@ -118,9 +118,9 @@ export type Row =
 export type AgentTab = { execution: string; name: string; streaming: boolean };
 
 /**
- * The rows of a timeline: a heading for each stage, below it the events of the agent that is looked at.
+ * Returns the rows of a timeline: a heading for each stage, followed by the events of the selected agent.
  *
- * `chosen` says by stage whose events are shown; without, all of them.
+ * `chosen` maps a stage to the selected agent; without an entry, events of all agents are returned.
  */
 export function rowsOf(timeline: Timeline, chosen: ReadonlyMap<string, string>): Row[] {
   const groups = new Map<string, Ev[]>();
@@ -161,7 +161,7 @@ function agentsOf(group: readonly Ev[]): AgentTab[] {
   return [...found.values()];
 }
 
-/** The event that a citation or a link is about. */
+/** Finds the event of a tool call. */
 export function eventOfCall(timeline: Timeline, call: string): Ev | undefined {
   for (const ev of timeline.events.values()) if (ev.toolCall === call && ev.type === "llm_tool_call") return ev;
   return undefined;

@@ -1,23 +1,23 @@
 /**
- * What an alert brings to be investigated with: tool servers, single tools of them, and tools of the model's provider.
+ * Maintains the selected tool servers, tools and native tools of an alert.
  *
- * Decision: a server whose tools are all chosen is sent by its name alone, so it has what it will have by then; tools
- * are named only where somebody left one out.
+ * Decision: a server with all tools selected is sent by its name alone, so the run gets the tools that it has by then;
+ * tools are listed only if one is deselected.
  */
 import type { Chain, McpServer, Provider } from "../api/types";
 
-/** Servers by name; null: with all of their tools. */
+/** Selected tools by server; null: all tools of the server. */
 export type Chosen = ReadonlyMap<string, ReadonlySet<string> | null>;
 export type NativeTool = (typeof NATIVE)[number]["field"];
 export type Wishes = Partial<Record<NativeTool, boolean>>;
 
 export const NATIVE = [
-  { field: "googleSearch", name: "Search with Google" },
-  { field: "codeExecution", name: "Run code at the provider" },
-  { field: "urlContext", name: "Read pages by URL" },
+  { field: "googleSearch", name: "Google Search" },
+  { field: "codeExecution", name: "Code execution" },
+  { field: "urlContext", name: "URL context" },
 ] as const;
 
-/** One server a name: that of the namespace itself goes before that of the library. */
+/** Returns one server for each name; the server of the namespace precedes that of the library. */
 export function offered(servers: readonly McpServer[], home: string): McpServer[] {
   const found = new Map<string, McpServer>();
   for (const server of servers) if (!found.has(server.name) || server.namespace === home) found.set(server.name, server);
@@ -36,7 +36,7 @@ export function withTool(chosen: Chosen, server: McpServer, tool: string): Chose
   const now = new Set(before);
   if (!now.delete(tool)) now.add(tool);
   if (now.size === 0) after.delete(server.name);
-  // Where the list is cut there are tools that nobody can see here: all that are seen are not all there are.
+  // The list of tools may be truncated: selecting all visible ones does not select all.
   else if (server.tools.every((one) => now.has(one)) && server.tools.length === server.toolCount) after.set(server.name, null);
   else after.set(server.name, now);
   return after;
@@ -46,7 +46,7 @@ export function has(chosen: Chosen, server: string, tool: string): boolean {
   return chosen.has(server) && (chosen.get(server)?.has(tool) ?? true);
 }
 
-/** The fields of an alert; none where nothing was chosen. */
+/** Returns the fields of the alert; none without a selection. */
 export function brought(chosen: Chosen, wishes: Wishes): object {
   const servers = [...chosen].map(([name, tools]) => ({ name, ...(tools ? { tools: [...tools].sort() } : {}) }));
   const native = Object.fromEntries(Object.entries(wishes).filter(([, on]) => on !== undefined));
@@ -56,7 +56,7 @@ export function brought(chosen: Chosen, wishes: Wishes): object {
   };
 }
 
-/** Whether what an alert brings is taken by the chain that will be run; where that is not known, it may be tried. */
+/** Returns whether the chain accepts tools of an alert; true if the chain is unknown. */
 export function takesTools(chains: readonly Chain[], ref: { namespace: string; name: string } | undefined): boolean {
   return chains.find((one) => one.namespace === ref?.namespace && one.name === ref.name)?.takesTools ?? true;
 }

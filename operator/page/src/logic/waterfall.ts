@@ -1,4 +1,4 @@
-/** The calls of a trace as bars on one scale of time: 0 is the beginning of the first, 100 the end of the last. */
+/** Scales the calls of a trace to bars: 0 is the start of the first call, 100 the end of the last. */
 import type { Trace } from "../api/types";
 
 export type Bar = {

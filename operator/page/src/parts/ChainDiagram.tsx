@@ -1,4 +1,4 @@
-/** The chain as its run has it: stages in a row, their agents side by side, each with its state. */
+/** Draws the chain of a run: its stages in a row, with their agents and states. */
 import type { Investigation, StageChange } from "../api/types";
 import { between, phase, words } from "../logic/format";
 

@@ -1,4 +1,4 @@
-/** One event of a timeline. What is long is folded, and opens. */
+/** Shows one event of a timeline. Long texts are collapsed. */
 import { memo, useState } from "react";
 import { clock, phase, pretty, words } from "../logic/format";
 import { eventAsMarkdown, withoutBlock } from "../logic/markdown";
@@ -11,7 +11,7 @@ const NAMES: Record<EventType, string> = {
   llm_thinking: "thinking",
   llm_response: "response",
   llm_tool_call: "tool",
-  mcp_tool_summary: "in short",
+  mcp_tool_summary: "tool summary",
   code_execution: "code",
   google_search_result: "search",
   url_context_result: "pages",
@@ -42,14 +42,14 @@ export const EventRow = memo(function EventRow({ ev, chosen = false, link, showA
         {showAgent && ev.agent && <span className="who">{ev.agent}</span>}
         {failed && ev.type !== "error" && <span className="bad">failed</span>}
         {ev.metadata["written_as"] === "text" && (
-          <span className="hint" title="The model wrote this call into its text instead of making it">written as text</span>
+          <span className="hint" title="The model wrote this call as text instead of a tool call">written as text</span>
         )}
         {odd && <span className="bad">{phase(ev.status)}</span>}
         {streaming && <span className="live">live</span>}
         <span className="spring" />
         {!streaming && ev.content && <Copy label="Copy" text={() => eventAsMarkdown(ev)} />}
         {link ? (
-          <a className="time" href={link} title="A link to this event">
+          <a className="time" href={link} title="Link to this event">
             {clock(ev.createdAt)}
           </a>
         ) : (
@@ -83,7 +83,7 @@ function Body({ ev, streaming, chosen }: { ev: Ev; streaming: boolean; chosen: b
       return (
         <>
           <Markdown text={withoutBlock(ev.content)} />
-          {ev.truncated && <p className="hint">The text is longer than what is shown here; the trace has all of it.</p>}
+          {ev.truncated && <p className="hint">The text is truncated; the trace contains all of it.</p>}
         </>
       );
   }
@@ -130,7 +130,7 @@ function Folded({ text, open, label = "text" }: { text: string; open: boolean; l
       <pre tabIndex={0} aria-label={label}>{shown}</pre>
       {long && (
         <button type="button" className="link" aria-expanded={whole} onClick={() => setWhole(!whole)}>
-          {whole ? "less" : `all of the ${label}: ${lines.length} lines`}
+          {whole ? "less" : `show all of the ${label}: ${lines.length} lines`}
         </button>
       )}
     </div>

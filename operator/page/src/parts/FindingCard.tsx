@@ -1,4 +1,4 @@
-/** What was found, and what each claim rests on; a citation leads to the call that it quotes. */
+/** Shows the finding with its claims and citations; a citation links to the call that it quotes. */
 import type { Finding } from "../api/types";
 import { findingAsMarkdown } from "../logic/markdown";
 import { Copy, Section } from "./parts";

@@ -1,6 +1,6 @@
 /**
- * Text of models. Decision: raw HTML is never rendered (react-markdown leaves it as text), images are not loaded, and
- * links leave the page without telling where they come from: a model's text may be what an attacker wrote into a log.
+ * Renders Markdown of models. Decision: raw HTML is never rendered (react-markdown leaves it as text), images are not
+ * loaded, and links send no referrer: the text of a model may repeat what an attacker wrote into a log.
  */
 import { memo, useDeferredValue } from "react";
 import ReactMarkdown from "react-markdown";
@@ -8,7 +8,7 @@ import remarkGfm from "remark-gfm";
 
 const PLUGINS = [remarkGfm];
 
-/** Words that stream are parsed behind the frames, not in them: the page scrolls and answers keys meanwhile. */
+/** Parses streaming text with low priority, so that scrolling and input stay responsive. */
 export function Markdown({ text }: { text: string }) {
   return <Parsed text={useDeferredValue(text)} />;
 }
@@ -27,7 +27,7 @@ const Parsed = memo(function Parsed({ text }: { text: string }) {
             ) : (
               <span>{children}</span>
             ),
-          img: ({ alt }) => <span>[image: {alt || "without a description"}]</span>,
+          img: ({ alt }) => <span>[image: {alt || "no description"}]</span>,
           input: ({ checked }) => <span aria-hidden="true">{checked ? "☑ " : "☐ "}</span>,
           h1: ({ children }) => <h4>{children}</h4>,
           h2: ({ children }) => <h4>{children}</h4>,

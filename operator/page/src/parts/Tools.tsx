@@ -1,4 +1,4 @@
-/** Choosing what an alert brings: servers, single tools of them, tools of the model's provider. */
+/** Selects the tool servers, tools and native tools of an alert. */
 import type { McpServer } from "../api/types";
 import { has, NATIVE, withServer, withTool, type Chosen, type Wishes } from "../logic/tools";
 
@@ -7,7 +7,7 @@ type ServersProps = { servers: readonly McpServer[]; chosen: Chosen; onChange: (
 export function ToolServers({ servers, chosen, onChange }: ServersProps) {
   return (
     <fieldset>
-      <legend>Tool servers instead of the chain's own</legend>
+      <legend>Tool servers, instead of those of the chain</legend>
       {servers.map((server) => (
         <div key={server.uid} className="server">
           <label className="check">
@@ -16,7 +16,7 @@ export function ToolServers({ servers, chosen, onChange }: ServersProps) {
           </label>
           {server.tools.length > 0 && (
             <details>
-              <summary>single tools</summary>
+              <summary>select tools</summary>
               <div className="tools" role="group" aria-label={`Tools of ${server.name}`}>
                 {server.tools.map((tool) => (
                   <label key={tool} className="check">
@@ -36,13 +36,13 @@ export function ToolServers({ servers, chosen, onChange }: ServersProps) {
 function said(server: McpServer, chosen: Chosen): string {
   const some = chosen.get(server.name);
   const tools = some ? `${some.size} of ${server.toolCount ?? server.tools.length} tools` : `${server.toolCount ?? "?"} tools`;
-  return server.available === false ? `${tools}, away` : tools;
+  return server.available === false ? `${tools}, unavailable` : tools;
 }
 
 export function NativeTools({ wishes, onChange }: { wishes: Wishes; onChange: (wishes: Wishes) => void }) {
   return (
     <fieldset>
-      <legend>Tools of the model's provider</legend>
+      <legend>Native tools of the model provider</legend>
       {NATIVE.map(({ field, name }) => (
         <label key={field} className="check">
           <select

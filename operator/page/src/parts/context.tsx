@@ -1,4 +1,4 @@
-/** What every view may use: who is signed in, where they look, and the one connection that follows. */
+/** Provides what all views share: session, namespaces, routing, requests and the live connection. */
 import { createContext, useContext, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { get, Refused, type Query } from "../api/client";
 import type { Live, Standing } from "../api/live";
@@ -8,7 +8,7 @@ import { parse, type Route } from "../logic/route";
 export type World = {
   session: Session;
   namespaces: Namespaces;
-  /** The namespace that is looked at; empty: all that one may see. */
+  /** The selected namespace; empty: all permitted ones. */
   namespace: string;
   live: Live;
 };
@@ -17,11 +17,11 @@ export const WorldContext = createContext<World | null>(null);
 
 export function useWorld(): World {
   const world = useContext(WorldContext);
-  if (!world) throw new Error("outside of the shell");
+  if (!world) throw new Error("useWorld requires a WorldContext");
   return world;
 }
 
-/** The namespaces as lists take them: none where all are asked at once. */
+/** Returns the namespaces for a list request; empty: all namespaces. */
 export function scope(world: World): string[] {
   if (world.namespace) return [world.namespace];
   return world.namespaces.everywhere ? [] : world.namespaces.items.slice(0, 20);
@@ -47,7 +47,7 @@ export function go(link: string, replace = false): void {
 
 export type Loaded<T> = { value: T | null; error: Refused | null; loading: boolean; again: () => void };
 
-/** What a GET answers; asked again when the question changes, and every `seconds` where they are given. */
+/** Sends a GET request; repeats it when path or query change, and every `seconds` if set. */
 export function useGet<T>(path: string | null, query: Query = {}, seconds?: number): Loaded<T> {
   const question = path === null ? null : JSON.stringify([path, query]);
   const [found, setFound] = useState<{ question: string | null; value: T | null; error: Refused | null }>({
@@ -84,7 +84,7 @@ export function useGet<T>(path: string | null, query: Query = {}, seconds?: numb
   };
 }
 
-/** The time, once a second while something runs. */
+/** Returns the current time, updated every second while `running`. */
 export function useNow(running: boolean): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
@@ -102,7 +102,7 @@ export function useStanding(live: Live): Standing {
   return standing;
 }
 
-/** Keys of the whole view; not while somebody writes. */
+/** Handles keys of the whole view, except while typing in a field. */
 export function useKeys(act: (event: KeyboardEvent) => void): void {
   const latest = useRef(act);
   latest.current = act;

@@ -1,4 +1,4 @@
-/** Small things that many views show. */
+/** Components that several views share. */
 import { useState, type ReactNode } from "react";
 import type { Refused } from "../api/client";
 import type { Spent } from "../api/types";
@@ -75,9 +75,9 @@ export function Empty({ children }: { children: ReactNode }) {
   return <p className="empty">{children}</p>;
 }
 
-/** Said where a proxy signed somebody in and forwards no token: nothing can be written as them. */
+/** Explains the read-only mode of users whose proxy forwards no token. */
 export const READ_ONLY =
-  "You are signed in by a proxy that forwards no Kubernetes token of yours, so you can read here and not write. Write with kubectl.";
+  "You are signed in by a proxy that does not forward your Kubernetes token, so you have read-only access. Write with kubectl.";
 
 export function ReadOnly() {
   return <p className="hint" role="note">{READ_ONLY}</p>;

@@ -1,4 +1,4 @@
-/** Questions about an investigation that has ended; answers stream like everything else. */
+/** Shows the questions about a finished investigation, and streams their answers. */
 import { useEffect, useMemo, useState, type FormEvent } from "react";
 import { pathOf, post, Refused } from "../api/client";
 import type { Asked, ChatMessages } from "../api/types";
@@ -102,7 +102,7 @@ function TurnView({ turn, onStop }: { turn: Turn; onStop: (() => void) | null })
       {turn.failure && <p className="bad">{turn.failure}</p>}
       {running && (
         <p className="turn-foot">
-          <Badge state={turn.state} /> {onStop && <button type="button" className="link" onClick={onStop}>stop answering</button>}
+          <Badge state={turn.state} /> {onStop && <button type="button" className="link" onClick={onStop}>cancel</button>}
         </p>
       )}
       {!running && !answer && !turn.failure && <Badge state={turn.state} />}

@@ -1,4 +1,4 @@
-/** One investigation, as it happens: alert, stages, timeline, finding, questions. */
+/** Shows one investigation live: alert, stages, timeline, finding, questions. */
 import { useEffect, useState } from "react";
 import { pathOf, post, Refused } from "../api/client";
 import type { Investigation } from "../api/types";
@@ -28,7 +28,7 @@ export function InvestigationPage({ namespace, name, event }: Props) {
   const now = useNow(!finished);
   useTitle(item ? `${item.alertType} ${name}` : name);
 
-  // Figures, agents and conditions are of the record: read again when something came of a stage, and while it runs.
+  // Usage, agents and conditions come from the record: read them again after changes of a stage, and while it runs.
   const steps = `${state}/${[...timeline.stages.values()].map((stage) => `${stage.state}${stage.agentsFinished}`).join()}/${error?.status}`;
   const again = whole.again;
   useEffect(() => {
@@ -47,7 +47,7 @@ export function InvestigationPage({ namespace, name, event }: Props) {
       <div className="view">
         <h1>{namespace}/{name}</h1>
         <Problem error={whole.error} />
-        {waiting && <p className="hint">Looking again until it is there.</p>}
+        {waiting && <p className="hint">Retrying until it exists.</p>}
         <p><a href="#/investigations">All investigations</a></p>
       </div>
     );
@@ -66,7 +66,7 @@ export function InvestigationPage({ namespace, name, event }: Props) {
         <span className="where">{namespace}/{name}</span>
         <span className="spring" />
         <div className="actions">
-          {!finished && !world.session.hasToken && <span className="hint" title={READ_ONLY}>read only</span>}
+          {!finished && !world.session.hasToken && <span className="hint" title={READ_ONLY}>read-only</span>}
           {!finished && world.session.hasToken && <Wish namespace={namespace} name={name} desired={run?.desiredState ?? item.desiredState} />}
           <Copy label="Copy as Markdown" text={() => investigationAsMarkdown(item, timeline, finding)} />
           <a className="button quiet" href={traceLink(namespace, name)}>Trace</a>
@@ -75,14 +75,14 @@ export function InvestigationPage({ namespace, name, event }: Props) {
       <div className="facts">
         <span>chain <strong>{item.chain}</strong></span>
         {item.author && <span>by {item.author}</span>}
-        {item.startedAt && <span title={moment(item.startedAt)}>took {between(item.startedAt, run?.finishedAt ?? item.finishedAt, now)}</span>}
+        {item.startedAt && <span title={moment(item.startedAt)}>duration {between(item.startedAt, run?.finishedAt ?? item.finishedAt, now)}</span>}
         {item.attempt > 1 && <span>attempt {item.attempt}</span>}
-        {item.objectGone && <span>its object is gone, this is the record</span>}
+        {item.objectGone && <span>object deleted, showing the record</span>}
       </div>
       <ChainDiagram item={item} stages={timeline.stages} onStage={(stage) => document.getElementById(`stage-${stage}`)?.scrollIntoView({ block: "start" })} />
-      {error && error.status !== 404 && <Problem error={error} title="The timeline cannot be followed." />}
+      {error && error.status !== 404 && <Problem error={error} title="Live updates are unavailable." />}
       {item.evidenceMissing.length > 0 && (
-        <div className="problem soft">Tool servers were missing: {item.evidenceMissing.join("; ")}</div>
+        <div className="problem soft">Missing tool servers: {item.evidenceMissing.join("; ")}</div>
       )}
       {uncalled && <div className="problem soft">{uncalled.message}</div>}
       {item.budgetExceeded && <div className="problem soft">{item.budgetExceeded.message}</div>}
@@ -123,7 +123,7 @@ export function InvestigationPage({ namespace, name, event }: Props) {
         </div>
         <section className="main" aria-label="Timeline">
           {timeline.order.length === 0 ? (
-            <Empty>{loading ? "Reading …" : finished ? "Nothing happened." : state === "pending" ? "It waits for a worker." : "It begins …"}</Empty>
+            <Empty>{loading ? "Loading …" : finished ? "No events." : state === "pending" ? "Waiting for a worker." : "Starting …"}</Empty>
           ) : (
             <TimelineList timeline={timeline} event={event} finished={finished} link={(id) => investigationLink(namespace, name, id)} />
           )}
@@ -133,7 +133,7 @@ export function InvestigationPage({ namespace, name, event }: Props) {
   );
 }
 
-/** Asks for the run to be concluded or cancelled; what it became is told by the connection. */
+/** Concludes or cancels the run; the live connection reports the new state. */
 function Wish({ namespace, name, desired }: { namespace: string; name: string; desired: string }) {
   const [sure, setSure] = useState<"cancel" | "conclude" | null>(null);
   const [asked, setAsked] = useState(desired);
@@ -156,7 +156,7 @@ function Wish({ namespace, name, desired }: { namespace: string; name: string; d
       {asked === "Concluded" && <span className="hint" role="status">concluding …</span>}
       {sure ? (
         <span className="sure">
-          {sure === "cancel" ? "Stop at once, without a finding?" : "Stop now, and sum up what is known?"}
+          {sure === "cancel" ? "Stop immediately, without a finding?" : "Stop now and conclude from the evidence so far?"}
           <button type="button" className="danger" autoFocus onClick={() => void wish(sure)}>Yes, {sure}</button>
           <button type="button" onClick={() => setSure(null)}>No</button>
         </span>

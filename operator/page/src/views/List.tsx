@@ -1,4 +1,4 @@
-/** Investigations, as they come and go: filtered, sorted, a page at a time, kept up to date by the connection. */
+/** Lists investigations with filters, sorting and paging; the live connection keeps the page current. */
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { ItemList, Item, ServerMessage } from "../api/types";
 import { isFinished } from "../logic/timeline";
@@ -42,7 +42,7 @@ export function List({ query }: { query: ListQuery }) {
     setChosen(0);
   }, [asked, token]);
 
-  // What is new shows on the first page of the newest, where it is what was asked for; else it waits behind a button.
+  // New items appear on the first page of an unfiltered list, newest first; otherwise behind a button.
   const items = useMemo(
     () => merged(page.value?.items ?? [], changes, { query, first: !token, limit: LIMIT }),
     [page.value, changes, query, token],
@@ -70,7 +70,7 @@ export function List({ query }: { query: ListQuery }) {
       <div className="title-row">
         <h1>Investigations</h1>
         <span className="hint keys">
-          <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> opens, <kbd>/</kbd> searches
+          <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> open, <kbd>/</kbd> search
         </span>
       </div>
       <form className="filters" role="search" onSubmit={(event) => event.preventDefault()}>
@@ -98,20 +98,20 @@ export function List({ query }: { query: ListQuery }) {
       </form>
       {page.error && <Problem error={page.error} />}
       {world.namespaces.items.length === 0 && !world.namespaces.everywhere && (
-        <Empty>There is no namespace in which you may list investigations.</Empty>
+        <Empty>You have no permission to list investigations in any namespace.</Empty>
       )}
       {items.waiting > 0 && (
         <button type="button" className="news" onClick={() => (setChanges(new Map()), page.again())}>
-          {items.waiting} new or changed: look again
+          {items.waiting} new or changed: refresh
         </button>
       )}
       <Table items={items.shown} now={now} chosen={chosen} />
       {page.value && items.shown.length === 0 && (
-        <Empty>{filtered ? "Nothing is as asked for." : "There are no investigations yet. Submit an alert, or apply one."}</Empty>
+        <Empty>{filtered ? "No investigations match the filters." : "No investigations yet. Submit an alert, or apply one with kubectl."}</Empty>
       )}
       <div className="pager">
         {tokensBefore.length > 0 && (
-          <button type="button" onClick={() => setPages({ asked, tokens: tokensBefore.slice(0, -1) })}>Newer page</button>
+          <button type="button" onClick={() => setPages({ asked, tokens: tokensBefore.slice(0, -1) })}>Previous page</button>
         )}
         {page.value?.continue && (
           <button type="button" onClick={() => setPages({ asked, tokens: [...tokensBefore, page.value?.continue ?? ""] })}>
@@ -134,7 +134,7 @@ function Table({ items, now, chosen }: { items: readonly Item[]; now: number; ch
           <th scope="col" className="narrow-off">Progress</th>
           <th scope="col" className="narrow-off number">Tokens</th>
           <th scope="col" className="narrow-off number">Cost</th>
-          <th scope="col" className="narrow-off number">Took</th>
+          <th scope="col" className="narrow-off number">Duration</th>
           <th scope="col" className="number">Age</th>
         </tr>
       </thead>
@@ -161,7 +161,7 @@ function Table({ items, now, chosen }: { items: readonly Item[]; now: number; ch
             <td data-label="Progress" className="narrow-off"><Progress item={item} /></td>
             <td data-label="Tokens" className="narrow-off number">{tokens(item.spent)}</td>
             <td data-label="Cost" className="narrow-off number">{cost(item.spent)}</td>
-            <td data-label="Took" className="narrow-off number">{between(item.startedAt, item.finishedAt, now)}</td>
+            <td data-label="Duration" className="narrow-off number">{between(item.startedAt, item.finishedAt, now)}</td>
             <td data-label="Age" className="number" title={moment(item.acceptedAt)}>{ago(item.acceptedAt, now)}</td>
           </tr>
         ))}
@@ -180,7 +180,7 @@ function Progress({ item }: { item: Item }) {
   );
 }
 
-/** Asked for when somebody stops writing, or at once with Enter. */
+/** Searches when typing pauses, or immediately with Enter. */
 function Search({ value, input, onSearch }: { value: string; input: React.RefObject<HTMLInputElement | null>; onSearch: (text: string) => void }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
@@ -194,7 +194,7 @@ function Search({ value, input, onSearch }: { value: string; input: React.RefObj
       ref={input}
       type="search"
       aria-label="Search"
-      placeholder="Search, 3 letters at least"
+      placeholder="Search, at least 3 characters"
       value={text}
       maxLength={200}
       onChange={(event) => setText(event.target.value)}
@@ -227,7 +227,7 @@ const SPANS: [string, number][] = [["last hour", 3600], ["last 24 hours", 86_400
 
 type SpanProps = { since: string | undefined; until: string | undefined; onChange: (changed: ListQuery) => void };
 
-/** When it was accepted: one of the usual spans, or two moments, which the address holds as well. */
+/** Filters by time of acceptance: a preset period, or a custom range. The URL contains both. */
 function Span({ since, until, onChange }: SpanProps) {
   const [picking, setPicking] = useState(false);
   const own = picking || Boolean(since || until);
@@ -249,7 +249,7 @@ function Span({ since, until, onChange }: SpanProps) {
         {SPANS.map(([name, seconds]) => (
           <option key={seconds} value={seconds}>{name}</option>
         ))}
-        <option value="own">between …</option>
+        <option value="own">custom range …</option>
       </select>
       {own && (
         <span className="between">
@@ -261,7 +261,7 @@ function Span({ since, until, onChange }: SpanProps) {
   );
 }
 
-/** Taken as soon as it is a whole moment; the field is the browser's own until then. */
+/** Applies a time as soon as it is complete; until then the browser owns the field. */
 function When({ label, value, onChange }: { label: string; value: string | undefined; onChange: (moment: string) => void }) {
   const input = useRef<HTMLInputElement>(null);
   const shown = toField(value);

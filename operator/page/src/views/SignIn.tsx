@@ -1,4 +1,4 @@
-/** A token, pasted once. It goes into a cookie that no script can read, and is nowhere else on the page. */
+/** Signs in with a token. It is stored in a cookie that scripts cannot read, and nowhere else. */
 import { useState, type FormEvent } from "react";
 import { signIn } from "../api/client";
 import { Field, Problem } from "../parts/parts";
@@ -29,7 +29,7 @@ export function SignIn({ why, onSignedIn }: { why: string; onSignedIn: () => voi
       </h1>
       {why && <p role="status">{why}</p>}
       <form onSubmit={(event) => void send(event)}>
-        <Field label="Kubernetes token" hint="You see here what the cluster's RBAC lets you see.">
+        <Field label="Kubernetes token" hint="You see what the RBAC rules of the cluster allow you to see.">
           <input type="password" autoComplete="off" value={token} onChange={(event) => setToken(event.target.value)} required autoFocus />
         </Field>
         {error && <Problem error={error} />}
@@ -38,7 +38,7 @@ export function SignIn({ why, onSignedIn }: { why: string; onSignedIn: () => voi
         </button>
       </form>
       <p className="hint">
-        A token of a ServiceAccount: <code>kubectl create token NAME -n NAMESPACE</code>
+        To create a token of a ServiceAccount: <code>kubectl create token NAME -n NAMESPACE</code>
       </p>
     </main>
   );

@@ -1,4 +1,4 @@
-/** Hands in an alert, as `kubectl apply` would, and leads to its investigation. */
+/** Submits an alert, as `kubectl apply` would, and opens its investigation. */
 import { useEffect, useState, type FormEvent } from "react";
 import { get, post, Refused } from "../api/client";
 import type { Alert, AlertTypes, Chains, McpServers, Providers, SubmittedAlert } from "../api/types";
@@ -28,7 +28,7 @@ export default function Submit() {
   const tools = useGet<McpServers>(namespace ? "/mcpservers" : null, listed);
   const chains = useGet<Chains>(namespace ? "/chains" : null, listed);
   const chain = types.value?.items.find((one) => one.alertType === alertType.trim())?.chains[0];
-  // A chain's models are of its own namespace, or of this one, whose defaults say which.
+  // The models of a chain are in its own namespace, or in this one, whose defaults select them.
   const own = useGet<Providers>(namespace ? "/llmproviders" : null, { namespace, limit: 200 });
   const ofChain = useGet<Providers>(chain && chain.namespace !== namespace ? "/llmproviders" : null, { namespace: chain?.namespace, limit: 200 });
   const taken = takesTools(chains.value?.items ?? [], chain);
@@ -62,7 +62,7 @@ export default function Submit() {
   }
   const choose = (name: string) => {
     setNamespace(name);
-    setChosen(new Map()); // a server of the same name is another one there
+    setChosen(new Map()); // servers of the same name differ between namespaces
   };
   return (
     <div className="view">
@@ -75,21 +75,21 @@ export default function Submit() {
             ))}
           </select>
         </Field>
-        <Field label="Alert type" hint={types.value ? "It chooses the chain." : ""}>
+        <Field label="Alert type" hint={types.value ? "Selects the chain." : ""}>
           <input list="alert-types" value={alertType} onChange={(event) => setAlertType(event.target.value)} required maxLength={253} />
         </Field>
         <datalist id="alert-types">
           {types.value?.items.map((one) => <option key={one.alertType} value={one.alertType} />)}
         </datalist>
-        <Field label="Alert" hint="Text of any format; secrets in it are masked before an agent sees it.">
+        <Field label="Alert" hint="Text in any format. Secrets are masked before agents receive it.">
           <textarea rows={10} value={data} onChange={(event) => setData(event.target.value)} required className="code" />
         </Field>
-        <Field label="Runbook" hint="Text, or the URL of one; the namespace's own when left empty.">
+        <Field label="Runbook" hint="Text or URL. The default runbook of the namespace if empty.">
           <textarea rows={3} value={runbook} onChange={(event) => setRunbook(event.target.value)} />
         </Field>
         <Field label="Severity">
           <select value={severity} onChange={(event) => setSeverity(event.target.value)}>
-            <option value="">not given</option>
+            <option value="">none</option>
             {SEVERITIES.map((one) => (
               <option key={one}>{one}</option>
             ))}
@@ -97,7 +97,7 @@ export default function Submit() {
         </Field>
         {taken && servers.length > 0 && <ToolServers servers={servers} chosen={chosen} onChange={setChosen} />}
         {taken && native && <NativeTools wishes={wishes} onChange={setWishes} />}
-        {!taken && <p className="hint">Its chain takes no tools from alerts: it has those of its own.</p>}
+        {!taken && <p className="hint">The chain does not accept tools from alerts; it uses its own.</p>}
         {error && <Problem error={error} />}
         <button type="submit" className="primary">Submit</button>
       </form>
@@ -133,12 +133,12 @@ function Waiting({ made, onAnother }: { made: SubmittedAlert; onAnother: () => v
     <div className="view">
       <h1>{made.alertType}</h1>
       <p role="status">
-        Alert {made.namespace}/{made.name} was taken{alert?.phase ? ` (${alert.phase})` : ""}.
-        {alert?.phase !== "Rejected" && " Its investigation is shown as soon as there is one."}
+        Alert {made.namespace}/{made.name} was accepted{alert?.phase ? ` (${alert.phase})` : ""}.
+        {alert?.phase !== "Rejected" && " Its investigation opens as soon as it exists."}
       </p>
       {refused && <div className="problem">{refused.reason}: {refused.message}</div>}
       {error && <Problem error={error} />}
-      <button type="button" onClick={onAnother}>Another alert</button>
+      <button type="button" onClick={onAnother}>Submit another alert</button>
     </div>
   );
 }

@@ -1,7 +1,7 @@
-/** What there is to investigate with, what is wrong with it, and who works. */
+/** Shows chains, tool servers and models with their warnings, the queue and the workers. */
 import type { ReactNode } from "react";
 import type { Chains, McpServers, Providers, Queue, Warnings } from "../api/types";
-import { ago } from "../logic/format";
+import { between } from "../logic/format";
 import { scope, useGet, useNow, useTitle, useWorld, type Loaded } from "../parts/context";
 import { Empty, Problem, Section } from "../parts/parts";
 
@@ -11,7 +11,7 @@ const LIBRARY = "tarsy-library";
 export default function System() {
   useTitle("System");
   const world = useWorld();
-  // What the library has is used everywhere, so it is shown with every namespace.
+  // Objects of the library apply to every namespace, so they are always shown.
   const chosen = scope(world);
   const namespace = chosen.length === 0 || chosen.includes(LIBRARY) || !world.namespaces.items.includes(LIBRARY) ? chosen : [...chosen.slice(0, 19), LIBRARY];
   const query = { namespace, limit: 200 };
@@ -26,7 +26,7 @@ export default function System() {
       <h1>System</h1>
       <div className="grid">
         <Section title="Warnings">
-          <List loaded={warnings} none="Everything is as it should be.">
+          <List loaded={warnings} none="No warnings.">
             {warnings.value?.items.map((one) => (
               <li key={`${one.kind}/${one.namespace}/${one.name}/${one.type}`}>
                 <strong>{one.kind} {one.namespace}/{one.name}</strong> <span className="bad">{one.type}: {one.reason}</span>
@@ -40,20 +40,20 @@ export default function System() {
           {queue.value && (
             <>
               <dl className="figures">
-                <div><dt>Waiting</dt><dd>{queue.value.pending}</dd></div>
+                <div><dt>Queued</dt><dd>{queue.value.pending}</dd></div>
                 <div><dt>Running</dt><dd>{queue.value.running}</dd></div>
                 <div><dt>Orphaned</dt><dd>{queue.value.orphaned}</dd></div>
               </dl>
               <ul className="plain-list">
                 {queue.value.workers.map((worker) => (
-                  <li key={worker.id}>{worker.host} <span className="hint">{worker.runs} at work, since {ago(worker.startedAt, now)}</span></li>
+                  <li key={worker.id}>{worker.host} <span className="hint">{worker.runs} running, uptime {between(worker.startedAt, null, now)}</span></li>
                 ))}
               </ul>
             </>
           )}
         </Section>
         <Section title="Chains">
-          <List loaded={chains} none="There are none.">
+          <List loaded={chains} none="No chains.">
             {chains.value?.items.map((chain) => (
               <li key={chain.uid}>
                 <Ready ready={chain.ready} /> <strong>{chain.namespace}/{chain.name}</strong>
@@ -67,7 +67,7 @@ export default function System() {
           </List>
         </Section>
         <Section title="Tool servers">
-          <List loaded={servers} none="There are none.">
+          <List loaded={servers} none="No tool servers.">
             {servers.value?.items.map((server) => (
               <li key={server.uid}>
                 <Ready ready={server.available ?? server.ready} /> <strong>{server.namespace}/{server.name}</strong>
@@ -85,11 +85,11 @@ export default function System() {
           </List>
         </Section>
         <Section title="Models">
-          <List loaded={providers} none="There are none.">
+          <List loaded={providers} none="No models.">
             {providers.value?.items.map((one) => (
               <li key={one.uid}>
                 <Ready ready={one.ready} /> <strong>{one.namespace}/{one.name}</strong>
-                <span className="hint"> {one.type} {one.model}{one.hasRates ? "" : ", cost not known"}</span>
+                <span className="hint"> {one.type} {one.model}{one.hasRates ? "" : ", cost unknown"}</span>
                 <Conditions conditions={one.conditions} />
               </li>
             ))}

@@ -1,4 +1,4 @@
-/** The timeline: only what is in sight is on the page, however long it is; it follows the end while one is there. */
+/** Renders the visible part of the timeline, and follows its end while the reader is there. */
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { rowsOf, type Row, type Timeline } from "../logic/timeline";
@@ -33,7 +33,7 @@ export function TimelineList({ timeline, event, finished, link }: Props) {
     if (following && !finished) scrollTo({ top: document.documentElement.scrollHeight });
   }, [streamed, following, finished]);
   useEffect(() => {
-    // Whoever scrolls up wants to read; whoever comes back to the end wants to follow.
+    // Scrolling up stops following.
     let before = scrollY;
     const scrolled = () => {
       const end = document.documentElement.scrollHeight - innerHeight - scrollY < NEAR;
@@ -53,7 +53,7 @@ export function TimelineList({ timeline, event, finished, link }: Props) {
       setFollowing(false);
       virtual.scrollToIndex(there, { align: "center" });
     } else if (timeline.events.has(event)) {
-      setSearch(""); // it is behind a tab, or was filtered out
+      setSearch(""); // the event is in another tab, or filtered out
       setChosen(new Map());
     }
   }, [event, there, virtual, timeline]);
@@ -64,7 +64,7 @@ export function TimelineList({ timeline, event, finished, link }: Props) {
         <h2>Timeline</h2>
         <span className="hint">{timeline.order.length} events</span>
         <span className="spring" />
-        <input type="search" aria-label="Search in the timeline" placeholder="Search here" value={search} onChange={(event) => setSearch(event.target.value)} />
+        <input type="search" aria-label="Search in the timeline" placeholder="Search events" value={search} onChange={(event) => setSearch(event.target.value)} />
         {!finished && (
           <label className="follow">
             <input type="checkbox" checked={following} onChange={(event) => setFollowing(event.target.checked)} /> Follow

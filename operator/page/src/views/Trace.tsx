@@ -1,4 +1,4 @@
-/** The trace: every call with its times as a waterfall, each by itself with all that was said. */
+/** Shows the trace: all calls as a waterfall, and the details of the selected call. */
 import { useEffect, useMemo, useState } from "react";
 import { get, pathOf, Refused } from "../api/client";
 import type { Message, ModelCall, ModelCallDetails, ToolCall, ToolCallDetails, Trace } from "../api/types";
@@ -22,11 +22,11 @@ export default function TracePage({ namespace, name, call }: Props) {
         <h1>Trace</h1>
         <a href={investigationLink(namespace, name)}>{namespace}/{name}</a>
       </div>
-      {error && <Problem error={error} title={error.status === 403 ? "The trace is a right of its own (role tarsy-tracer)." : ""} />}
+      {error && <Problem error={error} title={error.status === 403 ? "The trace requires a separate permission (role tarsy-tracer)." : ""} />}
       {rows && (
         <div className="columns trace">
           <div className="waterfall">
-            {rows.length === 0 && <Empty>No call was made yet.</Empty>}
+            {rows.length === 0 && <Empty>No calls yet.</Empty>}
             {rows.map((stage) => (
               <section key={stage.id} aria-label={`Stage ${stage.name}`}>
                 <h2>{stage.name} <Badge state={stage.state} /></h2>
@@ -44,10 +44,10 @@ export default function TracePage({ namespace, name, call }: Props) {
                 ))}
               </section>
             ))}
-            {more && <p className="hint">Reading more …</p>}
+            {more && <p className="hint">Loading more …</p>}
           </div>
           <div className="side-detail">
-            {chosen ? <Detail key={chosen.id} namespace={namespace} name={name} bar={chosen} /> : rows.length > 0 && <Empty>Choose a call to read all of it.</Empty>}
+            {chosen ? <Detail key={chosen.id} namespace={namespace} name={name} bar={chosen} /> : rows.length > 0 && <Empty>Select a call to see its details.</Empty>}
           </div>
         </div>
       )}
@@ -55,7 +55,7 @@ export default function TracePage({ namespace, name, call }: Props) {
   );
 }
 
-/** All pages of the trace. */
+/** Reads all pages of the trace. */
 function useTrace(namespace: string, name: string): { trace: Trace | null; error: Refused | null; more: boolean } {
   const [found, setFound] = useState<{ trace: Trace | null; error: Refused | null; more: boolean }>({ trace: null, error: null, more: true });
   useEffect(() => {
@@ -133,17 +133,17 @@ function ModelDetail({ path }: { path: string }) {
           </ul>
         </details>
       )}
-      <h3>Answered</h3>
+      <h3>Response</h3>
       {call.thinking && (
         <details>
           <summary>thinking</summary>
           <Markdown text={call.thinking} />
         </details>
       )}
-      {call.answer ? <Said message={call.answer} open /> : <p className="hint">There is no answer.</p>}
+      {call.answer ? <Said message={call.answer} open /> : <p className="hint">No response.</p>}
       {Object.keys(call.metadata).length > 0 && (
         <details>
-          <summary>more about it</summary>
+          <summary>metadata</summary>
           <pre tabIndex={0}>{JSON.stringify(call.metadata, null, 2)}</pre>
         </details>
       )}
@@ -188,7 +188,7 @@ function ToolDetail({ path }: { path: string }) {
       <h3>Arguments</h3>
       <pre tabIndex={0}>{pretty(call.arguments) || "none"}</pre>
       <h3>Result</h3>
-      {call.result === null ? <p className="hint">There is none.</p> : <pre tabIndex={0}>{pretty(call.result)}</pre>}
+      {call.result === null ? <p className="hint">No result.</p> : <pre tabIndex={0}>{pretty(call.result)}</pre>}
     </Section>
   );
 }
@@ -198,9 +198,9 @@ function ToolFacts({ call }: { call: ToolCall }) {
     <p className="facts">
       <span>{words(call.access)}</span>
       {call.durationMs !== null && <span>{duration(call.durationMs)}</span>}
-      {!call.made && <span>answered without its server{call.refused ? `: ${call.refused}` : ""}</span>}
-      {call.repeatedOf && <span>the answer of an earlier call was given again</span>}
-      {call.attempt > 0 && <span>try {call.attempt + 1}</span>}
+      {!call.made && <span>not sent to the server{call.refused ? `: ${call.refused}` : ""}</span>}
+      {call.repeatedOf && <span>result of an earlier call reused</span>}
+      {call.attempt > 0 && <span>attempt {call.attempt + 1}</span>}
       <span>cited as <code>{call.ref}</code></span>
     </p>
   );

@@ -1,4 +1,4 @@
-/** Tokens and cost over time, and by what they went to. */
+/** Shows tokens and cost over time and by group. */
 import type { Usage } from "../api/types";
 import { cost, count } from "../logic/format";
 import { go, scope, useGet, useTitle, useWorld } from "../parts/context";
@@ -23,7 +23,7 @@ export default function UsagePage({ by, days }: { by: string; days: number }) {
       <div className="title-row">
         <h1>Usage</h1>
         <span className="spring" />
-        <select aria-label="Time" value={days} onChange={(event) => to({ days: Number(event.target.value) })}>
+        <select aria-label="Period" value={days} onChange={(event) => to({ days: Number(event.target.value) })}>
           {(DAYS.includes(days) ? DAYS : [...DAYS, days]).map((one) => (
             <option key={one} value={one}>{one === 1 ? "last day" : `last ${one} days`}</option>
           ))}
@@ -38,11 +38,11 @@ export default function UsagePage({ by, days }: { by: string; days: number }) {
           <div><dt>Interrupted</dt><dd>{total.interrupted}</dd></div>
         </dl>
       )}
-      <Section title="By day">{daily.value && (daily.value.items.length > 0 ? <Chart usage={daily.value} /> : <Empty>Nothing was used.</Empty>)}</Section>
+      <Section title="By day">{daily.value && (daily.value.items.length > 0 ? <Chart usage={daily.value} /> : <Empty>No usage in this period.</Empty>)}</Section>
       <Section
-        title="By what"
+        title="By group"
         side={
-          <select aria-label="Summed up by" value={group} onChange={(event) => to({ by: event.target.value })}>
+          <select aria-label="Group by" value={group} onChange={(event) => to({ by: event.target.value })}>
             {BY.map(([name, words]) => (
               <option key={name} value={name}>{words}</option>
             ))}
@@ -55,7 +55,7 @@ export default function UsagePage({ by, days }: { by: string; days: number }) {
   );
 }
 
-/** Bars of tokens, input below output; the figures stand in the table for whoever cannot see them. */
+/** Draws tokens per day as bars, input below output; the label contains the figures for screen readers. */
 function Chart({ usage }: { usage: Usage }) {
   const most = Math.max(1, ...usage.items.map((day) => day.inputTokens + day.outputTokens));
   const width = Math.min(4, 100 / usage.items.length);
@@ -86,7 +86,7 @@ function Chart({ usage }: { usage: Usage }) {
 }
 
 function UsageTable({ usage }: { usage: Usage }) {
-  if (usage.items.length === 0) return <Empty>Nothing was used.</Empty>;
+  if (usage.items.length === 0) return <Empty>No usage in this period.</Empty>;
   return (
     <div className="scroll" tabIndex={0} role="region" aria-label="Usage">
       <table>
@@ -112,7 +112,7 @@ function UsageTable({ usage }: { usage: Usage }) {
           ))}
         </tbody>
       </table>
-      {usage.omitted > 0 && <p className="hint">and {usage.omitted} more; the sum above has them</p>}
+      {usage.omitted > 0 && <p className="hint">{usage.omitted} more groups, included in the total</p>}
     </div>
   );
 }

@@ -1,4 +1,4 @@
-/** Follows one investigation: its past by REST, page by page, then what happens by the connection. */
+/** Follows one investigation: reads its past with REST, page by page, then subscribes over the live connection. */
 import { useEffect, useRef, useState } from "react";
 import { get, pathOf, Refused } from "../api/client";
 import type { Live } from "../api/live";
@@ -22,7 +22,7 @@ export function useFollowing(live: Live, namespace: string, name: string): Follo
       latest.current = reduce(latest.current, messages);
       setFound({ timeline: latest.current, error: null, loading });
     };
-    /** All that changed behind a cursor; returns the cursor behind that. */
+    /** Reads all changes after a cursor; returns the cursor after the last one. */
     const past = async (after: string): Promise<string> => {
       for (;;) {
         const page = await get<Events>(`${pathOf(namespace, name)}/events`, { after, limit: PAGE }, abort.signal);
@@ -35,7 +35,7 @@ export function useFollowing(live: Live, namespace: string, name: string): Follo
       if (abort.signal.aborted) return;
       const refused = error instanceof Refused ? error : new Refused(0, "Error", String(error));
       setFound((before) => ({ ...before, error: refused, loading: false }));
-      // Not on record yet, or away: that may change.
+      // No record yet, or the server is unavailable: try again.
       if (refused.status === 404 || refused.status === 0 || refused.status >= 500) again = setTimeout(() => setTurn((n) => n + 1), 2000);
     };
     const onMessages = (messages: ServerMessage[]) => {

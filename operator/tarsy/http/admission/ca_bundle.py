@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from tarsy.http.admission.tls import believed
+from tarsy.http.admission.tls import merge_authorities
 from tarsy.kube.client import ApiError, KubeClient
 
 _RACES = 10
@@ -21,7 +21,7 @@ def with_authority(authority: str, present: str | None) -> str:
         found = base64.b64decode(present or "").decode()
     except (binascii.Error, UnicodeDecodeError):
         found = ""
-    return encoded(believed(authority, found, datetime.now(UTC)))
+    return encoded(merge_authorities(authority, found, datetime.now(UTC)))
 
 
 def encoded(authorities: str) -> str:

@@ -1,7 +1,7 @@
 """The certificate of the aggregated door, and what its socket demands of a client.
 
 Decision: an authority of one certificate. Its key is thrown away when it has signed, so nothing is left by which a
-second certificate could be made; a renewal is a new authority beside the old one (`believed`).
+second certificate could be made; a renewal is a new authority beside the old one (`merge_authorities`).
 """
 
 import secrets
@@ -94,7 +94,7 @@ def needs_renewal(own: ServingCertificate, moment: datetime) -> bool:
     return certificate.not_valid_after_utc - moment < RENEWED_BEFORE
 
 
-def believed(authority: str, present: str, moment: datetime) -> str:
+def merge_authorities(authority: str, present: str, moment: datetime) -> str:
     """The authorities to believe: those of now that are not over, `authority` among them; the newest, at most 32.
 
     Args:

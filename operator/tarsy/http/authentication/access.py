@@ -1,7 +1,7 @@
-"""Whether a caller may: SubjectAccessReview, its answers remembered for seconds.
+"""Authorizes callers by SubjectAccessReview, and caches the results for seconds.
 
-Decision: a yes and a no are remembered equally long, so that a right that was just given is not refused for longer than
-one that was taken away is still granted. When the Kubernetes API cannot say, the answer is 503, never yes.
+Decision: allowed and denied are cached equally long, so a new permission is denied no longer than a revoked one is
+still granted. If the Kubernetes API cannot answer, the result is 503, never allowed.
 """
 
 from tarsy.http.authentication.identity import Caller, Permission
@@ -16,11 +16,11 @@ _Key = tuple[str, str, tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...],
 
 
 class AccessReviews:
-    """Asks what callers may; safe to share.
+    """Authorizes callers; safe to share.
 
     Args:
-        client: as the operator, which may create SubjectAccessReviews.
-        seconds: how long an answer holds; a right that was taken away is granted at most so long.
+        client: authenticated as the operator, which may create SubjectAccessReviews.
+        seconds: lifetime of a cached result: maximum delay until a revoked permission is denied.
     """
 
     def __init__(self, client: KubeClient, *, seconds: float = ACCESS_SECONDS) -> None:
@@ -28,16 +28,16 @@ class AccessReviews:
         self._answers: ReviewCache[_Key, bool] = ReviewCache(lambda _: seconds, size=ACCESS_ANSWERS)
 
     async def allowed(self, caller: Caller, permission: Permission, namespace: str = "", name: str = "") -> bool:
-        """Whether `caller` has the permission.
+        """Returns whether a caller has a permission.
 
         Args:
-            caller: who asks.
-            permission: what for.
-            namespace: where; empty for cluster-wide.
-            name: of the object; empty for all.
+            caller: the caller.
+            permission: the permission.
+            namespace: namespace of the object; empty: cluster-wide.
+            name: name of the object; empty: all objects.
 
         Raises:
-            Unavailable: the Kubernetes API could not say.
+            Unavailable: the Kubernetes API could not answer.
         """
         attributes = ResourceAttributes(
             permission.verb, permission.group, permission.resource, permission.subresource, namespace, name
@@ -48,11 +48,17 @@ class AccessReviews:
             raise Unavailable("the Kubernetes API could not check the permission; try again") from None
 
     async def demand(self, caller: Caller, permission: Permission, namespace: str = "", name: str = "") -> None:
-        """Refuses a caller who has not the permission.
+        """Refuses a caller without a permission.
+
+        Args:
+            caller: the caller.
+            permission: the permission.
+            namespace: namespace of the object; empty: cluster-wide.
+            name: name of the object; empty: all objects.
 
         Raises:
-            Forbidden: by a sentence that is the same whether or not the object exists.
-            Unavailable: the Kubernetes API could not say.
+            Forbidden: the message is the same whether or not the object exists.
+            Unavailable: the Kubernetes API could not answer.
         """
         if not await self.allowed(caller, permission, namespace, name):
             raise Forbidden(_refusal(caller, permission, namespace))

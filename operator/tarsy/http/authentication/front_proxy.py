@@ -1,7 +1,8 @@
-"""Whose word is taken for who a caller is: the front proxy of the Kubernetes API, as the cluster itself publishes it.
+"""Authenticates callers by the front proxy of the Kubernetes API, as the cluster publishes it.
 
-Decision: read from the ConfigMap that every kube-apiserver writes (kube-system/extension-apiserver-authentication), not
-from options: it is right by construction, and follows the cluster when its certificates change.
+Decision: the settings come from the ConfigMap that every kube-apiserver writes
+(kube-system/extension-apiserver-authentication), not from options: they are always correct, and follow changes of the
+certificates of the cluster.
 """
 
 import json
@@ -20,7 +21,7 @@ NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"
 
 
 class NoFrontProxy(Exception):
-    """The cluster does not say who its front proxy is; the message says what is missing."""
+    """The cluster does not publish its front proxy; the message says what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,10 @@ class FrontProxy:
     """The front proxy of a cluster.
 
     Args:
-        authority: PEM of the certificates that sign its own.
-        names: the common names that it may have; none: any that `authority` signed.
-        user_headers, uid_headers, group_headers: where it says who asks; the first one that is there counts.
-        extra_prefixes: what headers with extra values begin with, in lower case.
+        authority: PEM of the CA of its client certificate.
+        names: permitted common names; empty: any certificate of `authority`.
+        user_headers, uid_headers, group_headers: headers that name the caller; the first one present counts.
+        extra_prefixes: prefixes of headers with extra values, in lower case.
     """
 
     authority: str
@@ -42,14 +43,14 @@ class FrontProxy:
     extra_prefixes: tuple[str, ...]
 
     def is_named(self, peer: Mapping[str, Any] | None) -> bool:
-        """Whether a verified certificate (as `ssl` describes it) is that of the front proxy."""
+        """Returns whether a verified certificate (in the format of `ssl`) is that of the front proxy."""
         return is_named(peer, self.names)
 
     def caller(self, headers: MultiMapping[str]) -> Caller:
-        """Who the front proxy says asks.
+        """Reads the caller from the headers of the front proxy.
 
         Raises:
-            Unauthorized: it names nobody.
+            Unauthorized: the headers name no user.
         """
         username = _first(headers, self.user_headers)
         if not username:
@@ -64,7 +65,12 @@ class FrontProxy:
 
 
 def is_named(peer: Mapping[str, Any] | None, names: Sequence[str]) -> bool:
-    """Whether a verified certificate (as `ssl` describes it) has one of the common names; none: any certificate has."""
+    """Returns whether a verified certificate (in the format of `ssl`) has one of the common names.
+
+    Args:
+        peer: the certificate; None: the client sent none.
+        names: permitted common names; empty: any.
+    """
     if not peer:
         return False
     its = [value for part in peer.get("subject", ()) for key, value in part if key == "commonName"]
@@ -72,11 +78,11 @@ def is_named(peer: Mapping[str, Any] | None, names: Sequence[str]) -> bool:
 
 
 async def read_front_proxy(client: KubeClient) -> FrontProxy:
-    """The front proxy of the cluster as it is now.
+    """Reads the current front proxy of the cluster.
 
     Raises:
-        NoFrontProxy: the cluster has none, or says it in no way that is known.
-        ApiError: the Kubernetes API refused or is away.
+        NoFrontProxy: the cluster has none, or publishes it in an unknown format.
+        ApiError: the Kubernetes API refused or is unavailable.
     """
     where = f"the ConfigMap {NAMESPACE}/{NAME}"
     found = await client.find("ConfigMap", NAMESPACE, NAME)
@@ -86,10 +92,14 @@ async def read_front_proxy(client: KubeClient) -> FrontProxy:
 
 
 def parse_front_proxy(data: Mapping[str, str], where: str) -> FrontProxy:
-    """The front proxy that the data of a ConfigMap says.
+    """Parses the front proxy from the data of the ConfigMap.
+
+    Args:
+        data: the data.
+        where: name of the ConfigMap, for errors.
 
     Raises:
-        NoFrontProxy: something needed is missing or malformed; an authority or a user header is never assumed.
+        NoFrontProxy: a required key is missing or malformed; a CA or a user header is never assumed.
     """
     authority = data.get("requestheader-client-ca-file", "")
     if "BEGIN CERTIFICATE" not in authority:

@@ -1,11 +1,11 @@
-"""The doors: how a request says who asks, and how an error looks there.
+"""Authenticates requests at the direct port, by bearer token, cookie or authenticating proxy.
 
-Decision: the direct door knows a caller by bearer token, which the Kubernetes API itself checks (TokenReview); nothing
-is checked here, so whatever a cluster authenticates by token comes in. Answers are remembered for seconds by a digest
-of the token; the token itself is kept nowhere. A browser that signed in (`page_session.py`) sends it as a cookie; that
-counts only without an Authorization header, and for more than reading only where our own page asks. So it is with
-people whom a proxy names (`page_proxy.py`): their browser sends the proxy's cookie by itself, too. A token that their
-proxy forwards must be theirs; one that the cluster does not know is as none, since the proxy's own word stands.
+Decision: the Kubernetes API reviews each bearer token (TokenReview), so every token that the cluster authenticates is
+accepted. Results are cached for seconds by a digest of the token; the token itself is not stored. A browser that has
+signed in (`web_ui_session.py`) sends its token as a cookie. The cookie counts only without an Authorization header, and
+writes require a request of the web UI's own origin. The same holds for users of an authenticating proxy
+(`web_ui_proxy.py`), because their browser also sends the cookie of the proxy by itself. A token that the proxy forwards
+must belong to the same user; a token that the cluster does not know is ignored, since the proxy authenticates the user.
 """
 
 import asyncio
@@ -34,51 +34,51 @@ _TOKENS = 10_000
 TOKEN_CHARACTERS = 16_384
 REVIEWS_AT_ONCE = 32
 FIRST_REVIEWS_AT_ONCE = 4
-"""Of tokens that were never good here: whoever sends any number of them keeps neither others nor the API waiting."""
+"""Concurrent reviews of tokens that were never valid here, so a flood of them delays no other caller."""
 WEBSOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
-"""The subprotocol by which browsers send a token, as kube-apiserver reads it."""
+"""Prefix of the WebSocket subprotocol in which browsers send a token, as kube-apiserver accepts it."""
 COOKIE = "tarsy-session"
-"""The cookie by which a browser that signed in sends its token, where it speaks plain HTTP: on one machine."""
+"""Session cookie over plain HTTP, on one machine."""
 HOST_COOKIE = f"__Host-{COOKIE}"
-"""The same over TLS. Browsers take a cookie of this prefix from this very host and over TLS only, so no other site of
-the domain, and nobody on the way, can plant one; over plain HTTP they do not take it at all."""
+"""Session cookie over TLS. Browsers accept a cookie of this prefix only from this host and over TLS, so neither another
+site of the domain nor an attacker on the network can plant one; over plain HTTP they do not accept it at all."""
 PROXY_SECONDS = 900.0
-"""So long a connection that stays open is of whom the proxy named; then it comes again, past the proxy."""
+"""Maximum seconds that an open connection stays authenticated by the proxy; then its client must reconnect."""
 _READING = frozenset({"GET", "HEAD"})
 _NAMED: Final = web.RequestKey("named", float)
 
 
 class ApiFrontend(Protocol):
-    """A way in."""
+    """Authenticates requests and formats errors for one kind of client."""
 
     @property
     def name(self) -> str:
-        """For the log."""
+        """Name for the log."""
 
     @property
     def prefix(self) -> str:
-        """What stands before the path of a route."""
+        """Prefix of all paths."""
 
     @property
     def stream_seconds(self) -> float | None:
-        """How long an answer that streams may go on; None: as long as it likes."""
+        """Maximum duration of a stream in seconds; None: unlimited."""
 
     async def caller(self, request: web.Request) -> Caller:
-        """Who asks. Raises HttpError: nobody knows, or nobody can say now."""
+        """Authenticates a request. Raises HttpError if it is not authenticated, or cannot be checked now."""
 
     def error(self, error: HttpError) -> web.Response:
-        """An error as the clients of this door expect it."""
+        """Formats an error for the clients of this frontend."""
 
 
 class BearerFrontend:
-    """Bearer tokens, and errors as `{"error": {"reason", "message"}}`.
+    """Authenticates bearer tokens, cookies and proxied users; returns errors as `{"error": {"reason", "message"}}`.
 
     Args:
-        client: as the operator, which may create TokenReviews.
-        audiences: what tokens must be for; none: the Kubernetes API itself.
-        origins: web sites, besides the one of the request itself, whose pages may act by a cookie.
-        proxy: who may say who asks; None: nobody.
-        seconds: how long a good token is believed.
+        client: authenticated as the operator, which may create TokenReviews.
+        audiences: accepted audiences of tokens; empty: that of the Kubernetes API.
+        origins: additional origins whose web pages may use the cookie.
+        proxy: proxy that may authenticate users; None: none.
+        seconds: lifetime of a cached review.
     """
 
     name = "direct"
@@ -106,12 +106,12 @@ class BearerFrontend:
         )
 
     async def caller(self, request: web.Request) -> Caller:
-        """Who the token is of, or whom the proxy names.
+        """Returns the owner of the token, or the user that the proxy names.
 
         Raises:
-            Unauthorized: there is none, or it is no good; the sentence does not say which.
-            Forbidden: it is a cookie's, or a proxy's, and a page of another site asks.
-            Unavailable: the Kubernetes API could not say.
+            Unauthorized: the token is missing or invalid; the message does not say which.
+            Forbidden: a page of another origin uses the cookie or the proxy.
+            Unavailable: the Kubernetes API could not review the token.
         """
         person = self._proxy.person(request) if self._proxy is not None else None
         if person is not None:
@@ -140,7 +140,7 @@ class BearerFrontend:
         return replace(known, token=token, by_proxy=True)
 
     async def _holder(self, token: str) -> Caller | None:
-        """Who a token is of; None: it is no good. Raises Unavailable: the Kubernetes API could not say."""
+        """Returns the owner of a token; None if it is invalid. Raises Unavailable."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         try:
             return await self._callers.get(digest, lambda: self._review(token, digest))
@@ -161,7 +161,7 @@ class BearerFrontend:
         return token
 
     def _require_page(self, request: web.Request) -> None:
-        """Refuses what no page of ours asks, of what a browser says by itself who asks. Raises Forbidden."""
+        """Raises Forbidden unless the web UI sent the request. For credentials that browsers send by themselves."""
         if (request.method not in _READING or _is_websocket(request)) and hdrs.ORIGIN not in request.headers:
             raise Forbidden(
                 "cookies and proxy headers are accepted from the web UI only: send a token in the Authorization header"
@@ -169,7 +169,7 @@ class BearerFrontend:
         require_own_page(request, self._origins)
 
     def error(self, error: HttpError) -> web.Response:
-        """`{"error": {"reason", "message"}}`."""
+        """Formats an error as `{"error": {"reason", "message"}}`."""
         body = {"error": {"reason": error.reason, "message": error.message}}
         return web.json_response(body, status=error.status, headers=error.headers)
 
@@ -183,7 +183,7 @@ class BearerFrontend:
         self._good.pop(digest, None)
         if status.get("authenticated") is not True:
             return None
-        # An authenticator that knows nothing of audiences answers with none: its tokens are for the API server only.
+        # An authenticator without support for audiences returns none: its tokens are for the API server only.
         if self._audiences and not set(self._audiences) & set(status.get("audiences") or ()):
             return None
         user = status.get("user") or {}
@@ -195,20 +195,20 @@ class BearerFrontend:
 
 
 def is_secure(request: web.Request) -> bool:
-    """Whether the browser speaks TLS, to this door or to what stands before it."""
+    """Returns whether the browser uses TLS, to this server or to a proxy in front of it."""
     return request.secure or request.headers.get("X-Forwarded-Proto", "").lower() == "https"
 
 
 def cookie_of(request: web.Request) -> str:
-    """The name of the one cookie that counts for a request; that of the other scheme is not looked at."""
+    """Returns the name of the session cookie for the scheme of a request; the other one is ignored."""
     return HOST_COOKIE if is_secure(request) else COOKIE
 
 
 def require_own_page(request: web.Request, origins: Sequence[str]) -> None:
-    """Refuses what a page of a site asks that is neither this one nor one of `origins`.
+    """Refuses requests of web pages from other origins than this server and `origins`.
 
     Raises:
-        Forbidden: it is another's.
+        Forbidden: the origin is another one.
     """
     origin = request.headers.get(hdrs.ORIGIN)
     if origin is None or origin in origins:
@@ -220,7 +220,7 @@ def require_own_page(request: web.Request, origins: Sequence[str]) -> None:
 
 
 def bearer_token(request: web.Request) -> str:
-    """The token of a request, empty without one: of the Authorization header, or of a WebSocket's subprotocols."""
+    """Returns the token in the Authorization header or in the WebSocket subprotocols; empty without one."""
     scheme, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
     if scheme.lower() == "bearer":
         token = token.strip()

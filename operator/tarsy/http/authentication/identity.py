@@ -1,4 +1,4 @@
-"""Who asks, and what may be asked of the Kubernetes API about them: two plain values, the same at both doors."""
+"""Defines a caller and a permission, which both frontends share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ from tarsy.kube.access import Subject
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, as TokenReview or the front proxy says.
+    """An authenticated user.
 
-    `token` is there at the direct door only: writes to the Kubernetes API are made with it. `by_proxy`: an
-    authenticating proxy signed them in, whether or not it forwards a token of theirs.
+    `token` is set at the direct port only; writes to the Kubernetes API use it. `by_proxy` is true if an authenticating
+    proxy signed the user in, whether or not it forwards a token.
     """
 
     username: str
@@ -25,17 +25,17 @@ class Caller:
 
     @property
     def subject(self) -> Subject:
-        """Who a SubjectAccessReview is about."""
+        """Subject of a SubjectAccessReview."""
         return Subject(self.username, self.uid, self.groups, self.extra)
 
 
 NOBODY: Final = Caller("system:anonymous", groups=("system:unauthenticated",))
-"""Who asks a public route."""
+"""The caller of a public route."""
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What SubjectAccessReview is asked, in the namespace of the request."""
+    """A verb on a resource, checked by SubjectAccessReview in the namespace of the request."""
 
     verb: str
     resource: str

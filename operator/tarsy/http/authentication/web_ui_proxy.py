@@ -1,8 +1,8 @@
-"""People whom an authenticating proxy signed in: whose word is taken for that, and how it is said.
+"""Authenticates users of the web UI by an authenticating proxy.
 
-Decision: the word is that of a TLS client certificate and never of a header alone, as kube-apiserver holds it with its
-own front proxy. It says who reads. What is written is written with the person's own token, which a proxy may forward;
-one that forwards none gives its people a page to read. Names of the system are not a proxy's to give.
+Decision: the proxy authenticates with a TLS client certificate, never with a header alone, as the front proxy of
+kube-apiserver does. It authenticates reads; writes use the person's own token, which the proxy may forward. Users of a
+proxy that forwards none have read-only access. The proxy cannot name users or groups of the system.
 """
 
 import ssl
@@ -27,13 +27,13 @@ _SYSTEM: Final = "system:"
 
 @dataclass(frozen=True, slots=True)
 class PageProxySettings:
-    """Which proxy may say who asks.
+    """Settings of the authenticating proxy.
 
     Args:
-        authority: a file with PEM of the certificates that sign the proxy's own, and nobody else's.
-        names: the common names that it may have; none: any that `authority` signed.
-        user_header: where it says who asks.
-        group_header: where it says what groups they are in; repeated, or with commas between them.
+        authority: file with the PEM of a CA that signs only the client certificate of the proxy.
+        names: permitted common names; empty: any certificate of `authority`.
+        user_header: header with the user name.
+        group_header: header with the groups; repeated, or separated by commas.
     """
 
     authority: Path
@@ -44,16 +44,16 @@ class PageProxySettings:
 
 @dataclass(frozen=True, slots=True)
 class PageProxy:
-    """A proxy whose word is taken; `authority` is PEM."""
+    """An authenticating proxy; `authority` is PEM."""
 
     settings: PageProxySettings
     authority: str = field(repr=False)
 
     def person(self, request: web.Request) -> Caller | None:
-        """Whom the proxy names; None: the connection is not the proxy's, or it names nobody.
+        """Returns the user that the proxy names; None if the connection is not that of the proxy, or names no user.
 
         Raises:
-            Unauthorized: it names several, or a name that only Kubernetes itself gives.
+            Unauthorized: the proxy names several users, or a user of the system.
         """
         peer = request.transport.get_extra_info("peercert") if request.transport is not None else None
         if not is_named(peer, self.settings.names):
@@ -61,7 +61,7 @@ class PageProxy:
         said = request.headers.getall(self.settings.user_header, [])
         if not any(said):
             return None
-        if len(said) > 1:  # a proxy that adds its header to that of whoever asks would let them choose
+        if len(said) > 1:  # a proxy that appends its header would let clients choose the user
             header = self.settings.user_header
             raise Unauthorized(f"the proxy sent {header} more than once: it must replace the header of the request")
         if said[0].startswith(_SYSTEM) or not said[0].isprintable():
@@ -76,10 +76,10 @@ class PageProxy:
 
 
 def read_page_proxy(settings: PageProxySettings) -> PageProxy:
-    """The proxy that the settings say.
+    """Reads the CA of the proxy.
 
     Raises:
-        CertificateError: its authority cannot be read, or is none.
+        CertificateError: the file cannot be read, or contains no certificate.
     """
     try:
         authority = settings.authority.read_text()
@@ -90,12 +90,12 @@ def read_page_proxy(settings: PageProxySettings) -> PageProxy:
     return PageProxy(settings, authority)
 
 
-async def demand_own_authority(proxy: PageProxy, client: KubeClient) -> None:
-    """Refuses an authority by which Kubernetes knows its own users: each of them could say to be anybody.
+async def require_separate_authority(proxy: PageProxy, client: KubeClient) -> None:
+    """Refuses the client CA of the cluster as the CA of the proxy: its client certificates could impersonate any user.
 
     Raises:
-        CertificateError: it is one of those.
-        ApiError: the Kubernetes API refused or is away.
+        CertificateError: the CA is that of the cluster.
+        ApiError: the Kubernetes API refused or is unavailable.
     """
     data = (await client.find("ConfigMap", NAMESPACE, NAME) or {}).get("data") or {}
     if _keys(proxy.authority) & _keys(data.get("client-ca-file", "")):
@@ -105,14 +105,14 @@ async def demand_own_authority(proxy: PageProxy, client: KubeClient) -> None:
         )
 
 
-def believe(context: ssl.SSLContext, proxy: PageProxy) -> None:
-    """Lets a socket take the proxy's certificate, and clients without any; other certificates do not connect."""
+def trust_proxy(context: ssl.SSLContext, proxy: PageProxy) -> None:
+    """Makes a TLS context accept the certificate of the proxy, and clients without one; it refuses other certificates."""
     context.load_verify_locations(cadata=proxy.authority)
     context.verify_mode = ssl.CERT_OPTIONAL
 
 
 def _keys(pem: str) -> set[bytes]:
-    """The public keys: a certificate that was made anew for the same key is of the same authority."""
+    """Returns the public keys: a renewed certificate of the same key belongs to the same CA."""
     try:
         found = [one.public_key() for one in x509.load_pem_x509_certificates(pem.encode())]
     except ValueError:

@@ -1,8 +1,7 @@
-"""What one may follow, asked when it begins and again while it goes on.
+"""Authorizes streams when they start and while they run.
 
-Decision: a stream outlives the answer that let it begin, so the whole question is asked anew twice a minute: is the
-token still good, is the right still there, is the namespace still the same one. Where nobody can say, a stream goes on
-for a few minutes and no longer.
+Decision: a stream outlives the authorization that it started with, so token, permission and namespace are checked again
+twice a minute. If they cannot be checked, a stream continues for a few minutes only.
 """
 
 from dataclasses import dataclass
@@ -24,35 +23,35 @@ from tarsy.store.trace import Trace
 READ_EVENTS: Final = Permission("get", "investigations", "events")
 READ_LISTS: Final = Permission("list", "investigations", group=PRODUCT_GROUP)
 UNKNOWN_CHECKS: Final = 10
-"""So many times in a row nobody may be able to say whether a caller still may."""
+"""Consecutive authorization checks without a result after which a stream is closed."""
 _LIST, _ONE = "investigations", "investigation"
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a channel is about: one investigation, or the list of a namespace or of all."""
+    """Subject of a channel: one investigation, or the list of one or all namespaces."""
 
     namespace: str | None = None
     name: str | None = None
 
     @property
     def channel(self) -> str:
-        """Its name."""
+        """Name of the channel."""
         if self.name is None:
             return list_channel(self.namespace)
         return channel_of(self.namespace or "", self.name)
 
     @property
     def permission(self) -> Permission:
-        """What one needs to follow it."""
+        """Permission that following requires."""
         return READ_LISTS if self.name is None else READ_EVENTS
 
 
 def read_topic(channel: str) -> Topic:
-    """The topic of a channel's name.
+    """Parses the name of a channel.
 
     Raises:
-        BadRequest: it is none.
+        BadRequest: the name is invalid.
     """
     kind, colon, rest = channel.partition(":")
     namespace, slash, name = rest.partition("/")
@@ -66,15 +65,15 @@ def read_topic(channel: str) -> Topic:
 
 
 class StreamAuthorization:
-    """The right of one caller to follow one topic; `demand` first, then `check` again and again."""
+    """Authorizes one caller for one topic: `demand` when the stream starts, then `check` at intervals."""
 
     def __init__(self, ask: CheckedRequest, topic: Topic, permission: Permission | None = None) -> None:
-        """Takes who asks, and for what.
+        """Creates the authorization of a stream.
 
         Args:
-            ask: whose connection it is.
-            topic: what is to be followed.
-            permission: what is needed for it, where it is not that of the topic.
+            ask: the request that opened the stream.
+            topic: the topic to follow.
+            permission: required permission; None: that of the topic.
         """
         self._ask = ask
         self._topic = topic
@@ -83,14 +82,14 @@ class StreamAuthorization:
         self.namespace_uid = ""
 
     async def demand(self) -> None:
-        """Raises HttpError when the caller may not, or the namespace is not there."""
+        """Raises HttpError if the caller is not authorized, or the namespace does not exist."""
         self.namespace_uid = await self._demanded()
 
     async def check(self) -> None:
-        """The same again.
+        """Checks credential, permission and namespace again.
 
         Raises:
-            HttpError: not any more.
+            HttpError: the stream must end.
         """
         try:
             if self._ask.identify is not None:
@@ -106,11 +105,11 @@ class StreamAuthorization:
                 raise
 
     async def record(self) -> InvestigationRecord:
-        """The investigation.
+        """Reads the investigation of the topic.
 
         Raises:
-            NotFound: there is none.
-            HttpError: nobody can say.
+            NotFound: it has no record.
+            HttpError: the database is unavailable.
         """
         topic, services = self._topic, self._ask.services
         namespace, name = topic.namespace or "", topic.name or ""

@@ -1,7 +1,7 @@
-"""Where a follower is: the revision of an investigation, and of each question about it, up to which all was told.
+"""Represents the position of a follower: the last sent revision of an investigation and of each question about it.
 
-Decision: the record is the event log, so a cursor is nothing but revisions; nothing is kept for a follower who is away.
-Written it is the revision, as long as there are no questions: `57`, then `57,1:12,2:3`.
+Decision: the record is the event log, so a cursor contains only revisions, and the server stores nothing for a
+disconnected follower. Its text is the revision as long as there are no questions: `57`, then `57,1:12,2:3`.
 """
 
 import re
@@ -15,16 +15,16 @@ _WRITTEN = re.compile(CURSOR_PATTERN)
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Revisions by place: 0 is the investigation, from 1 on its questions; places that are not there were not begun."""
+    """Revisions by place: 0 is the investigation, 1 and up are its questions; a missing place is at revision 0."""
 
     revisions: Mapping[int, int] = field(default_factory=dict)
 
     def of(self, place: int) -> int:
-        """The revision up to which a run was told."""
+        """Returns the last sent revision of a run."""
         return self.revisions.get(place, 0)
 
     def at(self, place: int, revision: int) -> "Cursor":
-        """The cursor when a run was told up to `revision`."""
+        """Returns the cursor after sending a run up to a revision."""
         return Cursor({**self.revisions, place: revision})
 
     def __str__(self) -> str:
@@ -33,10 +33,10 @@ class Cursor:
 
 
 def read_cursor(text: str) -> Cursor:
-    """A cursor as it was written.
+    """Parses the text of a cursor.
 
     Raises:
-        ValueError: it is none; the message says how one looks.
+        ValueError: the text is malformed; the message describes the format.
     """
     if len(text) > MAX_LENGTH or not _WRITTEN.fullmatch(text):
         raise ValueError("must be the id of a message, such as 57 or 57,1:12")

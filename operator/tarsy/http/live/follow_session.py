@@ -1,7 +1,7 @@
-"""A connection that follows an investigation: from its first word to the reason why it ends, whatever carries it.
+"""Streams one investigation to one client, over WebSocket or server-sent events.
 
-Decision: what WebSocket and server-sent events share is here, so that rights are asked again in one place and Postgres
-may be away for both alike.
+Decision: both transports share this module, so that authorization is checked again in one place, and both survive an
+outage of Postgres.
 """
 
 import asyncio
@@ -19,36 +19,36 @@ _AGAIN_SECONDS = 1.0
 
 
 class FollowSession:
-    """One who follows one investigation.
+    """The subscription of one client to one investigation.
 
     Args:
-        hub: who follows for all.
-        standing: whether it may; demanded already.
+        hub: provides the stream of the investigation.
+        authorization: the authorization of the stream; `demand` has succeeded.
         record: the investigation.
-        outbox: where to tell it.
-        limit: changes that it is told of the past; None: all.
+        outbox: queue of messages to the client.
+        limit: maximum number of past changes to send; None: all.
     """
 
     def __init__(
         self,
         hub: Hub,
-        standing: StreamAuthorization,
+        authorization: StreamAuthorization,
         record: InvestigationRecord,
         outbox: SendQueue,
         limit: int | None,
     ) -> None:
         self._hub = hub
-        self._standing = standing
+        self._authorization = authorization
         self._record = record
         self._follower = StreamFollower(outbox)
         self._limit = limit
         self._wanted: Cursor | None = None
 
     def catch_up(self, after: Cursor) -> None:
-        """Everything after a cursor is to be told (again).
+        """Requests that the changes after a cursor be sent (again).
 
         Raises:
-            BadRequest: the record is not so far.
+            BadRequest: the cursor is later than the end of the investigation.
         """
         if after.of(0) > self._record.revision and self._record.state.finished:
             last = self._record.revision
@@ -60,7 +60,7 @@ class FollowSession:
         """Follows until it is cancelled.
 
         Raises:
-            HttpError: the caller may not any more, or there is nothing to follow any more.
+            HttpError: the caller is no longer authorized, or the record is gone.
         """
         async with self._hub.follow(self._record) as feed, asyncio.TaskGroup() as group:
             feed.add(self._follower)
@@ -78,7 +78,7 @@ class FollowSession:
     async def _check(self) -> None:
         while True:
             await asyncio.sleep(self._hub.check_seconds)
-            await self._standing.check()
+            await self._authorization.check()
 
     async def _tell(self, feed: InvestigationStream) -> None:
         while True:
@@ -94,7 +94,7 @@ class FollowSession:
 
 
 def closing_error(ended: BaseException) -> HttpError | None:
-    """The refusal that ended something, out of whatever group it is in."""
+    """Returns the HttpError in an exception or group of exceptions; None without one."""
     if isinstance(ended, HttpError):
         return ended
     if isinstance(ended, BaseExceptionGroup):

@@ -1,8 +1,8 @@
-"""All who follow something in this process, and the one place that hears of changes for them.
+"""Distributes changes of the record to all streams of this process.
 
-One reader an investigation, however many follow it, and none for what nobody follows: wake-ups are handed to feeds by
-the run that they name. Decision: a wake-up is a hint. Every poll interval one statement asks how far all followed runs
-are, so a lost wake-up, or a Postgres that was away, costs that long, and nobody who follows notices more of it.
+Each followed investigation has one reader, whatever the number of its followers. Wake-ups (NOTIFY) are passed to the
+stream of the run that they name. Decision: a wake-up is only a hint. One query each poll interval reads the revisions
+of all followed runs, so a lost wake-up or an outage of Postgres delays followers by one interval at most.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
 
 CHANNELS = (RUN_CHANNEL, DELTA_CHANNEL)
-"""What the listener of a hub listens to."""
+"""Channels that the listener of a hub subscribes to."""
 _POLL_SECONDS = 2.0
 CHECK_SECONDS = 25.0
 _CONNECTIONS = 2_000
 CONNECTIONS_OF_ONE = 20
-"""Sockets and streams of this process, and of one caller, at once."""
+"""Maximum concurrent streams of one caller."""
 _GATHER_SECONDS = 0.05
 _QUESTIONS_EVERY = 15  # polls
 _STRANGERS = 20_000
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Shared:
-    """A feed, the task that drives it, and how many follow it."""
+    """A stream, the task that drives it, and the number of its followers."""
 
     feed: InvestigationStream
     task: asyncio.Task[None]
@@ -50,16 +50,16 @@ class _Shared:
 
 
 class Hub:
-    """Follows for all; serve from `run`.
+    """Reads changes for all followers, while `run` runs.
 
     Args:
-        pool: what is read from.
-        listener: of CHANNELS; run by the hub.
-        notifier: says what is followed; run by the hub.
-        poll_seconds: what a lost wake-up costs.
-        check_seconds: how often the right of who follows is looked at.
-        of_one: connections of one caller at once.
-        of_all: of all callers.
+        pool: connections to Postgres.
+        listener: subscribed to CHANNELS; the hub runs it.
+        notifier: announces followed runs to workers; the hub runs it.
+        poll_seconds: poll interval: maximum delay after a lost wake-up.
+        check_seconds: interval between authorization checks of a stream.
+        of_one: maximum concurrent connections of one caller.
+        of_all: maximum concurrent connections of all callers.
     """
 
     def __init__(
@@ -109,10 +109,10 @@ class Hub:
 
     @contextlib.asynccontextmanager
     async def follow(self, record: InvestigationRecord) -> AsyncIterator[InvestigationStream]:
-        """The feed of an investigation, for as long as somebody follows it.
+        """Provides the stream of an investigation while it is followed.
 
         Raises:
-            Unavailable: the hub does not run.
+            Unavailable: the hub is not running.
         """
         shared = self._feeds.get(record.id)
         if shared is None or shared.feed.gone.is_set():
@@ -132,17 +132,17 @@ class Hub:
                 self._close(shared)
 
     def known(self, run: UUID) -> InvestigationRecord | None:
-        """An investigation that is followed here already, as it was last read."""
+        """Returns an investigation that is already followed, as last read."""
         shared = self._feeds.get(run)
         return None if shared is None or shared.feed.gone.is_set() else shared.feed.runs[0]
 
     @contextlib.contextmanager
     def admit(self, caller: str) -> Iterator[None]:
-        """A place for a connection of a caller.
+        """Counts a connection of a caller while entered.
 
         Raises:
-            TooManyRequests: the caller has as many as one may have.
-            Unavailable: all places are taken.
+            TooManyRequests: the caller has reached its limit.
+            Unavailable: the limit of all callers is reached.
         """
         if self.connections(caller) >= self._of_one:
             raise TooManyRequests(f"{caller} already has {self._of_one} open streams; close one")
@@ -158,11 +158,11 @@ class Hub:
 
     @property
     def open_connections(self) -> int:
-        """How many all callers have now."""
+        """Number of connections of all callers."""
         return sum(self._callers.values())
 
     def connections(self, caller: str) -> int:
-        """How many a caller has now."""
+        """Returns the number of connections of a caller."""
         return self._callers.get(caller, 0)
 
     def _close(self, shared: _Shared) -> None:
@@ -195,7 +195,7 @@ class Hub:
         self._of_run[run] = of
 
     def _heard(self, payload: str) -> None:
-        """A wake-up of a run; of all of them where it names none."""
+        """Handles a wake-up of a run, or of all runs if the payload is empty."""
         if not payload:
             for shared in self._feeds.values():
                 shared.feed.look_again()
@@ -219,7 +219,7 @@ class Hub:
             feed.said(UUID(run_of_payload(payload)), unpack(payload))
 
     async def _look(self) -> None:
-        """Looks at what changed unheard, and whose the runs are that nobody here knows."""
+        """Polls for missed changes, and finds the investigations of unknown runs."""
         clock = asyncio.get_running_loop().time
         due, polls = clock() + self._poll, 0
         while True:

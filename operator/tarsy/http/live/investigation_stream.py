@@ -1,9 +1,9 @@
-"""One investigation as it goes on, its questions with it: read once for all who follow it.
+"""Streams one investigation and its questions, reading the record once for all followers.
 
-A feed reads what changed since the revision that it has told, and tells its followers. A follower begins by reading
-what it has not seen itself, page by page, until it has seen as much as the feed has told; then the feed tells it.
-Decision: that is decided where nothing can come between, by revisions alone, so nothing is lost, nothing is told twice,
-and no follower needs a buffer of its own while it reads. One that falls behind begins to read for itself again.
+The stream reads the changes after its last sent revision, and sends them to its live followers. A new follower first
+catches up: it reads the changes it has not seen, page by page, until it has reached the stream; then it is live.
+Decision: the switch depends on revisions alone and happens without an await, so no change is lost or sent twice, and a
+follower needs no buffer while it catches up. A slow follower falls back to catching up.
 """
 
 import asyncio
@@ -23,20 +23,20 @@ from tarsy.stream.deltas import Delta
 from tarsy.stream.follow_requests import Following
 
 CATCH_UP = 200
-"""Changes that a follower is told who comes; beyond them it reads by REST (reference section 1.22)."""
+"""Maximum number of past changes sent to a new follower; it reads more with REST."""
 _PAGE = 200
-_TEXTS = 64  # texts of a run that are kept at once
-_ASKS = 5  # times at most that the words of one text are asked for again
+_TEXTS = 64  # maximum number of open texts of a run
+_ASKS = 5  # maximum number of requests for lost deltas of a text
 _WITH_WORDS = (EventType.LLM_RESPONSE, EventType.LLM_THINKING, EventType.FINAL_ANALYSIS, EventType.EXECUTIVE_SUMMARY)
 
 
 class RecordGone(Exception):
-    """There is no record of the investigation any more."""
+    """The record of the investigation was deleted."""
 
 
 @dataclass(slots=True, eq=False)
 class StreamFollower:
-    """One who follows a feed: where it is, and whether the feed tells it; `behind` is set when it is to catch up."""
+    """A follower of a stream: its queue and position; `behind` is set when it must catch up."""
 
     outbox: SendQueue
     cursor: Cursor = field(default_factory=Cursor)
@@ -44,7 +44,7 @@ class StreamFollower:
     behind: asyncio.Event = field(default_factory=asyncio.Event)
 
     def give(self, note: QueuedMessage) -> bool:
-        """Takes what the feed tells, if there is room; where there is none, the follower is to catch up at its pace."""
+        """Queues a message; returns False, and makes the follower catch up, if the queue is full."""
         if not self.outbox.has_room(note):
             self.live = False
             self.behind.set()
@@ -55,9 +55,10 @@ class StreamFollower:
 
 @dataclass(slots=True)
 class _Text:
-    """Words of an event that is not closed; `seen`: the event itself was told.
+    """The text of an open event.
 
-    `missing`: words before those that came last were lost. `asks`: how often they were asked for again.
+    `seen`: the event itself was sent. `missing`: deltas before the last one were lost. `asks`: number of requests for
+    lost deltas.
     """
 
     seen: bool = False
@@ -70,16 +71,16 @@ class _Text:
 
     @property
     def lost(self) -> bool:
-        """Whether words may have been lost on the way, and asking for them is worth it."""
+        """Whether deltas may be lost and should be requested again."""
         silent = self.seen and self.has_words and not self.length and not self.truncated
         return (self.missing or silent) and self.asks < _ASKS
 
 
 @dataclass(slots=True)
 class _Run:
-    """The investigation (place 0), or the answer to a question.
+    """The run of the investigation (place 0), or of the answer to a question.
 
-    `read`: the revision up to which its events were read; `told`: that of the last event that was told.
+    `read`: revision up to which events were read; `told`: revision of the last sent event.
     """
 
     place: int
@@ -91,14 +92,14 @@ class _Run:
 
 
 class InvestigationStream:
-    """One investigation. Its owner calls `look` again and again, in one task.
+    """The stream of one investigation. Its owner calls `look` in a loop, in one task.
 
     Args:
-        record: the investigation, as it was found.
-        reads: the record.
-        heads: the little of it that is read often.
-        following: tells those who run it that somebody reads along.
-        found: told of each run of the feed before words of it can come, so that they find their way to `said`.
+        record: the investigation, as last read.
+        reads: reads the record.
+        heads: reads revisions.
+        following: requests deltas from the workers that run it.
+        found: called with each run before its deltas can arrive, so that they are routed to `said`.
     """
 
     def __init__(
@@ -126,37 +127,37 @@ class InvestigationStream:
 
     @property
     def runs(self) -> Sequence[InvestigationRecord]:
-        """The investigation and the answers about it, as they were last read."""
+        """The investigation and its answers, as last read."""
         return [run.record for run in self._runs.values()]
 
     def add(self, follower: StreamFollower) -> None:
-        """Somebody begins to follow; `catch_up` is next."""
+        """Adds a follower; it must `catch_up` next."""
         self._followers.add(follower)
 
     def remove(self, follower: StreamFollower) -> None:
-        """Somebody follows no more."""
+        """Removes a follower."""
         self._followers.discard(follower)
 
     def wake(self, run: UUID, revision: int | None = None) -> None:
-        """A run of this feed has changed, or is at `revision`."""
+        """Marks a run as changed, unless it was read at `revision` already."""
         for one in self._runs.values():
             if one.record.id == run and (revision is None or one.record.revision < revision):
                 one.stale = True
                 self._woken.set()
 
     def look_for_questions(self) -> None:
-        """There may be a question that the feed does not know."""
+        """Makes the next `look` search for new questions."""
         self._asked = True
         self._woken.set()
 
     def look_again(self) -> None:
-        """A look failed: the next one is to see everything."""
+        """Makes the next `look` read everything, after a failed one."""
         for run in self._runs.values():
             run.stale = True
         self.look_for_questions()
 
     def ask_for_lost_words(self) -> None:
-        """Asks again, once in a while, for words that did not come: what carries them may lose them."""
+        """Requests lost deltas again: NOTIFY may lose them."""
         for run in self._runs.values():
             lost = [text for text in run.texts.values() if text.lost]
             for text in lost:
@@ -165,17 +166,17 @@ class InvestigationStream:
                 self._following.anew(run.record.id)
 
     def end(self) -> None:
-        """Nobody follows any more."""
+        """Stops requesting deltas, after the last follower has left."""
         for run in self._announced:
             self._following.end(run)
         self._announced.clear()
 
     async def look(self) -> None:
-        """Waits until something may have changed, and tells what did.
+        """Waits for a possible change, and sends the changes.
 
         Raises:
-            StoreError: Postgres is away.
-            Gone: there is nothing to follow any more.
+            StoreError: Postgres is unavailable.
+            RecordGone: the record was deleted.
         """
         await self._woken.wait()
         self._woken.clear()
@@ -189,14 +190,14 @@ class InvestigationStream:
         self._announce()
 
     async def catch_up(self, follower: StreamFollower, limit: int | None = CATCH_UP) -> None:
-        """Tells a follower what it has not seen, waiting while it has no room; from then on the feed tells it.
+        """Sends a follower the changes it has not seen, at its own pace; then the follower is live.
 
         Args:
-            follower: its cursor says what it has seen.
-            limit: changes at most; beyond them it is told of the overflow instead. None: all of them.
+            follower: the follower; its cursor is the position to start from.
+            limit: maximum number of changes; beyond it, an overflow message is sent instead. None: unlimited.
 
         Raises:
-            StoreError: Postgres is away; call it again.
+            StoreError: Postgres is unavailable; call it again.
         """
         follower.live = False
         await self._begun.wait()
@@ -221,7 +222,7 @@ class InvestigationStream:
                         break
             if all(run.told <= max(follower.cursor.of(place), seen.get(place, 0)) for place, run in self._runs.items()):
                 break
-        follower.live = True  # no wait since the look that said so
+        follower.live = True  # no await since the check above
         self._tell_present(follower, known)
 
     async def _tell_past(self, follower: StreamFollower, run: _Run, page: Sequence[TimelineEvent]) -> None:
@@ -236,7 +237,7 @@ class InvestigationStream:
         await follower.outbox.put(self.notes.overflow(before, follower.cursor))
 
     def _tell_present(self, follower: StreamFollower, known: dict[int, InvestigationRecord]) -> None:
-        """What changed while the follower read, and the words of texts that are open."""
+        """Sends the states that changed during catch-up, and the text of open events."""
         for place, run in self._runs.items():
             if run.record != known.get(place):
                 for note in self._state_notes(place, run.record):
@@ -247,11 +248,11 @@ class InvestigationStream:
         follower.give(self.notes.caught_up(follower.cursor))
 
     async def _begin(self) -> None:
-        """What there was before is for each follower to read; the texts that are open now go on."""
+        """Reads the current state; earlier events are read by each follower, open texts continue."""
         answers = await self._reads.answers(self.id)
         self._runs |= {place: _Run(place, answer, answer.revision) for place, answer in enumerate(answers, 1)}
         for run in self._runs.values():
-            if not run.record.state.finished:  # what is written after the record was read is read again by its revision
+            if not run.record.state.finished:  # later changes are read by their revision
                 run.record = await self._reads.record(run.record.id) or run.record
                 run.read = run.record.revision
                 texts = await self._heads.streaming(run.record.id)
@@ -269,7 +270,7 @@ class InvestigationStream:
                 self._tell(self.notes.run(place, answer))
 
     def _announce(self) -> None:
-        """Asks those who run them for the words of runs that go on."""
+        """Requests deltas of running runs from their workers."""
         running = {run.record.id for run in self._runs.values() if not run.record.state.finished}
         for run in running - self._announced:
             self._found(run)
@@ -280,7 +281,7 @@ class InvestigationStream:
 
     async def _read(self, run: _Run) -> None:
         run.stale = False
-        record = await self._reads.record(run.record.id)  # before the events: when it says finished, all are there
+        record = await self._reads.record(run.record.id)  # before the events: if it is finished, they are complete
         if record is None:
             raise RecordGone
         while page := await self._reads.timeline(run.record.id, run.read, _PAGE):
@@ -292,7 +293,7 @@ class InvestigationStream:
         if _state(record) != _state(known):
             self._tell(self.notes.run(run.place, record))
         if record.attempt != known.attempt and run.record.id in self._announced:
-            self._following.anew(run.record.id)  # another process runs it, which may not have heard
+            self._following.anew(run.record.id)  # a new worker runs it, which may have missed the request
         if record.state.finished:
             run.texts.clear()
 
@@ -309,7 +310,7 @@ class InvestigationStream:
             self._know_text(run, event)
 
     def _know_text(self, run: _Run, event: TimelineEvent) -> None:
-        """Words of an event are told once the event was, and no more when it is closed."""
+        """Starts sending deltas of an event after the event was sent, and stops when it is closed."""
         if event.status is not EventStatus.STREAMING:
             run.texts.pop(event.id, None)
             return
@@ -320,7 +321,7 @@ class InvestigationStream:
                 self._tell(self._text_note(run, event.id, text), dispensable=True)
 
     def said(self, run: UUID, deltas: Iterable[Delta]) -> None:
-        """Words of a run's models have come."""
+        """Handles deltas of a run."""
         for one in self._runs.values():
             if one.record.id == run and not one.record.state.finished:
                 for delta in deltas:
@@ -332,7 +333,7 @@ class InvestigationStream:
             if len(run.texts) >= _TEXTS:
                 return
             text = run.texts[delta.event] = _Text()
-            self.wake(run.record.id)  # its event is there, or about to be
+            self.wake(run.record.id)  # its event is in the record, or soon will be
         if delta.offset > text.length:
             if not text.missing:
                 text.missing = True
@@ -371,5 +372,5 @@ class InvestigationStream:
 
 
 def _state(record: InvestigationRecord) -> tuple[object, ...]:
-    """What a run's state is told by."""
+    """Returns the fields whose change is sent as a new state of the run."""
     return record.state, record.desired_state, record.attempt, record.started_at, record.finished_at, record.outcome

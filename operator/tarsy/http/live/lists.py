@@ -1,7 +1,7 @@
-"""The list of investigations as it changes, for all who watch it: read once, told by namespace.
+"""Streams changes of the list of investigations, reading the record once for all watchers.
 
-Decision: a list has no past to catch up with. Who watches subscribes first and reads the list by REST then; what is
-told twice so is the same item at the same revision.
+Decision: lists do not support catch-up. A client subscribes first, then reads the list with REST; a change received
+twice is the same item at the same revision.
 """
 
 from collections.abc import Collection, Iterable
@@ -17,13 +17,13 @@ from tarsy.record.listing import InvestigationListItem
 from tarsy.store.run_heads import Head, Heads
 from tarsy.store.search import Filters, Search
 
-_KNOWN = 20_000  # investigations whose revisions are kept
+_KNOWN = 20_000  # maximum number of remembered revisions
 _PAGE = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Watcher:
-    """One who watches a list: of the namespace of that name and uid, or of all."""
+    """A watcher of a list: of the namespace with that name and uid, or of all namespaces."""
 
     outbox: SendQueue
     namespace: str | None = None
@@ -31,25 +31,25 @@ class Watcher:
 
     @property
     def channel(self) -> str:
-        """The name of its channel."""
+        """Name of its channel."""
         return list_channel(self.namespace)
 
     def sees(self, namespace: str, uid: str) -> bool:
-        """Whether it is told of what is in a namespace."""
+        """Returns whether the list contains a namespace."""
         return self.namespace is None or (self.namespace == namespace and self.namespace_uid == uid)
 
 
 def list_channel(namespace: str | None) -> str:
-    """The name of a list's channel."""
+    """Returns the name of the channel of a list."""
     return "investigations" if namespace is None else f"investigations:{namespace}"
 
 
 class Lists:
-    """Tells watchers; its owner says what may have changed.
+    """Sends changed items to watchers; the hub reports possible changes.
 
     Args:
-        pool: of Postgres.
-        heads: how far runs are.
+        pool: connections to Postgres.
+        heads: reads revisions.
     """
 
     def __init__(self, pool: asyncpg.Pool, heads: Heads) -> None:
@@ -61,11 +61,11 @@ class Lists:
 
     @property
     def watched(self) -> bool:
-        """Whether anybody watches."""
+        """Whether there are watchers."""
         return bool(self._watchers)
 
     async def add(self, watcher: Watcher) -> None:
-        """Somebody watches from now on.
+        """Adds a watcher.
 
         Raises:
             StoreError: Postgres is away.
@@ -76,11 +76,11 @@ class Lists:
         self._watchers.add(watcher)
 
     def remove(self, watcher: Watcher) -> None:
-        """Somebody watches no more."""
+        """Removes a watcher."""
         self._watchers.discard(watcher)
 
     async def look(self) -> None:
-        """Looks at all that may have changed without a word: a wake-up may be lost.
+        """Polls for changes, because wake-ups may be lost.
 
         Raises:
             StoreError: Postgres is away.
@@ -89,10 +89,10 @@ class Lists:
             await self.tell(await self._heads.stirring(self._open))
 
     async def tell(self, heads: Collection[Head]) -> None:
-        """Tells of those that are further than was told.
+        """Sends the runs whose revision is later than the last sent one.
 
         Raises:
-            StoreError: Postgres is away; what was not told is told at the next look.
+            StoreError: Postgres is unavailable; unsent changes are sent by the next `look`.
         """
         changed = [head for head in heads if head.parent is None and head.revision > self._revisions.get(head.id, 0)]
         wanted = [head.id for head in changed if self._seen(head.namespace, head.namespace_uid)]

@@ -1,4 +1,4 @@
-"""The messages of one investigation's channel, written once for all who follow it."""
+"""Builds the messages of the channel of one investigation, serialized once for all followers."""
 
 from tarsy.http.live.cursor import Cursor
 from tarsy.http.live.messages import (
@@ -23,12 +23,12 @@ from tarsy.stream.deltas import Delta
 
 
 def channel_of(namespace: str, name: str) -> str:
-    """The name of an investigation's channel."""
+    """Returns the name of the channel of an investigation."""
     return f"investigation:{namespace}/{name}"
 
 
 class MessageFactory:
-    """Writes them.
+    """Builds messages about one investigation.
 
     Args:
         record: the investigation.
@@ -41,7 +41,14 @@ class MessageFactory:
     def message(
         self, place: int, of: InvestigationRecord, event: TimelineEvent, cursor: Cursor | None
     ) -> TimelineMessage:
-        """An event of the run at `place`; `cursor` when nothing more belongs to its change."""
+        """Builds the message of an event.
+
+        Args:
+            place: place of its run: 0 is the investigation, 1 and up are questions.
+            of: the run.
+            event: the event.
+            cursor: position after the event; None if more events of the same change follow.
+        """
         return TimelineMessage(
             type=kind_of(event),
             channel=self.channel,
@@ -52,12 +59,12 @@ class MessageFactory:
         )
 
     def event(self, place: int, of: InvestigationRecord, event: TimelineEvent, cursor: Cursor | None) -> QueuedMessage:
-        """The same, to be sent."""
+        """Builds and serializes the message of an event; for the arguments see `message`."""
         message = self.message(place, of, event, cursor)
         return QueuedMessage(message.type, written(message), message.id, place)
 
     def stage(self, place: int, of: InvestigationRecord, stage: StageProgress) -> QueuedMessage:
-        """A stage as it is now."""
+        """Builds the message of a changed stage; for `place` and `of` see `message`."""
         message = StageMessage(
             channel=self.channel,
             investigation=self._ref,
@@ -67,14 +74,14 @@ class MessageFactory:
         return QueuedMessage(message.type, written(message), place=place)
 
     def run(self, place: int, of: InvestigationRecord) -> QueuedMessage:
-        """The state of a run."""
+        """Builds the message of the state of a run."""
         message = RunMessage(
             channel=self.channel, investigation=self._ref, question=_question(place, of), run=RunHead.of(of)
         )
         return QueuedMessage(message.type, written(message), place=place)
 
     def delta(self, place: int, of: InvestigationRecord, delta: Delta) -> QueuedMessage:
-        """Words of an event."""
+        """Builds the message of a delta; for `place` and `of` see `message`."""
         message = DeltaMessage(
             channel=self.channel,
             investigation=self._ref,
@@ -87,12 +94,12 @@ class MessageFactory:
         return QueuedMessage(message.type, written(message), place=place)
 
     def overflow(self, after: Cursor, cursor: Cursor) -> QueuedMessage:
-        """That there was too much to tell between the two."""
+        """Builds the message that changes between two positions were skipped."""
         message = OverflowMessage(channel=self.channel, after=str(after), id=str(cursor))
         return QueuedMessage(message.type, written(message), message.id)
 
     def caught_up(self, cursor: Cursor) -> QueuedMessage:
-        """That all there was is told."""
+        """Builds the message that all earlier changes were sent."""
         message = CaughtUpMessage(channel=self.channel, id=str(cursor))
         return QueuedMessage(message.type, written(message), message.id)
 

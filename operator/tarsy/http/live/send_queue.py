@@ -1,8 +1,7 @@
-"""What is to be sent to one client, bounded: whoever does not read in time is dropped, and nobody waits for them.
+"""Queues messages to one client, within limits; a client that does not read in time is disconnected.
 
-Decision: two ways in. What happens now is offered and never waits; a client for whom there is no room any more is
-overrun and has to come again, unless who offers asks for room first and has a better way. What a client is told of the
-past waits for room, because it can be read again.
+Decision: live messages are offered and never wait; if the queue is full, the client is overrun and must reconnect,
+unless the sender checks `has_room` first. Messages of the past wait for room, because they can be read again.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ CHARACTERS = 2 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class QueuedMessage:
-    """A message as JSON, with what is said beside it: `place` tells the investigation (0) and its questions apart."""
+    """A message as JSON with its metadata; `place` is 0 for the investigation, 1 and up for questions."""
 
     type: str
     data: str
@@ -24,11 +23,11 @@ class QueuedMessage:
 
 
 class SendQueue:
-    """The notes for one client.
+    """The queue of messages to one client.
 
     Args:
-        messages: notes at most.
-        characters: of all of them at most; a single note may be longer.
+        messages: maximum number of messages.
+        characters: maximum length of all messages; a single message may be longer.
     """
 
     def __init__(self, messages: int = MESSAGES, characters: int = CHARACTERS) -> None:
@@ -42,13 +41,18 @@ class SendQueue:
         self.overrun = asyncio.Event()
 
     def has_room(self, note: QueuedMessage) -> bool:
-        """Whether a note can be taken now."""
+        """Returns whether a message can be queued now."""
         return len(self._notes) < self._messages and (
             not self._notes or self._size + len(note.data) <= self._characters
         )
 
     def offer(self, note: QueuedMessage, *, dispensable: bool = False) -> None:
-        """Takes a note, or notes that the client is overrun; one that is `dispensable` only while half is free."""
+        """Queues a message; marks the client as overrun if the queue is full.
+
+        Args:
+            note: the message.
+            dispensable: drop the message instead if the queue is more than half full.
+        """
         if self.overrun.is_set():
             return
         if dispensable and (2 * len(self._notes) >= self._messages or 2 * self._size >= self._characters):
@@ -60,12 +64,12 @@ class SendQueue:
         self._take(note)
 
     async def put(self, note: QueuedMessage) -> None:
-        """Takes a note when half of the room is free."""
+        """Queues a message, after waiting until the queue is at most half full."""
         await self._room.wait()
         self._take(note)
 
     async def take(self) -> list[QueuedMessage]:
-        """All notes there are; waits for one. None any more for a client that is overrun."""
+        """Waits for messages and returns all of them; none if the client is overrun."""
         await self._some.wait()
         if self.overrun.is_set():
             return []

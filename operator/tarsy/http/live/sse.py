@@ -1,8 +1,8 @@
-"""Server-sent events: one investigation followed by a plain request, for those without a WebSocket.
+"""Streams an investigation as server-sent events, for clients without a WebSocket.
 
-The id of an event is the cursor behind it, so a client that was cut off (the aggregated API cuts each request off after
-a minute) comes again with `Last-Event-ID` and misses nothing. Decision: what is sent is what the WebSocket sends, the
-whole past included; a slow client slows down its own past, and is let go when it cannot keep up with the present.
+The id of an event is the cursor after it, so a disconnected client (the aggregated API ends requests after a minute)
+reconnects with `Last-Event-ID` and misses nothing. Decision: the messages are those of the WebSocket, including the
+whole past. A slow client delays only its own catch-up, and is disconnected if it cannot keep up with live messages.
 """
 
 import asyncio
@@ -40,20 +40,20 @@ async def follow_by_sse(
     *,
     timeline_only: bool = False,
 ) -> web.StreamResponse:
-    """Tells an investigation, or one question about it, until the client leaves.
+    """Streams an investigation, or one question about it, until the client disconnects.
 
     Args:
-        ask: the request; its permission was asked.
-        query: which investigation, or which question.
-        after: what the client has seen, where its `Last-Event-ID` does not say.
-        permission: what is looked at again while it goes on.
-        timeline_only: leaves out stages and words of events that are not closed.
+        ask: the authorized request.
+        query: selects the investigation or the question.
+        after: position of the client; `Last-Event-ID` takes precedence.
+        permission: permission to check again while streaming.
+        timeline_only: omits stages and deltas.
 
     Raises:
-        HttpError: it cannot begin.
+        HttpError: the stream cannot start.
     """
-    standing = StreamAuthorization(ask, Topic(ask.namespace, ask.name), permission)
-    await standing.demand()
+    authorization = StreamAuthorization(ask, Topic(ask.namespace, ask.name), permission)
+    await authorization.demand()
     record, place, last = await find_run(ask, query), None, _last_event_id(ask)
     cursor = last or after
     if record.parent is not None:
@@ -62,23 +62,23 @@ async def follow_by_sse(
         place = next((number for number, one in enumerate(answers, 1) if one.id == answer.id), None)
         cursor = last or Cursor({0: record.revision, **after.revisions})
     outbox = SendQueue()
-    attendance = FollowSession(ask.services.hub, standing, record, outbox, None)
-    attendance.catch_up(cursor)
+    session = FollowSession(ask.services.hub, authorization, record, outbox, None)
+    session.catch_up(cursor)
     with ask.services.hub.admit(ask.caller.username):
         ask.untimed()
         response = web.StreamResponse(headers=_HEADERS)
         await response.prepare(ask.request)
-        await _stream(ask, response, outbox, attendance, _wanted(place, timeline_only))
+        await _stream(ask, response, outbox, session, _wanted(place, timeline_only))
     return response
 
 
 async def _stream(
-    ask: CheckedRequest, response: web.StreamResponse, outbox: SendQueue, attendance: FollowSession, wanted: Wanted
+    ask: CheckedRequest, response: web.StreamResponse, outbox: SendQueue, session: FollowSession, wanted: Wanted
 ) -> None:
     writing = asyncio.create_task(_write(response, outbox, wanted))
-    attending = asyncio.create_task(attendance.run())
+    following = asyncio.create_task(session.run())
     stopping = asyncio.create_task(ask.services.stopping.wait())
-    tasks = {writing, attending, stopping}
+    tasks = {writing, following, stopping}
     try:
         await asyncio.wait(tasks, timeout=ask.stream_seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -91,7 +91,7 @@ async def _stream(
         return
     with contextlib.suppress(ConnectionError, TimeoutError):
         async with asyncio.timeout(_WRITE_SECONDS):
-            if not attending.cancelled() and (ended := attending.exception()) is not None:
+            if not following.cancelled() and (ended := following.exception()) is not None:
                 if (error := closing_error(ended)) is None:
                     raise ended
                 told = ErrorMessage(reason=error.reason, message=error.message)
@@ -100,7 +100,7 @@ async def _stream(
 
 
 async def _write(response: web.StreamResponse, outbox: SendQueue, wanted: Wanted) -> None:
-    """Writes until the client is overrun; raises when it does not take what is written."""
+    """Writes until the client is overrun. Raises TimeoutError or ConnectionError if the client does not read."""
     await response.write(_BEGINNING)
     while True:
         try:

@@ -1,15 +1,15 @@
-"""The WebSocket: one connection, many subscriptions, everything bounded.
+"""Serves the WebSocket: many subscriptions over one connection, within limits.
 
-Who connects is known by a bearer token; each subscription is a right of its own, asked in its own namespace and again
-while it goes on. Decision: a connection that cannot keep up, that asks too much or whose token is no good any more is
-closed with a reason, and nothing is kept for it: whoever comes again says where it was.
+A bearer token authenticates the connection; each subscription is authorized in its own namespace, and again while it
+lasts. Decision: a connection that is too slow, sends too many actions or has an invalid token is closed with a reason,
+and the server stores nothing for it: a client that reconnects sends its last id.
 
-| closed with | because |
+| close code | reason |
 |---|---|
-| 1003 | it sent something else than text |
-| 1008 | its token is no good any more, or it asks too often |
+| 1003 | the client sent something other than text |
+| 1008 | the token is no longer valid, or the client sends too many actions |
 | 1012 | the server is shutting down; reconnect |
-| 1013 | it does not read in time; come again, with the last id |
+| 1013 | the client reads too slowly; reconnect with the last id |
 """
 
 import asyncio
@@ -44,12 +44,12 @@ from tarsy.http.route import CheckedRequest, Route
 from tarsy.store.errors import StoreError
 
 PROTOCOL = "v1.tarsy.dev"
-"""The subprotocol that is spoken; browsers offer it beside the one that carries their token."""
+"""Name of the subprotocol; browsers offer it beside the one that contains their token."""
 SUBSCRIPTIONS = 50
 ACTION_BYTES = 8_192
 ACTIONS_AT_ONCE = 60
 ACTIONS_A_SECOND = 5.0
-"""So many actions may come at once, and so many more each second."""
+"""Rate limit of actions: a burst, and a sustained rate."""
 _WRITE_SECONDS = 10.0
 PING_SECONDS = 25.0
 _log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ _CLOSE_SECONDS = 2.0
 
 
 class _Close(Exception):
-    """The connection is to be closed."""
+    """Closes the connection with a code and a reason."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -67,7 +67,7 @@ class _Close(Exception):
 
 
 async def follow_by_websocket(ask: CheckedRequest) -> web.StreamResponse:
-    """Serves one connection until either side ends it."""
+    """Serves one connection until either side closes it."""
     require_own_page(ask.request, ask.services.origins)
     ws = web.WebSocketResponse(
         heartbeat=PING_SECONDS,
@@ -86,19 +86,19 @@ async def follow_by_websocket(ask: CheckedRequest) -> web.StreamResponse:
 
 
 class _Connection:
-    """One open connection."""
+    """An open connection."""
 
     def __init__(self, ask: CheckedRequest, ws: web.WebSocketResponse) -> None:
         self._ask = ask
         self._ws = ws
         self._outbox = SendQueue()
         self._subscriptions: dict[str, asyncio.Task[None]] = {}
-        self._attendances: dict[str, FollowSession] = {}
+        self._sessions: dict[str, FollowSession] = {}
         self._clock = asyncio.get_running_loop().time
         self._allowance, self._counted = float(ACTIONS_AT_ONCE), self._clock()
 
     async def run(self) -> None:
-        """Serves until it ends, for whatever reason."""
+        """Serves until the connection ends."""
         close = _Close(WSCloseCode.OK, "")
         try:
             async with asyncio.TaskGroup() as group:
@@ -109,7 +109,7 @@ class _Connection:
         except* _Close as closed:
             close = next(one for one in _leaves(closed) if isinstance(one, _Close))
         except* ConnectionError:
-            pass  # it left while it was written to
+            pass  # the client disconnected
         except* Exception:
             _log.exception("a WebSocket connection failed")
             close = _Close(WSCloseCode.INTERNAL_ERROR, "internal error; see the log of the server")
@@ -133,7 +133,7 @@ class _Connection:
                     raise _slow() from None
 
     async def _watch(self) -> None:
-        """Ends the connection when the process ends, or when the client does not keep up."""
+        """Closes the connection when the process shuts down, or the client is too slow."""
         overrun = asyncio.create_task(self._outbox.overrun.wait())
         stopping = asyncio.create_task(self._ask.services.stopping.wait())
         try:
@@ -189,57 +189,57 @@ class _Connection:
                     raise TooManyRequests(f"a connection can have at most {SUBSCRIPTIONS} subscriptions")
                 await self._subscribe(read_topic(channel), _cursor(after), group)
             case CatchUp(after=after):
-                if channel not in self._attendances:
+                if channel not in self._sessions:
                     raise NotFound("this channel is not subscribed, or does not support catchup: read lists with REST")
-                self._attendances[channel].catch_up(_cursor(after))
+                self._sessions[channel].catch_up(_cursor(after))
             case Unsubscribe():
                 if channel not in self._subscriptions:
                     raise NotFound("this channel is not subscribed")
                 self._subscriptions.pop(channel).cancel()
-                self._attendances.pop(channel, None)
+                self._sessions.pop(channel, None)
                 self._tell(UnsubscribedMessage(channel=channel))
 
     async def _subscribe(self, topic: Topic, after: Cursor, group: asyncio.TaskGroup) -> None:
-        standing, hub, channel = StreamAuthorization(self._ask, topic), self._ask.services.hub, topic.channel
-        await standing.demand()
+        authorization, hub, channel = StreamAuthorization(self._ask, topic), self._ask.services.hub, topic.channel
+        await authorization.demand()
         if topic.name is None:
-            watcher = Watcher(self._outbox, topic.namespace, standing.namespace_uid)
+            watcher = Watcher(self._outbox, topic.namespace, authorization.namespace_uid)
             await hub.lists.add(watcher)
             self._tell(SubscribedMessage(channel=channel))
-            self._subscriptions[channel] = group.create_task(self._watching(channel, watcher, standing))
+            self._subscriptions[channel] = group.create_task(self._watching(channel, watcher, authorization))
             return
-        record = await standing.record()
-        attendance = FollowSession(hub, standing, record, self._outbox, CATCH_UP)
-        attendance.catch_up(after)
+        record = await authorization.record()
+        session = FollowSession(hub, authorization, record, self._outbox, CATCH_UP)
+        session.catch_up(after)
         self._tell(SubscribedMessage(channel=channel))
-        self._attendances[channel] = attendance
-        self._subscriptions[channel] = group.create_task(self._attending(channel, attendance))
+        self._sessions[channel] = session
+        self._subscriptions[channel] = group.create_task(self._follow(channel, session))
 
-    async def _watching(self, channel: str, watcher: Watcher, standing: StreamAuthorization) -> None:
+    async def _watching(self, channel: str, watcher: Watcher, authorization: StreamAuthorization) -> None:
         try:
             while True:
                 await asyncio.sleep(self._ask.services.hub.check_seconds)
-                await standing.check()
+                await authorization.check()
         except HttpError as error:
             self._end(channel, error)
         finally:
             self._ask.services.hub.lists.remove(watcher)
 
-    async def _attending(self, channel: str, attendance: FollowSession) -> None:
+    async def _follow(self, channel: str, session: FollowSession) -> None:
         try:
-            await attendance.run()
+            await session.run()
         except (HttpError, BaseExceptionGroup) as ended:
             if (error := closing_error(ended)) is None:
                 raise
             self._end(channel, error)
 
     def _end(self, channel: str, error: HttpError) -> None:
-        """A subscription ends; with an identity that is no good any more, the connection."""
+        """Ends a subscription; closes the connection if the token is no longer valid."""
         if isinstance(error, Unauthorized):
             raise _Close(WSCloseCode.POLICY_VIOLATION, "the token is no longer valid")
         if self._subscriptions.get(channel) is asyncio.current_task():
             del self._subscriptions[channel]
-            self._attendances.pop(channel, None)
+            self._sessions.pop(channel, None)
             self._refuse(channel, error)
 
     def _refuse(self, channel: str | None, error: HttpError) -> None:

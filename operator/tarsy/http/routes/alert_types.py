@@ -9,7 +9,7 @@ from collections import defaultdict
 from pydantic import Field
 
 from tarsy.http.route import CheckedRequest, Route
-from tarsy.http.routes.objects import find_object, list_objects, objects, of_library, page
+from tarsy.http.routes.objects import library_objects, list_permission, paginate, sort_key, valid_objects
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.configuration import AlertTypeList, AlertTypeView, ChainRef, ready
 from tarsy.resources.schema import LabelName
@@ -28,15 +28,15 @@ async def list_alert_types(ask: CheckedRequest) -> AlertTypeList:
     """Lists alert types by name, each with the chains that handle it."""
     query = ask.query(AlertTypesQuery)
     home = query.namespace
-    chains = await objects(ask, Chain, (home,) if home else ())
+    chains = await valid_objects(ask, Chain, (home,) if home else ())
     if home:
-        chains += await of_library(ask, Chain, home)
+        chains += await library_objects(ask, Chain, home)
     claims: defaultdict[str, list[ChainRef]] = defaultdict(list)
-    for chain in sorted(chains, key=lambda one: (one.metadata.namespace != home, *find_object(one))):
+    for chain in sorted(chains, key=lambda one: (one.metadata.namespace != home, *sort_key(one))):
         for alert_type in chain.spec.alert_types:
             ref = ChainRef(namespace=chain.metadata.namespace, name=chain.metadata.name, ready=ready(chain))
             claims[alert_type].append(ref)
-    shown, token = page(f"alert-types/{home}", query, list(claims.items()), lambda claim: (claim[0],), 1)
+    shown, token = paginate(f"alert-types/{home}", query, list(claims.items()), lambda claim: (claim[0],), 1)
     items = tuple(AlertTypeView(alert_type=name, chains=tuple(refs)) for name, refs in shown)
     return AlertTypeList(items=items, next=token)
 
@@ -48,7 +48,7 @@ ROUTES = (
         operation="listAlertTypes",
         summary="List alert types and the chains that handle them",
         handler=list_alert_types,
-        permission=list_objects(Chain),
+        permission=list_permission(Chain),
         query=AlertTypesQuery,
         response=AlertTypeList,
     ),

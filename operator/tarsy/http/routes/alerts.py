@@ -20,7 +20,7 @@ from tarsy.http.idempotency import (
 )
 from tarsy.http.models import PRODUCT_GROUP
 from tarsy.http.route import CheckedRequest, Route
-from tarsy.http.unknown_names import mistakes
+from tarsy.http.unknown_names import unknown_references
 from tarsy.http.views.alerts import MAX_SUBMITTED_BYTES, AlertSubmission, AlertView, SubmittedAlert
 from tarsy.kube.client import ApiError
 from tarsy.resources.meta import API_VERSION
@@ -43,7 +43,7 @@ async def submit_alert(ask: CheckedRequest) -> SubmittedAlert:
     size = len(body.data.encode()) if body.data is not None else 0
     if size > MAX_SUBMITTED_BYTES:
         raise TooLarge(f"data has {size} bytes; the limit is {MAX_SUBMITTED_BYTES} (1 MiB)")
-    if found := await mistakes(ask, body):
+    if found := await unknown_references(ask, body):
         raise BadRequest("; ".join(found))
     key = read_idempotency(ask.request, ask.caller.username, body)
     as_caller, spec = ask.as_caller(), body.to_dict()

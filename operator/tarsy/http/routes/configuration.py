@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel, Field
 
 from tarsy.http.route import CheckedRequest, Handler, Route
-from tarsy.http.routes.objects import find_object, list_objects, objects, of_library, page
+from tarsy.http.routes.objects import library_objects, list_permission, paginate, sort_key, valid_objects
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.configuration import (
     ChainList,
@@ -38,10 +38,10 @@ def _listing(kind: type[_S], view: Callable[[_S], BaseModel], answer: type[BaseM
     async def list_configuration(ask: CheckedRequest) -> BaseModel:
         query = ask.query(ConfigurationQuery)
         question = f"{kind.PLURAL}/{query.namespace}/{query.with_library}"
-        everything = {find_object(one): one for one in await objects(ask, kind, query.namespace)}
+        everything = {sort_key(one): one for one in await valid_objects(ask, kind, query.namespace)}
         for home in query.namespace if query.with_library else ():
-            everything |= {find_object(one): one for one in await of_library(ask, kind, home)}
-        found, token = page(question, query, list(everything.values()), find_object, 2)
+            everything |= {sort_key(one): one for one in await library_objects(ask, kind, home)}
+        found, token = paginate(question, query, list(everything.values()), sort_key, 2)
         return answer.model_validate({"items": tuple(map(view, found)), "continue": token})
 
     return list_configuration
@@ -54,7 +54,7 @@ ROUTES = (
         operation="listChains",
         summary="List chains and the alert types that they handle",
         handler=_listing(Chain, ChainView.of, ChainList),
-        permission=list_objects(Chain),
+        permission=list_permission(Chain),
         query=ConfigurationQuery,
         response=ChainList,
     ),
@@ -64,7 +64,7 @@ ROUTES = (
         operation="listMcpServers",
         summary="List MCP servers and their tools",
         handler=_listing(MCPServer, McpServerView.of, McpServerList),
-        permission=list_objects(MCPServer),
+        permission=list_permission(MCPServer),
         query=ConfigurationQuery,
         response=McpServerList,
     ),
@@ -74,7 +74,7 @@ ROUTES = (
         operation="listLlmProviders",
         summary="List LLM providers and their models",
         handler=_listing(LLMProvider, LlmProviderView.of, LlmProviderList),
-        permission=list_objects(LLMProvider),
+        permission=list_permission(LLMProvider),
         query=ConfigurationQuery,
         response=LlmProviderList,
     ),

@@ -23,7 +23,7 @@ _S = TypeVar("_S", Agent, Chain, LLMProvider, MCPServer)
 _T = TypeVar("_T")
 
 
-def list_objects(kind: type[AnyResource]) -> Permission:
+def list_permission(kind: type[AnyResource]) -> Permission:
     """Returns the permission to list objects of a kind."""
     return Permission("list", kind.PLURAL, group=PRODUCT_GROUP)
 
@@ -37,7 +37,7 @@ async def may_list(ask: CheckedRequest, kind: type[AnyResource], namespaces: Seq
         namespaces: all of them must be allowed; empty: cluster-wide.
     """
     for namespace in namespaces or ("",):
-        if not await ask.services.access.allowed(ask.caller, list_objects(kind), namespace):
+        if not await ask.services.access.allowed(ask.caller, list_permission(kind), namespace):
             return False
     return True
 
@@ -56,7 +56,7 @@ async def raw_objects(ask: CheckedRequest, kind: type[AnyResource], namespaces: 
     return found
 
 
-async def objects(ask: CheckedRequest, kind: type[_R], namespaces: Sequence[str]) -> list[_R]:
+async def valid_objects(ask: CheckedRequest, kind: type[_R], namespaces: Sequence[str]) -> list[_R]:
     """Lists the valid objects of a kind; invalid ones are reported as warnings.
 
     Args:
@@ -73,7 +73,7 @@ async def objects(ask: CheckedRequest, kind: type[_R], namespaces: Sequence[str]
     return found
 
 
-async def of_library(ask: CheckedRequest, kind: type[_S], home: str) -> list[_S]:
+async def library_objects(ask: CheckedRequest, kind: type[_S], home: str) -> list[_S]:
     """Lists the library objects that objects in a namespace may use; empty if the caller may not list the library.
 
     Args:
@@ -86,10 +86,10 @@ async def of_library(ask: CheckedRequest, kind: type[_S], home: str) -> list[_S]
         return []
     found = await ask.services.kube.find("Namespace", None, home) or {"metadata": {}}
     labels = {"kubernetes.io/metadata.name": home, **(found["metadata"].get("labels") or {})}
-    return [one for one in await objects(ask, kind, (library,)) if admits(one, home, labels)]
+    return [one for one in await valid_objects(ask, kind, (library,)) if admits(one, home, labels)]
 
 
-def page(
+def paginate(
     question: str, query: ListQuery, items: Sequence[_T], place_of: Callable[[_T], tuple[str, ...]], parts: int
 ) -> tuple[list[_T], str | None]:
     """Returns one page of items, and the token of the next page.
@@ -112,6 +112,6 @@ def page(
     return shown, paging.encode_continue(question, place_of(shown[-1])) if len(ordered) > len(shown) else None
 
 
-def find_object(resource: AnyResource) -> tuple[str, str]:
+def sort_key(resource: AnyResource) -> tuple[str, str]:
     """Returns namespace and name of an object, the sort key of lists."""
     return resource.metadata.namespace, resource.metadata.name

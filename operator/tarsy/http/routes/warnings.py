@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tarsy.http.route import CheckedRequest, Route
-from tarsy.http.routes.objects import list_objects, may_list, page, raw_objects
+from tarsy.http.routes.objects import list_permission, may_list, paginate, raw_objects
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.configuration import WarningList, WarningView
 from tarsy.resources.meta import AnyResource
@@ -34,7 +34,7 @@ async def list_warnings(ask: CheckedRequest) -> WarningList:
         warning for kind in kinds for raw in await raw_objects(ask, kind, query.namespace) for warning in warnings(raw)
     ]
     question = f"warnings/{query.namespace}"
-    shown, token = page(question, query, found, lambda one: (one.namespace, one.kind, one.name, one.type), 4)
+    shown, token = paginate(question, query, found, lambda one: (one.namespace, one.kind, one.name, one.type), 4)
     return WarningList(items=tuple(shown), kinds=tuple(kind.KIND for kind in kinds), next=token)
 
 
@@ -58,7 +58,7 @@ ROUTES = (
         operation="listWarnings",
         summary="List conditions that prevent the use of configuration objects",
         handler=list_warnings,
-        permission=list_objects(MCPServer),
+        permission=list_permission(MCPServer),
         query=ListQuery,
         response=WarningList,
     ),
