@@ -4,11 +4,11 @@ Each proof is small unless TARSY_CHAOS is `full`: `make chaos-kill CHAOS=full`.
 """
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
-from chaos.fleet import Fleet, running_fleet
+from chaos.fleet import Fleet
 from e2e.conftest import bare_tenant, machine
 from e2e.machine import Machine
 
@@ -24,16 +24,12 @@ def full() -> bool:
     return os.environ.get(CHAOS) == "full"
 
 
-@pytest.fixture(scope="module")
-def zygote(machine: Machine) -> Iterator[Fleet]:
-    """The fleet of a file's tests."""
-    with running_fleet(machine) as fleet:
-        yield fleet
-
-
 @pytest.fixture
-async def fleet(zygote: Fleet, machine: Machine) -> AsyncIterator[Fleet]:
+async def fleet(machine: Machine) -> AsyncIterator[Fleet]:
     """A fleet of nobody yet, on a machine whose own operator is stopped."""
     await machine.stop_operator()
-    yield zygote
-    await zygote.disband()
+    fleet = Fleet(machine)
+    try:
+        yield fleet
+    finally:
+        await fleet.disband()

@@ -1,27 +1,20 @@
 """Operators and workers as processes of one machine, as many as a test wants, to be killed, stopped and woken.
 
-Decision: they are forked from one process that has imported the product (`zygote.py`), so that a test can afford to
+Decision: they are forked from one process that has imported the product (`e2e/zygote.py`), so that a test can afford to
 kill one every second; what runs in them is `tarsy run` and `tarsy worker`, from the command line on.
 """
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 from e2e.machine import LONG_LEASE, Machine
 from e2e.waiting import until
-from tarsy_dev.apiserver.process import end_with_parent
 from tarsy_dev.operator_process import ON_THIS_MACHINE
 from tarsy_dev.record_api import http_arguments
 
 LEASE_SECONDS = 5.0
-ZYGOTE = Path(__file__).with_name("zygote.py")
 
 
 class Member:
@@ -59,12 +52,10 @@ class Member:
 
 
 class Fleet:
-    """Starts members; see `running_fleet`."""
+    """Starts members on a machine."""
 
-    def __init__(self, machine: Machine, zygote: subprocess.Popen[str], environment: dict[str, str]) -> None:
+    def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._zygote = zygote
-        self._environment = environment
         self.members: list[Member] = []
 
     def controller(self, *arguments: str) -> Member:
@@ -89,16 +80,10 @@ class Fleet:
         fixed = ["--kubeconfig", str(self._machine.api.kubeconfig), *ON_THIS_MACHINE]
         doors = http_arguments(0, 0) if arguments[0] == "run" else []
         drain = [] if "--drain-seconds" in arguments else ["--drain-seconds", "0"]
-        order = {
-            "arguments": [arguments[0], *fixed, *doors, *drain, *arguments[1:]],
-            "environment": {**self._environment, "TARSY_DATABASE_URL": self._machine.postgres.dsn},
-            "log": str(self._machine.log),
-            "before": before,
-        }
-        assert self._zygote.stdin is not None and self._zygote.stdout is not None
-        self._zygote.stdin.write(json.dumps(order) + "\n")
-        self._zygote.stdin.flush()
-        member = Member(int(self._zygote.stdout.readline()))
+        environment = {"TARSY_DATABASE_URL": self._machine.postgres.dsn}
+        order = [arguments[0], *fixed, *doors, *drain, *arguments[1:]]
+        pid, _ = self._machine.zygote.fork(order, environment, log=self._machine.log, before=before)
+        member = Member(pid)
         self.members.append(member)
         return member
 
@@ -108,28 +93,3 @@ class Fleet:
             member.signal(signal.SIGKILL)
         await asyncio.gather(*(member.gone() for member in self.members))
         self.members.clear()
-
-
-@contextlib.contextmanager
-def running_fleet(machine: Machine) -> Iterator[Fleet]:
-    """A fleet of this machine; whoever is left in it ends with it."""
-    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    with machine.log.open("ab") as log:
-        zygote = subprocess.Popen(
-            [sys.executable, str(ZYGOTE)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            cwd="/",
-            env=environment,
-            start_new_session=True,
-            preexec_fn=end_with_parent(signal.SIGKILL),
-        )
-    try:
-        assert zygote.stdout is not None
-        assert zygote.stdout.readline() == "ready\n", machine.log.read_text(errors="replace")[-2000:]
-        yield Fleet(machine, zygote, environment)
-    finally:
-        zygote.kill()
-        zygote.communicate()

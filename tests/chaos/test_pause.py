@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from chaos.exactness import assert_record_is_whole, repeated_steps
+from e2e.forked import ForkedProcess
 from e2e.tenant import ANSWER, Tenant, condition
-from tarsy_dev.operator_process import OperatorProcess
 
 pytestmark = pytest.mark.timeout(900)
 FAST = ("--lease-seconds", "2")
@@ -48,7 +48,7 @@ async def test_paused_operator_writes_nothing_once_another_has_taken_over(bare_t
         await second.stop()
 
 
-async def assert_useful(operator: OperatorProcess, tenant: Tenant) -> None:
+async def assert_useful(operator: ForkedProcess, tenant: Tenant) -> None:
     """The one that was paused has stopped its old run and can work again."""
     await tenant.use_model(f"agents: {{again: [{{text: {ANSWER}}}]}}")
     await tenant.use_agent("again")

@@ -1,4 +1,4 @@
-"""The machine under test: a Kubernetes API of either kind, a real Postgres, and the operator as the process people run.
+"""The machine under test: a Kubernetes API of either kind, a real Postgres, and the operator as a process of its own.
 
 There is one for all tests of a session, and one operator at a time on it, because both cost seconds. A test says with
 which arguments it wants the operator; it is started anew only where they differ from those of the last one.
@@ -14,12 +14,13 @@ from pathlib import Path
 import asyncpg
 
 from apis import START_SECONDS, ApiKind, LocalApi, find_kubectl, new_api
+from e2e.forked import ForkedProcess, Zygote
 from tarsy.kube.client import KubeClient
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
 from tarsy_dev.apiserver.process import free_port
 from tarsy_dev.objects import install_crds, put
-from tarsy_dev.operator_process import ON_THIS_MACHINE, OperatorProcess
+from tarsy_dev.operator_process import ON_THIS_MACHINE
 from tarsy_dev.postgres import LocalPostgres
 from tarsy_dev.record_api import http_arguments, install_record_api
 from tarsy_dev.stack import LIBRARY, SYSTEM
@@ -36,8 +37,9 @@ class Machine:
         self.api = api
         self.kubectl = find_kubectl()
         self.postgres = postgres
+        self.zygote = Zygote(self.log, folder / "ended")
         self.http_port, self.record_port = free_port(), free_port()
-        self._operator: OperatorProcess | None = None
+        self._operator: ForkedProcess | None = None
         self._arguments: tuple[str, ...] = ()
 
     @property
@@ -45,18 +47,18 @@ class Machine:
         """The operators' output, one after the other."""
         return self.folder / "operator.log"
 
-    def new_operator(self, *arguments: str) -> OperatorProcess:
+    def new_operator(self, *arguments: str) -> ForkedProcess:
         """Starts an operator beside all others, its API at ports of its own; the caller stops it."""
         return self._new("run", *http_arguments(0, 0), *arguments)
 
-    def new_worker(self, *arguments: str) -> OperatorProcess:
+    def new_worker(self, *arguments: str) -> ForkedProcess:
         """Starts a worker beside all others; the caller stops it."""
         return self._new("worker", *arguments)
 
-    def _at_the_ports(self, *arguments: str) -> OperatorProcess:
+    def _at_the_ports(self, *arguments: str) -> ForkedProcess:
         return self._new("run", *http_arguments(self.http_port, self.record_port), *arguments)
 
-    def _new(self, command: str, *arguments: str) -> OperatorProcess:
+    def _new(self, command: str, *arguments: str) -> ForkedProcess:
         fixed = [
             "--kubeconfig",
             str(self.api.kubeconfig),
@@ -66,9 +68,9 @@ class Machine:
             *LONG_LEASE,
         ]
         settings = {"TARSY_DATABASE_URL": self.postgres.dsn}
-        return OperatorProcess([*fixed, *arguments], settings, self.log, command=command)
+        return ForkedProcess(self.zygote, [*fixed, *arguments], settings, self.log, command=command)
 
-    async def operator(self, *arguments: str) -> OperatorProcess:
+    async def operator(self, *arguments: str) -> ForkedProcess:
         """The operator with these arguments, running."""
         if self._operator is not None and self._arguments == arguments:
             self._operator.start()
@@ -121,3 +123,4 @@ def running_machine(kind: ApiKind) -> Iterator[Machine]:
                     yield machine
                 finally:
                     asyncio.run(machine.stop_operator())
+                    machine.zygote.close()
