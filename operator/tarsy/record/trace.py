@@ -18,9 +18,10 @@ from tarsy.record.usage import Usage
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """What a run was given to read, masked, and who asked for it."""
+    """Input of a run, masked, and its author; a run that answers a question has a `question` instead of alert data."""
 
     alert_data: str
+    question: str | None
     runbook: str | None
     author: str | None
 

@@ -45,8 +45,8 @@ _UNREADABLE = RunOutcome(
 class ClaimedRun:
     """A run that this worker may now write, as `attempt`. `seconds_left` counts to its deadline.
 
-    It waited `waited_seconds` from its acceptance until it was begun for the first time.
-    Of an answer, `parent` is the investigation that is asked about, and `alert_data` is the question.
+    It waited `waited_seconds` from its acceptance until it was begun for the first time. A run that answers a question
+    has the `question` and, as `parent`, the investigation that it is about; its `alert_data` is empty.
     """
 
     id: UUID
@@ -60,6 +60,7 @@ class ClaimedRun:
     desired_state: DesiredState
     seconds_left: float
     parent: UUID | None = None
+    question: str | None = None
     waited_seconds: float = 0.0
 
 
@@ -334,5 +335,6 @@ def _claimed(row: asyncpg.Record) -> ClaimedRun:
         desired_state=DesiredState(row["desired_state"]),
         seconds_left=row["seconds_left"],
         parent=row["parent"],
+        question=row["question"],
         waited_seconds=row["waited_seconds"],
     )
