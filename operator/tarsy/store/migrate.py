@@ -20,6 +20,7 @@ import asyncpg
 
 from tarsy.store.database import SCHEMA, call
 from tarsy.store.errors import OlderWorkers, SchemaMismatch
+from tarsy.store.queries import load
 
 _LOCK = 7_261_979_001
 _FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
@@ -80,24 +81,22 @@ async def migrate(pool: asyncpg.Pool, steps: Sequence[Migration] | None = None) 
         StoreError: a statement was refused (`StoreUnavailable` when Postgres is away).
     """
     wanted = migrations() if steps is None else tuple(steps)
+    sql = load("migrate")
 
     async def apply(connection: asyncpg.Connection) -> tuple[int, ...]:
         async with connection.transaction():
             await connection.execute("SET LOCAL statement_timeout = 0")
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK, timeout=600)
+            await connection.execute(*sql["lock"](key=_LOCK), timeout=600)
             # A table that is in use is waited for but seconds, for all others wait behind: better try again later.
             await connection.execute("SET LOCAL lock_timeout = '3s'")
             await _prepare(connection)
             missing = _missing(wanted, await _applied(connection))
             for step in missing:
                 await connection.execute(step.sql, timeout=600)
-                await connection.execute(
-                    "INSERT INTO schema_migrations (version, name, checksum, min_reader) VALUES ($1, $2, $3, $4)",
-                    step.version,
-                    step.name,
-                    step.checksum,
-                    step.oldest_reader,
+                noted = sql["note"](
+                    version=step.version, name=step.name, checksum=step.checksum, min_reader=step.oldest_reader
                 )
+                await connection.execute(*noted)
             if missing and await _has_column(connection, "worker", "schema_version"):
                 await _refuse_older_workers(connection, max(step.oldest_reader for step in missing))
             return tuple(step.version for step in missing)
@@ -138,30 +137,19 @@ async def _prepare(connection: asyncpg.Connection) -> None:
 
 
 async def _has_column(connection: asyncpg.Connection, table: str, column: str) -> bool:
-    return bool(
-        await connection.fetchval(
-            "SELECT EXISTS (SELECT FROM information_schema.columns"
-            " WHERE table_schema = $1 AND table_name = $2 AND column_name = $3)",
-            SCHEMA,
-            table,
-            column,
-        )
-    )
+    statement = load("migrate")["has_column"]
+    return bool(await connection.fetchval(*statement(schema=SCHEMA, table=table, column=column)))
 
 
 async def _applied(connection: asyncpg.Connection) -> dict[int, _Applied]:
-    rows = await connection.fetch("SELECT version, checksum, min_reader FROM schema_migrations")
+    rows = await connection.fetch(*load("migrate")["applied"]())
     return {row["version"]: _Applied(row["checksum"], row["min_reader"]) for row in rows}
 
 
 async def _refuse_older_workers(connection: asyncpg.Connection, version: int) -> None:
     """Nothing registers until the transaction has ended: who comes later sees what it needs."""
     await connection.execute("LOCK TABLE worker IN SHARE MODE")
-    older = await connection.fetch(
-        "SELECT host, schema_version FROM worker WHERE expires_at > clock_timestamp() AND schema_version < $1"
-        " ORDER BY schema_version, host LIMIT 3",
-        version,
-    )
+    older = await connection.fetch(*load("migrate")["older_workers"](version=version))
     if older:
         shown = ", ".join(f"{row['host']} (knows {row['schema_version']})" for row in older)
         raise OlderWorkers(

@@ -22,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tarsy.store.database import call
 from tarsy.store.errors import StoreError
+from tarsy.store.queries import load
 from tarsy.store.wakeups import DELTA_CHANNEL, FOLLOW_CHANNEL
 from tarsy.stream.follow_requests import KEEP_SECONDS, read_follow
 
@@ -34,7 +35,6 @@ _MAX_PIECE = 1_900  # characters: JSON of any of them fits a payload
 _RUN = 36  # characters of a run's id, which a payload begins with
 _SECONDS = 5.0
 _ITEMS = TypeAdapter(list[tuple[UUID, int, str, bool]])
-_SEND = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS told (payload)"
 _log = logging.getLogger(__name__)
 
 
@@ -241,7 +241,7 @@ class Deltas:
 
     async def _send(self, payloads: list[str]) -> None:
         async def send(connection: asyncpg.Connection) -> None:
-            await connection.execute(_SEND, DELTA_CHANNEL, payloads)
+            await connection.execute(*load("wakeups")["send_to"](channel=DELTA_CHANNEL, payloads=payloads))
 
         try:
             async with asyncio.timeout(_SECONDS):

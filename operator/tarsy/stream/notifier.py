@@ -14,9 +14,9 @@ import asyncpg
 
 from tarsy.store.database import call
 from tarsy.store.errors import StoreError
+from tarsy.store.queries import load
 from tarsy.store.wakeups import RUN_CHANNEL
 
-_SEND = "SELECT pg_notify(channel, payload) FROM unnest($1::text[], $2::text[]) AS wake (channel, payload)"
 _log = logging.getLogger(__name__)
 
 
@@ -70,8 +70,11 @@ class Notifier:
         self._some.clear()
         self._urgent.clear()
 
+        channels, payloads = [channel for channel, _ in batch], [payload for _, payload in batch]
+        statement = load("wakeups")["send"](channels=channels, payloads=payloads)
+
         async def send(connection: asyncpg.Connection) -> None:
-            await connection.execute(_SEND, [channel for channel, _ in batch], [payload for _, payload in batch])
+            await connection.execute(*statement)
 
         try:
             async with asyncio.timeout(5):
