@@ -1,6 +1,6 @@
-"""The types of the five layers: what an investigation leaves behind.
+"""Defines the types of the record, the five layers of data that an investigation leaves.
 
-Investigation, stage, agent execution, then timeline event (what people read), message (what the model saw) and
-LLM and MCP interaction (the trace). Pure data: no I/O, no behaviour beyond what keeps the data consistent. The
-store persists these types, the engine produces them, the projector reads them.
+The layers are: investigation, stage, agent execution; timeline events, which people read; messages, which the model
+saw; model calls; tool calls (the trace). Pure data without I/O. The engine produces these types, the store persists
+them, the projector reads them.
 """

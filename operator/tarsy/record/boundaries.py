@@ -1,7 +1,7 @@
-"""The four boundaries of a run: what is written before and after a call of a model or of a tool (DESIGN section 5).
+"""Defines the four boundaries of a run: the data written before and after each model call and each tool call.
 
-Decision: each is all that one fenced transaction writes, the state of the agent's loop included, so that an attempt
-which goes on from any of them needs nothing else. What an attempt finds of them is in `tarsy.record.run`.
+Decision: a boundary is all that one fenced transaction writes, including the state of the agent's loop, so that an
+attempt can resume from any of them. `tarsy.record.run` has the types that a resumed attempt reads.
 """
 
 from collections.abc import Mapping
@@ -47,9 +47,10 @@ class ModelCallStart:
 class ModelCallResult:
     """Boundary (b): the answer, its usage, and the loop's state after it.
 
-    With `failure`, `message` is what the model is told about its lost answer (a user message, so that no attempt asks
-    again without it); None when it is not asked again. A summary has none: its tool's answer is told with it. A call
-    that was cut because the run is to conclude is `interrupted`, and has a failure that says so.
+    With `failure`, `message` is a user message that reports the lost answer to the model, so that every attempt sends
+    it with the next call; None when the model is not called again. A summary has no message: its text becomes the
+    answer of its tool call. A call that was cut because the run is to conclude is `interrupted` and has a failure with
+    the reason.
     """
 
     id: UUID
@@ -70,10 +71,10 @@ class ModelCallResult:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallStart:
-    """Boundary (c): written before the tool server hears of it.
+    """Boundary (c): written before the request is sent to the tool server.
 
-    `made` is False for a call that is answered without its server: a repetition, whose answer is that of the call
-    `repeated_of`, one that the budget has no room for, or one that is `refused` (the reason of a `Refusal`).
+    `made` is False for a call that is answered without its server: a repetition, which gets the answer of the call
+    `repeated_of`; a call beyond the budget; or one that is `refused` (the reason of a `Refusal`).
     """
 
     id: UUID

@@ -1,7 +1,6 @@
-"""What is so of a run, as conditions: the same in the status of its object and in the HTTP API.
+"""Derives the conditions of a run from its record, for the status of its object and for the HTTP API.
 
-A condition is made of the record alone. When it last changed, and for which generation of an object, is known to who
-keeps an object's status.
+A condition depends on the record alone. Writers of a status add the transition time and the observed generation.
 """
 
 import re
@@ -18,12 +17,12 @@ _GOES_ON = "The investigation has not ended."
 
 
 def phase(record: InvestigationRecord) -> Phase:
-    """The phase for people's eyes."""
+    """Returns the phase that people see."""
     return phase_of(record.state, record.desired_state)
 
 
 def conditions(record: InvestigationRecord) -> Iterator[Condition]:
-    """The conditions of an accepted investigation."""
+    """Yields the conditions of an accepted investigation."""
     outcome = record.outcome
     failure = outcome.failure if outcome else None
     yield made(ConditionType.ACCEPTED, "True", "Planned", f"Chain {record.chain} is resolved and frozen.")
@@ -51,12 +50,12 @@ def conditions(record: InvestigationRecord) -> Iterator[Condition]:
 
 
 def _missing_evidence(record: InvestigationRecord) -> Iterator[tuple[str, str]]:
-    """The evidence that a run did not have, as reason and sentence, the gravest first."""
+    """Yields missing evidence as reason and sentence, the most serious first."""
     if record.evidence_missing:
         missing = ", ".join(record.evidence_missing)
         yield (
             "ToolServersMissing",
-            f"Tool servers were missing: {missing}. What they know is not in the finding.",
+            f"Tool servers were missing: {missing}. Their data is not in the finding.",
         )
     if record.alert_cut:
         yield "AlertCut", f"The alert is cut: {record.alert_cut}."
@@ -65,7 +64,13 @@ def _missing_evidence(record: InvestigationRecord) -> Iterator[tuple[str, str]]:
 
 
 def made(kind: ConditionType, status: ConditionStatus, reason: str, message: str) -> Condition:
-    """A condition of a run."""
-    # A reason that the API would refuse must not cost the whole status.
+    """Returns a condition without times.
+
+    Args:
+        kind: its type.
+        status: True, False or Unknown.
+        reason: for programs; characters that the API rejects are removed, so that they do not fail the whole status.
+        message: for people.
+    """
     word = re.sub(r"[^A-Za-z0-9_]", "", reason)[:64]
     return Condition(type=kind, status=status, reason=word if word[:1].isalpha() else "Unknown", message=message)

@@ -1,8 +1,7 @@
-"""A finding: what an investigation concluded, in a structure that a person and a program can both use.
+"""Defines the finding, the structured conclusion of an investigation.
 
-A model writes the summary, the claims and their citations; everything else is what the record said when the citations
-were checked against it (`tarsy.engine.findings.citations`). The one never comes from the other: what a model writes
-about its own support is not read.
+A model writes the summary, the claims and their citations. All other fields result from checking the citations against
+the record (`tarsy.engine.findings.citations`); statements of a model about its own evidence are ignored.
 """
 
 from dataclasses import dataclass
@@ -12,11 +11,11 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 SUMMARY_LIMIT = 1024
-"""Characters of a finding's summary (DESIGN section 3: the status carries no more)."""
+"""Maximum characters of a finding's summary, which is part of the size-limited status of the Investigation."""
 
 
 class Confidence(StrEnum):
-    """How far the evidence carries. Inconclusive is an honest outcome, not a failure."""
+    """Confidence in a finding. Inconclusive is a valid outcome, not a failure."""
 
     HIGH = "High"
     MEDIUM = "Medium"
@@ -26,7 +25,7 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one tool call of a run returned, as stored: `interaction` is its row, the rest says whose call it was."""
+    """Stored result of one tool call, with the id of its row (`interaction`), and the stage and agent that made it."""
 
     interaction: UUID
     stage: str
@@ -38,8 +37,8 @@ class Evidence:
 class Citation(BaseModel):
     """A quote from the stored result of one tool call of this run.
 
-    `supported`: the call exists and its result holds the quote; `reason` says why not. `interaction`, `stage`, `agent`
-    and `tool` are the record's words about the call, absent when there is none.
+    `supported`: the call exists and its result contains the quote; otherwise `reason` has the cause. `interaction`,
+    `stage`, `agent` and `tool` come from the record, and are absent when the call does not exist.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
@@ -55,7 +54,7 @@ class Citation(BaseModel):
 
 
 class Claim(BaseModel):
-    """One statement of a finding and what it rests on; `supported` when one of its citations holds."""
+    """One statement of a finding and its citations; `supported` when at least one citation is supported."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -67,10 +66,9 @@ class Claim(BaseModel):
 class Finding(BaseModel):
     """The structured final analysis of a run.
 
-    `structured` is False when the model's text held no finding in the asked form: then the summary is the text's
-    beginning and the confidence Inconclusive, because nothing vouches for more. `no_tool_called` is True when agents of
-    the run had tool servers and none of them called a tool. `notes` say what was changed about what the model wrote,
-    and why.
+    `structured` is False when the model's text contained no finding in the requested format: then the summary is the
+    beginning of the text and the confidence is Inconclusive. `no_tool_called` is True when agents of the run had tool
+    servers and no agent called a tool. `notes` list the corrections of the model's finding, with reasons.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -84,5 +82,5 @@ class Finding(BaseModel):
 
     @property
     def supported_claims(self) -> int:
-        """How many claims have a citation that holds."""
+        """Number of supported claims."""
         return sum(claim.supported for claim in self.claims)

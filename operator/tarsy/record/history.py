@@ -1,8 +1,7 @@
-"""What a run has used and done so far: what an attempt must know of the whole run before it goes on.
+"""Defines the history of a run: usage and tool calls of all its agents and attempts, read when an attempt resumes.
 
-An execution finds its own place in its conversation; budgets and the loop guard span all agents and all attempts of a
-run. Times are ages (seconds before the moment of reading, by the clock of the record), because two processes share no
-other clock.
+Budgets and the loop guard span all agents and attempts. Times are ages (seconds before the moment of reading, by the
+clock of the database), because two processes share no other clock.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from uuid import UUID
 
 
 class BudgetLimit(StrEnum):
-    """The limits of a budget; the values are reasons of the condition `BudgetExceeded`."""
+    """Limits of a budget; the values are reasons of the condition `BudgetExceeded`."""
 
     TOKENS = "Tokens"
     COST = "Cost"
@@ -22,7 +21,7 @@ class BudgetLimit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BudgetExceeded:
-    """The limit that a run reached first, with a sentence that has the figures."""
+    """The first limit that a run reached, with a sentence that contains the figures."""
 
     limit: BudgetLimit
     message: str
@@ -50,11 +49,12 @@ class PastCall:
 
 @dataclass(frozen=True, slots=True)
 class RunHistory:
-    """A run so far.
+    """Usage and tool calls of a run up to now.
 
-    `tokens` and `cost_usd` hold an estimate for each call whose usage is unknown; `estimated` says that there is one.
-    `tool_calls` counts every call made, or perhaps made. `seconds` have passed since the run first started; its
-    longest model call took `model_seconds`, its longest tool call `tool_seconds`. `stages` are those that have begun.
+    `tokens` and `cost_usd` contain an estimate for each call whose usage is unknown; then `estimated` is True.
+    `tool_calls` counts calls that were made or may have been made. `seconds` counts from the first start of the run;
+    `model_seconds` and `tool_seconds` are the durations of its longest model call and tool call. `stages` are the
+    stages that have begun.
     """
 
     seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""Investigations as lists show them, a page at a time."""
+"""Defines pages of investigation lists."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from tarsy.record.usage import Usage
 
 @dataclass(frozen=True, slots=True)
 class PagePosition:
-    """Where a page ends: what its last investigation is sorted by, and its id."""
+    """Position of the last investigation of a page: its sort key and its id."""
 
     key: datetime | Decimal | int
     id: UUID
@@ -22,7 +22,7 @@ class PagePosition:
 
 @dataclass(frozen=True, slots=True)
 class InvestigationListItem:
-    """An investigation as a list shows it."""
+    """One investigation in a list."""
 
     id: UUID
     namespace: str
@@ -57,7 +57,7 @@ class InvestigationListItem:
 
 @dataclass(frozen=True, slots=True)
 class InvestigationPage:
-    """Some of a list, and from where on there may be more."""
+    """One page of a list; `next` is the position of its end, None when the list ends with it."""
 
     items: Sequence[InvestigationListItem] = field(default=())
     next: PagePosition | None = None

@@ -1,4 +1,4 @@
-"""Messages, tool definitions and tool calls: a conversation exactly as a model sees it.
+"""Defines messages, tool definitions and tool calls: a conversation exactly as a model receives it.
 
 The same types travel from the engine to the provider and into Postgres, so what is stored is what was sent.
 `provider_state` carries what a provider needs back verbatim on the next call (thought signatures): opaque JSON
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Role(StrEnum):
-    """Who speaks."""
+    """Author of a message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -20,7 +20,7 @@ class Role(StrEnum):
 
 
 class Access(StrEnum):
-    """What a tool does to what it works on, as far as that is known."""
+    """Effect of a tool on the system that it works on, as far as it is known."""
 
     READ_ONLY = "read-only"
     CHANGES = "changes"
@@ -30,7 +30,7 @@ class Access(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a tool that its server has is not called: a CamelCase `reason`, a sentence for the model."""
+    """Refusal to call a tool that its server offers: a CamelCase `reason`, and a sentence for the model."""
 
     reason: str
     sentence: str
@@ -71,7 +71,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """A tool's answer as the model will see it; errors are answers too."""
+    """Answer of a tool as the model receives it; an error is an answer too."""
 
     content: str
     is_error: bool = False

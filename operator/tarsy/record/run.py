@@ -1,6 +1,6 @@
-"""Investigation, stage and agent execution: the upper three layers, and what an attempt finds of the trace's two.
+"""Defines investigations, stages and agent executions, and the state that a resumed attempt reads.
 
-Rows that the engine starts are `...Start`, what closes them `...Outcome`, what is read back `...Record`; those of the
+The engine begins a row with a `...Start` and closes it with an `...Outcome`; readers get a `...Record`. Rows of the
 trace are written at the boundaries (`tarsy.record.boundaries`).
 """
 
@@ -21,11 +21,11 @@ from tarsy.record.usage import Usage
 
 
 class LeaseLost(Exception):
-    """This attempt no longer owns the run: stop, write nothing, do nothing (DESIGN section 5, "Lease and fence")."""
+    """The attempt no longer holds the lease of its run: it must stop without writing anything."""
 
 
 class State(StrEnum):
-    """Where an investigation, a stage or an execution is (seed 004: one vocabulary for the three)."""
+    """State of an investigation, a stage or an execution."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -36,12 +36,12 @@ class State(StrEnum):
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the state is terminal."""
         return self not in (State.PENDING, State.RUNNING)
 
 
 class DesiredState(StrEnum):
-    """What the investigation's owner asks for; it only ever moves down this list (DESIGN section 3)."""
+    """State that the owner of an investigation requests; it only moves down this list."""
 
     RUNNING = "Running"
     CONCLUDED = "Concluded"
@@ -49,7 +49,7 @@ class DesiredState(StrEnum):
 
 
 class StageKind(StrEnum):
-    """Why a stage exists."""
+    """Purpose of a stage."""
 
     INVESTIGATION = "investigation"
     SYNTHESIS = "synthesis"
@@ -58,7 +58,7 @@ class StageKind(StrEnum):
 
 
 class InteractionState(StrEnum):
-    """Where a model call or a tool call is; `started` rows of a dead attempt become `interrupted`."""
+    """State of a model call or a tool call; `started` rows of a dead attempt become `interrupted`."""
 
     STARTED = "started"
     COMPLETED = "completed"
@@ -67,7 +67,7 @@ class InteractionState(StrEnum):
 
 
 class ModelCallKind(StrEnum):
-    """What a model call was for."""
+    """Purpose of a model call."""
 
     ITERATION = "iteration"
     FORCED_CONCLUSION = "forced_conclusion"
@@ -79,14 +79,14 @@ class ModelCallKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something ended badly: a CamelCase `reason` for programs, a sentence for people, no secret in either."""
+    """Cause of a failure: a CamelCase `reason` for programs and a sentence for people, both without secrets."""
 
     reason: str
     message: str
 
 
 class LoopState(BaseModel):
-    """What an agent loop must remember beyond its conversation to go on after a crash.
+    """State of an agent loop beyond its conversation, which a resumed attempt needs.
 
     `final_answer` is there once its finding was sent back to be repaired. `tokens_per_byte` is what the provider last
     counted of a request, `last_output` the tokens of its answer; `window` is the size to which a provider's refusals
@@ -161,10 +161,10 @@ class ExecutionStart:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallRecord:
-    """A tool call that an earlier attempt began for a message that still waits for its answer.
+    """A tool call that an earlier attempt began and that has no tool message yet.
 
-    `result` is there when the tool has answered and the model was not told yet, because a summary was to be made;
-    `summary` when it was made.
+    `result` is set when the tool has answered and a summary of the result was to be made first; `summary` when the
+    summary was made.
     """
 
     message_seq: int
@@ -200,7 +200,7 @@ class ExecutionRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionOutcome:
-    """How an execution ended; `result` is its final answer."""
+    """Outcome of an execution; `result` is its final answer."""
 
     execution: UUID
     state: State
@@ -210,7 +210,7 @@ class ExecutionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class StageOutcome:
-    """How a stage ended."""
+    """Outcome of a stage."""
 
     stage: UUID
     state: State
@@ -219,10 +219,10 @@ class StageOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How an investigation ended.
+    """Outcome of an investigation.
 
-    `state` is terminal. `executive_summary_error` does not make a run fail (fail open, seed 004). A run that is `cut`
-    did not come to its end by itself: the timeline has to tell why.
+    `state` is terminal. `executive_summary_error` does not fail the run. A run that is `cut` was ended from outside:
+    the timeline gets an event with the reason.
     """
 
     state: State
@@ -236,7 +236,7 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class StageProgress:
-    """A stage as status and CLI show it."""
+    """Progress of a stage, for status and CLI."""
 
     index: int
     name: str
@@ -251,7 +251,7 @@ class StageProgress:
 
 @dataclass(frozen=True, slots=True)
 class ProviderChange:
-    """That an agent went on with another provider: why (the failure's `reason`), at which revision of the run."""
+    """Change of an agent to another provider: the `reason` of the failure, and the revision of the run."""
 
     revision: int
     reason: str
@@ -259,16 +259,16 @@ class ProviderChange:
 
 
 ALERT_DATA: Final = "alert data"
-"""Stands among the tool servers that were missing, whose names have no blank, where a model was not shown the whole."""
+"""Key among missing tool servers for an alert that was cut to fit a model; names of servers contain no space."""
 
 
 @dataclass(frozen=True, slots=True)
 class InvestigationRecord:
     """An investigation, or the answer to a question about one, with its counters, as the projector and the CLI read it.
 
-    `parent` is the investigation that is asked about, None for an investigation. `cost_usd` sums up what is known, None
-    when nothing is; `cost_complete` is False when some of it is unknown. `alert_cut` says how much of the alert a model
-    was shown, where its window did not hold the whole.
+    `parent` is the investigation that an answer is about, None for an investigation. `cost_usd` is the sum of known
+    costs, None when no cost is known; `cost_complete` is False when some cost is unknown. `alert_cut` reports how much
+    of the alert a model received, when its context window was too small for all of it.
     """
 
     id: UUID

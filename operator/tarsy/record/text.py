@@ -1,8 +1,8 @@
-"""Text as it may be recorded: without control characters and without halves of surrogate pairs.
+"""Removes control characters and lone surrogates from text that is recorded.
 
-Postgres refuses NUL, terminals obey the others, and UTF-8 has no lone surrogates. What a model or a tool says passes
-here where it comes in, so that what is sent next time is what is stored; the store applies the same rule to all it
-writes (DESIGN section 7: "control characters are stripped on write"). Nothing is shortened.
+Postgres refuses NUL, terminals obey the other control characters, and UTF-8 has no lone surrogates. Text of models and
+tools is cleaned where it is received, so that later requests send what is stored; the store cleans all text that it
+writes. Nothing is shortened.
 """
 
 import re
@@ -12,7 +12,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """`text` without control characters (newline and tab stay) and with lone surrogates replaced by U+FFFD."""
+    """Returns `text` without control characters (newline and tab stay) and with lone surrogates replaced by U+FFFD."""
     if _CONTROL.search(text):
         text = _CONTROL.sub("", text)
     if not text.isascii() and _SURROGATE.search(text):

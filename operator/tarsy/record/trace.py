@@ -1,7 +1,7 @@
-"""The trace as it is read back: questions, stages, agents, model calls and tool calls.
+"""Defines the trace as readers get it: questions, stages, agents, model calls and tool calls.
 
-These types are for reading alone; writes have their own (`tarsy.record.run`), because a reader wants a call and its
-outcome in one object, with the names of the stage and agent that made it.
+Writers use other types (`tarsy.record.run`, `tarsy.record.boundaries`): a reader wants a call and its outcome in one
+object, with the names of the stage and agent that made it.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,17 @@ from tarsy.record.usage import Usage
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """What a run was given to read, masked, and who asked for it."""
+    """Input of a run, masked, and its author; a run that answers a question has a `question` instead of alert data."""
 
     alert_data: str
+    question: str | None
     runbook: str | None
     author: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionTrace:
-    """A question about an investigation, and what became of it; `place` is its turn, from 1."""
+    """A question about an investigation and its outcome; `place` is its turn, from 1."""
 
     id: UUID
     name: str
@@ -49,7 +50,7 @@ class QuestionTrace:
 
 @dataclass(frozen=True, slots=True)
 class AgentDetail:
-    """An agent of a stage, with what it used."""
+    """An agent of a stage, with its usage."""
 
     id: UUID
     index: int
@@ -89,7 +90,7 @@ class StageDetail:
 
 @dataclass(frozen=True, slots=True)
 class CallTrace:
-    """When a call was made, how long it took, and where it is."""
+    """Times and state of a call."""
 
     id: UUID
     execution: UUID
@@ -115,7 +116,7 @@ class ModelCallTrace(CallTrace):
 
 @dataclass(frozen=True, slots=True)
 class ToolCallTrace(CallTrace):
-    """A tool call in brief; `ref` is what a model knows it by. For the others see `record.boundaries.ToolCallStart`."""
+    """A tool call in brief; a model cites it by `ref`. For the other fields see `record.boundaries.ToolCallStart`."""
 
     server: str
     tool: str
@@ -131,7 +132,7 @@ class ToolCallTrace(CallTrace):
 
 @dataclass(frozen=True, slots=True)
 class CallOwner:
-    """Whose call it is; `answer` is the question's name when it was made for an answer."""
+    """Stage and agent that made a call; `answer` is the name of the question when the call was made for an answer."""
 
     stage: str
     agent: str
@@ -140,7 +141,7 @@ class CallOwner:
 
 @dataclass(frozen=True, slots=True)
 class ModelCallDetail:
-    """A model call with all that was answered; what it was sent is `tarsy.store.reads.Reads.sent`."""
+    """A model call with its whole answer; `tarsy.store.reads.Reads.sent` returns the request."""
 
     of: CallOwner
     call: ModelCallTrace
@@ -169,7 +170,7 @@ class ToolCallDetail:
 
 @dataclass(frozen=True, slots=True)
 class LiveWorker:
-    """A worker that is alive."""
+    """A live worker."""
 
     id: UUID
     host: str

@@ -1,7 +1,6 @@
-"""Tokens and calls, as counted by the providers themselves.
+"""Defines token usage as providers report it.
 
-A provider that reports nothing leaves the field None, and a sum with an unknown part says so by `complete=False`:
-unknown is never zero.
+A sum with an unknown part has `complete=False`: unknown usage is never counted as zero.
 """
 
 from pydantic import BaseModel, ConfigDict

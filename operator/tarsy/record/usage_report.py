@@ -1,11 +1,11 @@
-"""Sums of what runs used, and the state of the queue."""
+"""Defines sums of usage, and the depth of the queue."""
 
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
 UsageBy = Literal["model", "provider", "chain", "alertType", "namespace", "day"]
-"""What usage is summed by."""
+"""Dimension by which usage is grouped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,10 @@ class QueueDepth:
 
 @dataclass(frozen=True, slots=True)
 class UsageSum:
-    """What model calls used, summed under a name.
+    """Usage of model calls, summed for one name.
 
-    `cost_usd` is the sum of what is known, None when nothing is. `interrupted` calls were lost with their worker: they
-    are billed, and among those of unknown usage and cost.
+    `cost_usd` is the sum of known costs, None when no cost is known. `interrupted` calls were lost with their worker:
+    they are billed, and count among the calls of unknown usage and cost.
     """
 
     name: str

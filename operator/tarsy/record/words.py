@@ -1,6 +1,6 @@
-"""What people are told of a state: the words that `kubectl` shows, wherever they read them.
+"""Translates states into the words that `kubectl` shows, for all output to people.
 
-Decision: the record and the HTTP API keep the state's own name, which programs depend on; only what is shown is worded.
+Decision: the record and the HTTP API keep the name of the state, because programs depend on it.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ _WORDS: Final[Mapping[str, str]] = {
 
 
 def word(state: StrEnum) -> str:
-    """The word for the state of a stage, an agent, a call or an event."""
+    """Returns the word for the state of a stage, an agent, a call or an event."""
     return _WORDS.get(state.value, state.value)
 
 
 def phase_of(state: State, desired: DesiredState = DesiredState.RUNNING) -> Phase:
-    """The phase of an investigation, or of an answer, that has been accepted."""
+    """Returns the phase of an investigation, or of an answer, that has been accepted."""
     match state:
         case State.PENDING:
             return "Queued"

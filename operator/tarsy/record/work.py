@@ -1,4 +1,4 @@
-"""What an investigation leaves for those who ask about it, and for those who combine what its agents did."""
+"""Defines the past work of an investigation, which chat answers and syntheses read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from tarsy.record.run import Failure, State
 from tarsy.record.timeline import TimelineEvent
 
 Timelines = Mapping[UUID, Sequence[TimelineEvent]]
-"""The events of each execution, in order."""
+"""Events of each execution, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentWork:
-    """One agent of a stage and how it ended."""
+    """One agent of a stage and its outcome."""
 
     execution: UUID
     name: str
@@ -33,7 +33,7 @@ class StageWork:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question about an investigation, who asked it, what was answered (blank: nothing), and the work behind that."""
+    """A question about an investigation with its author, its answer (empty: none) and the agents that answered it."""
 
     question: str
     answer: str
@@ -44,9 +44,9 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class PastWork:
-    """A whole investigation, and what was asked about it before, oldest first; the executive summary is left out.
+    """A whole investigation without its executive summary, and the earlier questions about it, oldest first.
 
-    `timelines` are those of both.
+    `timelines` has the events of both.
     """
 
     stages: tuple[StageWork, ...]

@@ -193,7 +193,7 @@ class Runner:
             return await investigate(start, world)
         past = await self._questions.past(claimed.parent, claimed.id)
         author = str(claimed.author.get("username") or "a colleague")
-        return await answer_question(ChatRun(claimed.id, claimed.plan, author, claimed.alert_data, past), world)
+        return await answer_question(ChatRun(claimed.id, claimed.plan, author, claimed.question or "", past), world)
 
     async def _finish(self, claimed: ClaimedRun, outcome: RunOutcome) -> None:
         until = self._clock() + self._grace

@@ -1,5 +1,5 @@
-"""The record in Postgres: migrations and named queries as `.sql` beside the few modules that run them.
+"""Stores the record in Postgres: migrations and named queries in `.sql` files, and the modules that run them.
 
 `Runs` accepts and ends investigations, `Claims` hands them to workers, `RunWriter` writes the steps of one attempt
-under its fence, `Reads` reads them back. Whoever may write a run is decided in Postgres alone (DESIGN section 5).
+under its fence, `Reads` reads them back. Postgres alone decides which attempt may write a run.
 """

@@ -1,8 +1,8 @@
-"""Judges the address of Postgres before it is connected to: is the connection encrypted, and who says so.
+"""Checks before connecting that the address of Postgres requires encryption or explicitly disables it.
 
-Decision: left alone, asyncpg takes plain text from a server that offers no TLS, so whoever stands between reads the
-record and the password. Beyond this machine the address therefore states `sslmode`. `allow` and `prefer` promise
-nothing and are refused; `disable` is taken, because somebody wrote it down, and a warning repeats it.
+Decision: by default asyncpg accepts plain text from a server that offers no TLS, so that an attacker on the network can
+read the record and the password. The address of another machine must therefore contain `sslmode`. `allow` and `prefer`
+guarantee nothing and are refused; `disable` is explicit, and is accepted with a warning.
 """
 
 import ipaddress
@@ -19,7 +19,7 @@ _PLAIN = "disable"
 
 
 def check_address(dsn: str) -> None:
-    """Refuses an address that might be plain text beyond this machine without anybody having said so.
+    """Refuses an address of another machine that leaves open whether the connection is encrypted.
 
     Args:
         dsn: `postgresql://` address; a malformed one is left to asyncpg, which refuses it.
@@ -37,18 +37,18 @@ def check_address(dsn: str) -> None:
     mode = query.get("sslmode", [os.environ.get("PGSSLMODE", "")])[-1].replace("_", "-")
     where = ", ".join(beyond)
     if mode == _PLAIN:
-        _log.warning("the connection to Postgres at %s is not encrypted: its address says sslmode=disable", where)
+        _log.warning("the connection to Postgres at %s is not encrypted: its address contains sslmode=disable", where)
     elif mode not in _ENCRYPTED:
-        said = f"says sslmode={mode}, which takes plain text where no TLS is offered" if mode else "says no sslmode"
+        flaw = f"contains sslmode={mode}, which accepts plain text without TLS" if mode else "contains no sslmode"
         raise StoreError(
-            f"The address of Postgres at {where} {said}. Add ?sslmode=verify-full&sslrootcert=FILE with the authority "
+            f"The address of Postgres at {where} {flaw}. Add ?sslmode=verify-full&sslrootcert=FILE with the authority "
             "of its certificate to the address (--database-url and --listen-url, or url in the Secret); "
             "sslmode=require encrypts without verifying, sslmode=disable accepts plain text."
         )
 
 
 def _hosts(dsn: str) -> list[str]:
-    """The hosts of an address, as asyncpg finds them: in it, in its query, in a service file or in the environment."""
+    """Returns the hosts as asyncpg finds them: in the address, in a service file or in the environment."""
     parts = urlsplit(dsn)
     query = parse_qs(parts.query)
     authority = parts.netloc.partition("@")[2] if "@" in parts.netloc else parts.netloc
@@ -66,7 +66,7 @@ def _without_port(entry: str) -> str:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a host is this machine: a directory of sockets, localhost, or a loopback address."""
+    """Returns whether a host is this machine: a directory of sockets, localhost, or a loopback address."""
     if not host or host.startswith(("/", "@")) or host.lower().rstrip(".") == "localhost":
         return True
     try:

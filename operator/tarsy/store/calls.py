@@ -1,7 +1,7 @@
-"""What became of model calls, across all workers: whether a provider serves.
+"""Reads the outcomes of model calls of all workers, which show whether a provider works.
 
-Decision: read from the record, not told by workers, so that a controller that has just become active knows what the one
-before it knew.
+Decision: outcomes are read from the record, not reported by workers, so that a controller that becomes active knows as
+much as the one before it.
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,12 @@ from tarsy.store.database import call
 from tarsy.store.queries import load
 
 MOST = 2000
+"""Calls read at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedCall:
-    """A model call that ended: of which generation of which LLMProvider, and why it failed (None: it did not)."""
+    """A finished model call: its LLMProvider with uid and generation, and its failure (None: it succeeded)."""
 
     id: UUID
     finished_at: datetime
@@ -41,10 +42,10 @@ class Calls:
         self._sql = load("calls")
 
     async def ended_since(self, moment: datetime, *, most: int = MOST) -> list[EndedCall]:
-        """The calls that ended after `moment`, the oldest first; of more than `most` the newest.
+        """Returns the calls that ended after `moment`, oldest first; of more than `most` the newest.
 
         Raises:
-            StoreError: Postgres is away or refused.
+            StoreError: Postgres is unavailable or refused.
         """
 
         async def look(connection: asyncpg.Connection) -> list[asyncpg.Record]:

@@ -1,8 +1,8 @@
-"""Which worker runs which investigation: claims, leases and heartbeats.
+"""Assigns investigations to workers by claims, leases and heartbeats.
 
-A claim is one transaction that first takes one advisory lock, so counting what runs and taking what fits are one
-step and limits are exact (DESIGN section 5). Which runs fit is decided by `choose`, a pure function. A run whose
-worker died holds no place until it is claimed again.
+A claim is one transaction under one advisory lock: counting the runs in progress and taking new ones is one step, so
+limits are exact. The pure function `choose_runs` decides. A run whose worker died counts for no limit until it is
+claimed again.
 """
 
 from collections import Counter, defaultdict
@@ -28,13 +28,13 @@ from tarsy.store.queries import load
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
 
 CLAIM_LOCK = 7_261_979_002
-"""The advisory lock under which runs are counted and change hands."""
+"""Advisory lock under which runs are counted and claimed."""
 
 _UNREADABLE = RunOutcome(
     State.FAILED,
     failure=Failure(
         "PlanUnreadable",
-        "The stored plan is not one that this version of the operator can read. "
+        "This version of the operator cannot read the stored plan. "
         "Run the version that accepted it, or create the investigation again.",
     ),
     cut=True,
@@ -43,10 +43,10 @@ _UNREADABLE = RunOutcome(
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRun:
-    """A run that this worker may now write, as `attempt`. `seconds_left` counts to its deadline.
+    """A run that this worker may now write as `attempt`; its deadline is in `seconds_left`.
 
-    It waited `waited_seconds` from its acceptance until it was begun for the first time.
-    Of an answer, `parent` is the investigation that is asked about, and `alert_data` is the question.
+    `waited_seconds` passed from its acceptance to its first start. A run that answers a question
+    has the `question` and, as `parent`, the investigation that it is about; its `alert_data` is empty.
     """
 
     id: UUID
@@ -60,6 +60,7 @@ class ClaimedRun:
     desired_state: DesiredState
     seconds_left: float
     parent: UUID | None = None
+    question: str | None = None
     waited_seconds: float = 0.0
 
 
@@ -67,8 +68,8 @@ class ClaimedRun:
 class Candidate:
     """A run that waits for a worker.
 
-    `leased`: a dead worker's lease is still on it. `served_at` is when a run of its namespace was claimed last; None:
-    not for a day.
+    `leased`: it still has the lease of a dead worker. `served_at` is the last claim of a run of its namespace; None:
+    none within a day.
     """
 
     id: UUID
@@ -99,18 +100,18 @@ def choose_runs(
     global_limit: int,
     namespace_limit: int | None = None,
 ) -> list[Candidate]:
-    """Picks who goes next, within all limits.
+    """Chooses the runs to claim next, within all limits.
 
-    Fairness between namespaces comes first (DESIGN section 7): the one with the fewest runs, of equals the one that
-    was served longest ago. Within a namespace priority decides, then age. Without the second rule a namespace whose
-    urgent runs end quickly would take every place that it has just given back.
+    Fairness between namespaces comes first: the namespace with the fewest runs is next, of equals the one that was
+    served longest ago. Within a namespace priority decides, then age. Without the second rule a namespace with short
+    urgent runs would take back every slot that it has just released.
 
     Args:
-        candidates: who waits.
-        running: who runs.
-        free: places this worker has.
-        global_limit: runs in progress at most, in the whole installation.
-        namespace_limit: runs in progress at most, of one namespace; None: no limit beside its own.
+        candidates: waiting runs.
+        running: runs in progress.
+        free: free slots of this worker.
+        global_limit: maximum runs in progress in the whole installation.
+        namespace_limit: maximum runs in progress of one namespace; None: only the limit that it has itself.
     """
     candidates = list(candidates)
     served = {c.namespace: c.served_at.timestamp() if c.served_at else float("-inf") for c in candidates}
@@ -151,7 +152,7 @@ def _place(candidate: Candidate) -> tuple[int, datetime, UUID]:
 
 
 class Claims:
-    """The workers' side of the queue."""
+    """Registers workers, claims runs for them and renews their leases."""
 
     def __init__(
         self,
@@ -164,9 +165,9 @@ class Claims:
         """
         Args:
             pool: from `open_pool`.
-            notify: told of each change, after its commit.
-            metrics: counts runs that end because nobody can read their plan.
-            knows: the schema version that the code knows; that of the shipped migrations when None.
+            notify: sends a wake-up after the commit of each change.
+            knows: newest migration that the code knows; None: the newest that is shipped.
+            metrics: counts runs that end because their plan cannot be read.
         """
         self._pool = pool
         self._notify = notify
@@ -176,11 +177,16 @@ class Claims:
         self._close = load("runs")["close"]
 
     async def register(self, worker: UUID, host: str, ttl_seconds: float) -> None:
-        """Makes `worker` one that may claim, for `ttl_seconds` from now; leases of its earlier life are void.
+        """Registers a worker and deletes leases that it held before.
+
+        Args:
+            worker: its id.
+            host: its host name, for people.
+            ttl_seconds: the worker expires after this time without a heartbeat.
 
         Raises:
-            SchemaMismatch: a newer version has changed the schema so that this one's code cannot work with it.
-            StoreError: Postgres is away or refused.
+            SchemaMismatch: a newer version has changed the schema so that the code of this one cannot use it.
+            StoreError: Postgres is unavailable or refused.
         """
 
         async def insert(connection: asyncpg.Connection) -> object:
@@ -190,16 +196,16 @@ class Claims:
 
         if await call(self._pool, f"register worker {worker}", insert) is None:
             raise SchemaMismatch(
-                f"A newer version has changed the database's schema so that this worker, which knows it up to version "
-                f"{self._knows}, cannot work any more. Run the newer version."
+                f"A newer version has changed the database schema; this worker knows it up to version {self._knows} "
+                "and can no longer use it. Run the newer version."
             )
 
     async def heartbeat(self, worker: UUID, ttl_seconds: float) -> Mapping[UUID, tuple[int, DesiredState]]:
-        """Prolongs the worker's leases, and returns those it still holds: attempt and desired state of each run.
+        """Renews the leases of a worker, and returns attempt and desired state of each run that it still holds.
 
         Raises:
-            WorkerLost: the worker had expired before this heartbeat; its runs may be another's already.
-            StoreError: Postgres is away or refused.
+            WorkerLost: the worker had expired before this heartbeat; another worker may run its runs already.
+            StoreError: Postgres is unavailable or refused.
         """
 
         async def beat(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
@@ -208,7 +214,7 @@ class Claims:
             )
             return rows
 
-        rows = await call(self._pool, f"prolong the leases of worker {worker}", beat)
+        rows = await call(self._pool, f"renew the leases of worker {worker}", beat)
         if not rows:
             raise WorkerLost(f"Worker {worker} has expired. Stop its runs and register again.")
         return {
@@ -226,14 +232,21 @@ class Claims:
         questions: int = 0,
         namespace_limit: int | None = None,
     ) -> list[ClaimedRun]:
-        """Claims up to `free` runs, pending or orphaned, within the global, namespace and chain limits.
+        """Claims pending and orphaned runs within the global, namespace and chain limits.
 
-        Beside them, up to so many questions, one about an investigation at a time: somebody waits for the answer, so
-        no limit of runs holds for them. `namespace_limit` holds for the runs of a namespace, and for its answers.
+        Questions are claimed besides, one about an investigation at a time: a person waits for the answer, so the
+        limits of runs do not apply to them.
+
+        Args:
+            worker: a registered worker.
+            free: maximum runs to claim.
+            global_limit: maximum runs in progress in the whole installation.
+            questions: maximum questions to claim.
+            namespace_limit: maximum runs in progress of one namespace, and maximum answers; None: no limit.
 
         Raises:
             WorkerLost: the worker is not registered, or has expired.
-            StoreError: Postgres is away or refused.
+            StoreError: Postgres is unavailable or refused.
         """
 
         unreadable: list[bool] = []
@@ -289,31 +302,40 @@ class Claims:
         return await self._not_being_written(connection, {run.id: run.leased for run in chosen})
 
     async def _not_being_written(self, connection: asyncpg.Connection, runs: Mapping[UUID, bool]) -> list[UUID]:
-        """Those of the runs (and whether a dead worker's lease is on them) that no zombie writes at this moment."""
+        """Returns the runs (given with whether they have a dead worker's lease) that no dead worker is writing now."""
         leased = [run for run, lease in runs.items() if lease]
         locked = {row["investigation"] for row in await connection.fetch(*self._sql["lock_leases"](ids=leased))}
         return [run for run, lease in runs.items() if not lease or run in locked]
 
     async def release(self, worker: UUID, run: UUID, attempt: int) -> bool:
-        """Hands a run back: claimable at once, by anybody. False when this attempt no longer held it."""
+        """Releases a run, which any worker may then claim at once.
+
+        Args:
+            worker: the worker that holds it.
+            run: the investigation or answer.
+            attempt: as claimed.
+
+        Returns:
+            False when this attempt no longer held the lease.
+        """
 
         held = self._sql["release"](investigation=run, attempt=attempt, worker=worker)
 
         async def delete(connection: asyncpg.Connection) -> bool:
             return await connection.fetchval(*held) is not None
 
-        released = await call(self._pool, f"hand back investigation {run}", delete)
+        released = await call(self._pool, f"release investigation {run}", delete)
         if released:
             self._notify(QUEUE_CHANNEL, "")
         return released
 
     async def deregister(self, worker: UUID) -> None:
-        """Ends the worker; what it still held is claimable at once."""
+        """Deletes a worker; runs that it still held may be claimed at once."""
 
         async def delete(connection: asyncpg.Connection) -> None:
             await connection.execute(*self._sql["deregister"](worker=worker))
 
-        await call(self._pool, f"end worker {worker}", delete)
+        await call(self._pool, f"deregister worker {worker}", delete)
         self._notify(QUEUE_CHANNEL, "")
 
 
@@ -334,5 +356,6 @@ def _claimed(row: asyncpg.Record) -> ClaimedRun:
         desired_state=DesiredState(row["desired_state"]),
         seconds_left=row["seconds_left"],
         parent=row["parent"],
+        question=row["question"],
         waited_seconds=row["waited_seconds"],
     )

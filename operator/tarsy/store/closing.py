@@ -1,7 +1,8 @@
-"""The end of a run, in one statement, whoever ends it: its worker, the sweep, or a claim that cannot read its plan.
+"""Ends a run in one statement, for its worker, for the sweep, and for a claim that cannot read its plan.
 
-What the run left open is closed with it, and the timeline tells why where the run did not end by itself. The lease is
-removed in the same transaction; the caller holds it, or the claim lock, so that no step is written between.
+Everything that the run left open is closed too, and the timeline gets the reason when the run was ended from outside.
+The lease is deleted in the same transaction; the caller holds the lease or the claim lock, so no step is written in
+between.
 """
 
 from uuid import UUID
@@ -19,13 +20,13 @@ async def close_run(connection: asyncpg.Connection, statement: Statement, run: U
     """Writes the outcome and closes stages, executions, interactions and events left open.
 
     Args:
-        connection: in a transaction that holds the run's lease, or the claim lock.
+        connection: in a transaction that holds the lease of the run, or the claim lock.
         statement: `close` of `runs.sql`.
         run: the investigation.
-        outcome: how it ended; what it left open when it completed counts as cancelled.
+        outcome: its outcome; rows that a completed run left open become cancelled.
 
     Returns:
-        False when it had ended before.
+        False when the run had ended before.
     """
     left_open = State.CANCELLED if outcome.state is State.COMPLETED else outcome.state
     failure = outcome.failure

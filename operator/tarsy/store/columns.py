@@ -1,4 +1,4 @@
-"""Types of the record as values of columns: what `tarsy.store.rows` reads, the other way round."""
+"""Converts types of the record to column values; `tarsy.store.rows` converts rows back."""
 
 import hashlib
 from collections.abc import Sequence
@@ -37,19 +37,19 @@ def failure_columns(found: Failure | None) -> dict[str, str | None]:
 
 
 def tool_calls(message: Message) -> list[dict[str, str]] | None:
-    """The tool calls of a message as JSON."""
+    """Returns the tool calls of a message as JSON."""
     if not message.tool_calls:
         return None
     return [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]
 
 
 def request(messages: Sequence[Message]) -> list[dict[str, str]] | None:
-    """Messages of a request of its own as JSON: they hold nothing but roles and texts."""
+    """Returns the messages of a request of its own as JSON; they contain only roles and texts."""
     return [{"role": message.role.value, "content": clean(message.content)} for message in messages] or None
 
 
 def tool_set(tools: Sequence[ToolDefinition]) -> tuple[list[dict[str, Any]], str]:
-    """Tool definitions as JSON, and its SHA-256 as hex."""
+    """Returns tool definitions as JSON, and its SHA-256 as hex."""
     definitions = [
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema} for tool in tools
     ]

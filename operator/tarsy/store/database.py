@@ -1,8 +1,8 @@
-"""The pool of connections, and the one place that tells an error that passes from one that stays.
+"""Opens the connection pool, and distinguishes transient from permanent errors.
 
-A step of a run must survive a restart of Postgres, so `call` tries again until its caller's time is up; every
-statement of the store may be made twice. Returned connections are not reset by a query of their own (a round trip a
-step): no session state is ever set on them, and asyncpg itself rolls back what a cancelled task left open.
+A step of a run must survive a restart of Postgres, so `call` retries until the time of its caller is up; every
+statement of the store may be sent twice. Returned connections are not reset by a query, which would cost a round trip a
+step: no session state is ever set on them, and asyncpg rolls back what a cancelled task left open.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ _PASSING = (
 
 
 class Pool(asyncpg.Pool):  # type: ignore[misc]  # asyncpg has no types
-    """A pool that knows whether it holds its users up."""
+    """A pool that measures whether its users wait."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -58,21 +58,21 @@ class Pool(asyncpg.Pool):  # type: ignore[misc]  # asyncpg has no types
 
     @property
     def exhausted(self) -> bool:
-        """Whether every connection that it may have is in use."""
+        """Whether all connections are in use and no more may be opened."""
         return not self.get_idle_size() and self.get_size() >= self.get_max_size()
 
 
 async def open_pool(dsn: str, *, min_size: int = 1, max_size: int = 10, application: str = "tarsy") -> Pool:
-    """Opens the pool; every connection works in the schema `tarsy` and reads jsonb as Python values.
+    """Opens a pool whose connections use the schema `tarsy` and return jsonb as Python values.
 
     Args:
         dsn: `postgresql://` address; its password never appears in an error.
         min_size: connections opened at once.
-        max_size: connections at most.
-        application: what `pg_stat_activity` shows as application_name.
+        max_size: maximum connections.
+        application: application_name in `pg_stat_activity`.
 
     Raises:
-        StoreUnavailable: nobody answers at the address, or not yet.
+        StoreUnavailable: no server answers at the address, or not yet.
         StoreError: the address is malformed or leaves open whether the connection is encrypted, or the server refuses
             the user, the password or the database.
     """
@@ -121,14 +121,14 @@ async def open_pool(dsn: str, *, min_size: int = 1, max_size: int = 10, applicat
 
 
 def _is_about_certificates(error: BaseException, dsn: str) -> bool:
-    """Whether a connection failed for what certificates say, or for a file of them that is not there."""
+    """Returns whether a connection failed because of a certificate, or because of a missing certificate file."""
     if isinstance(error, FileNotFoundError):
         return "sslrootcert" in dsn
     return isinstance(error, ssl.SSLCertVerificationError) or "certificate" in str(error)
 
 
 def describe_address(dsn: str) -> str:
-    """Host, port and database of an address, without its user and password."""
+    """Returns host, port and database of an address, without user and password."""
     try:
         parts = urlsplit(dsn)
         host = f"{parts.hostname or 'localhost'}:{parts.port or 5432}"
@@ -138,12 +138,12 @@ def describe_address(dsn: str) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """What an error says, in one line; its class where it says nothing."""
+    """Returns the message of an error in one line, or its class when it has no message."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def passing(error: BaseException) -> bool:
-    """Whether the same statement may succeed later."""
+    """Returns whether an error is transient: the same statement may succeed later."""
     if isinstance(error, asyncpg.InterfaceError):  # "connection is closed", and only that, is not the caller's fault
         return "connection" in str(error) and not isinstance(error, asyncpg.exceptions.DataError)
     return isinstance(error, _PASSING)
@@ -156,16 +156,16 @@ async def call(
     *,
     remaining: Callable[[], float] | None = None,
 ) -> _T:
-    """Runs `action` on a connection, again after errors that pass.
+    """Runs `action` on a connection, and retries after transient errors.
 
     Args:
         pool: from `open_pool`.
-        what: what is being done, for the error ("write the result of tool call ...").
-        action: what to do; it may be done more than once.
-        remaining: seconds left for it, asked again before each try; without it there is one try.
+        what: the action in words, for the error ("write the result of tool call ...").
+        action: takes the connection; may run more than once.
+        remaining: returns the seconds left, called before each try; None: one try.
 
     Raises:
-        StoreUnavailable: the error may pass, the time is up.
+        StoreUnavailable: the error is transient, and the time is up.
         StoreError: Postgres refused.
     """
     delay = _FIRST_DELAY
@@ -193,14 +193,14 @@ async def call(
                 if isinstance(error, TimeoutError) and isinstance(pool, Pool) and pool.exhausted:
                     why = f"all {pool.get_size()} connections to Postgres are in use"
                 else:
-                    why = f"Postgres is away or too slow ({reason(error)})"
+                    why = f"Postgres is unavailable or too slow ({reason(error)})"
                 raise StoreUnavailable(f"Cannot {what}: {why}.") from error
         await asyncio.sleep(pause)
         delay = min(delay * 2, _LONGEST_DELAY)
 
 
 async def _acquire(pool: asyncpg.Pool) -> asyncpg.pool.PoolConnectionProxy:
-    """A connection, within its time; the pool's own way to say so costs a task at every statement."""
+    """Acquires a connection within a timeout; the timeout of the pool itself would cost a task a statement."""
     async with asyncio.timeout(_CONNECT_SECONDS):
         return await pool.acquire()
 
@@ -212,7 +212,7 @@ async def _init(connection: asyncpg.Connection) -> None:
 
 
 async def _no_reset(connection: asyncpg.Connection) -> None:
-    """Nothing to reset: see the module's docstring."""
+    """Resets nothing; the module docstring has the reason."""
 
 
 def _encode_jsonb(value: Any) -> bytes:

@@ -1,21 +1,21 @@
-"""What can go wrong in the store: away (try again), out of date, no longer a worker, or simply refused."""
+"""Defines the errors of the store."""
 
 
 class StoreError(Exception):
-    """A statement was refused; the message says what was done, where, and what Postgres answered."""
+    """Postgres refused a statement; the message contains the action, the address and the answer of Postgres."""
 
 
 class StoreUnavailable(StoreError):
-    """Postgres is away, failing over or overloaded: nothing is wrong with what was asked, ask again later."""
+    """Postgres is unavailable, failing over or overloaded: the same request may succeed later."""
 
 
 class SchemaMismatch(StoreError):
-    """The database's schema is not one that this version can work with."""
+    """This version cannot use the schema of the database."""
 
 
 class OlderWorkers(StoreUnavailable):
-    """The schema cannot be brought up to date while workers run that the new one has nothing for."""
+    """The schema cannot be migrated while workers run whose version cannot use the new one."""
 
 
 class WorkerLost(Exception):
-    """This worker's registration expired or is gone: its runs are, or will be, another's; stop them, register anew."""
+    """The registration of this worker has expired: it must stop its runs and register again."""

@@ -1,7 +1,7 @@
-"""What the record says of this moment, as gauges of metrics: the queue, the workers, what is late.
+"""Reads gauges from the record: queue depth, workers, and overdue work.
 
-Decision: it is one statement over what is open, so that a scrape costs the same however much was ever investigated.
-Every process that is asked answers the same numbers: take their maximum, never their sum.
+Decision: one statement reads open rows only, so that the cost of a scrape does not grow with the record. Every process
+reports the same values: aggregate them with max, never with sum.
 """
 
 import asyncpg
@@ -13,7 +13,7 @@ from tarsy.store.queries import load
 
 
 class Gauges:
-    """Reads them.
+    """Reads gauges from the record.
 
     Args:
         pool: from `open_pool`.
@@ -24,10 +24,10 @@ class Gauges:
         self._sql = load("gauges")
 
     async def read(self) -> GaugeReading:
-        """All of them as of now; what waits for nothing has waited 0 seconds.
+        """Returns all gauges as of now; ages are 0 seconds when nothing waits.
 
         Raises:
-            StoreError: Postgres is away or refused.
+            StoreError: Postgres is unavailable or refused.
         """
 
         async def look(connection: asyncpg.Connection) -> asyncpg.Record:
@@ -50,7 +50,7 @@ class Gauges:
 
 
 def watch_pool(metrics: Metrics, pool: Pool, name: str) -> None:
-    """Tells how a pool is used: its connections, and how often it held its users up.
+    """Registers gauges of a pool: its connections, waits and slow calls.
 
     Args:
         metrics: of the process.

@@ -1,158 +1,66 @@
-"""What comes in over HTTP: the fate of each notification, and the incidents that they are of.
+"""Decides the fate of notifications that arrive over HTTP, and keeps the incidents that they belong to.
 
-A notification is one row, written in the transaction that decides its fate; an incident is opened in it together with
-the Alert that it owes, which is made after the commit by whoever comes first (`tarsy.runtime.incidents`). Decision:
-notifications of one route are decided one after the other, under one lock, so that an incident has one Alert however
-many say the same at once, and the count that makes a storm is exact.
+A notification is one row, written in the transaction that decides its fate. The same transaction opens an incident with
+the manifest of the Alert that it owes; `tarsy.runtime.incidents` creates the Alert after the commit. Decision:
+notifications of one route are decided one after the other under one lock, so that concurrent notifications of an
+incident lead to one Alert, and storms are counted exactly.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
 import asyncpg
 
+from tarsy.store._notifications import (
+    AlertDraft,
+    Decision,
+    Fate,
+    Led,
+    LedgerLine,
+    Occurrence,
+    Owed,
+    QueueFull,
+    Received,
+    Tally,
+)
 from tarsy.store.database import call
 from tarsy.store.queries import load
 
-Fate = Literal["investigated", "folded", "resolved", "rejected"]
+__all__ = [
+    "AlertDraft",
+    "Decision",
+    "Fate",
+    "Intake",
+    "Led",
+    "LedgerLine",
+    "Occurrence",
+    "Owed",
+    "QueueFull",
+    "Received",
+    "Tally",
+]
+
 RESEND_SECONDS = 300.0
-"""The same body from the same sender within this time is not a new notification: its sender did not hear the answer.
-Alertmanager tries again for about its group_interval, 5 minutes as shipped, and repeats after hours."""
+"""The same body from the same sender within this time is a retry: the sender did not receive the response.
+Alertmanager retries for about its group_interval (default 5 minutes) and repeats after hours."""
 
 QUIET_SECONDS = 3600.0
-"""What comes without a time since when it fires is another incident after this long without a word."""
+"""Alerts without a start time belong to a new incident when their group was silent for this long."""
 
 QUEUE_LIMIT = 1000
-"""So many investigations may wait, before new incidents are sent back for later."""
+"""Waiting investigations above which new incidents are rejected with a request to retry."""
 
 NAMESPACE_QUEUE_LIMIT = 500
-"""So many of one namespace may. More of them do not count in all, so that one namespace never fills the whole queue."""
+"""The same for one namespace. Further ones do not count in the total, so one namespace never fills the whole queue."""
 
 _PURGED_AT_ONCE = 5_000
 
 
-class QueueFull(Exception):
-    """More investigations wait than may: nothing was written, and the same notification is welcome later.
-
-    `namespace` is the one whose own limit was reached; empty: that of all.
-    """
-
-    def __init__(self, namespace: str = "") -> None:
-        super().__init__(namespace)
-        self.namespace = namespace
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """A notification as it came. `route` is namespace/name, or empty; `digest` is the SHA-256 of its body."""
-
-    source: str
-    sender: str
-    digest: str
-    size: int
-    route: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AlertDraft:
-    """An Alert to be made, and the text it names where that is too large for it: its SHA-256 and itself.
-
-    `incident_key` is what its spec says.
-    """
-
-    namespace: str
-    name: str
-    manifest: Mapping[str, Any]
-    body: tuple[str, str] | None = None
-    incident_key: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Occurrence:
-    """What a notification says of its group.
-
-    `first` and `last` are since when the earliest and the latest of what fires does (of what ended, where nothing
-    fires); None: nobody knows. `draft` makes the Alert of a new incident, given when that begins and whether it stands
-    for a storm; `namespace` is where that will be.
-    """
-
-    route_uid: str
-    group: str
-    firing: bool
-    first: datetime | None
-    last: datetime | None
-    storm_alerts: int
-    storm_seconds: float
-    draft: Callable[[datetime, bool], AlertDraft]
-    namespace: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Owed:
-    """The Alert that stands for an incident; `manifest` is None where it has been made."""
-
-    incident: UUID
-    namespace: str
-    name: str
-    manifest: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The fate of a notification, why, and the Alert it led to; None: it led to none."""
-
-    fate: Fate
-    reason: str
-    alert: Owed | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """What is to be told on the Alert of an incident; `revision` is noted when it has been."""
-
-    id: UUID
-    namespace: str
-    alert: str
-    alert_uid: str
-    repeats: int
-    folded: int
-    last_received: datetime
-    resolved_at: datetime | None
-    revision: int
-
-
-@dataclass(frozen=True, slots=True)
-class Led:
-    """Who leads the incident of a key. `own`: the Alert that was asked for; `alert_uid` None: it is to be made yet.
-
-    `recent`: it was heard of within QUIET_SECONDS; `resolved`: its sender said that it fires no more.
-    """
-
-    incident: UUID
-    alert: str
-    alert_uid: str | None
-    own: bool
-    recent: bool = True
-    resolved: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerLine:
-    """Notifications of one fate and reason; `owed`: their Alert has not been made yet."""
-
-    fate: Fate
-    reason: str
-    owed: bool
-    notifications: int
-    resends: int
-
-
 class Intake:
-    """Decides notifications and keeps incidents; every method raises StoreError when Postgres is away."""
+    """Decides notifications and keeps incidents; every method raises StoreError when Postgres is unavailable."""
 
     def __init__(
         self,
@@ -161,9 +69,13 @@ class Intake:
         queue_limit: int = QUEUE_LIMIT,
         namespace_queue_limit: int = NAMESPACE_QUEUE_LIMIT,
     ) -> None:
-        """Takes the pool, and how many investigations may wait, in all and of one namespace.
-
-        Where more wait, new incidents are not taken; but one of a namespace of which none waits always is.
+        """
+        Args:
+            pool: from `open_pool`.
+            queue_limit: waiting investigations above which new incidents are refused; a namespace of which none waits
+            may
+                always open one.
+            namespace_queue_limit: the same for one namespace.
         """
         self._pool = pool
         self._queue_limit = queue_limit
@@ -173,7 +85,13 @@ class Intake:
     async def reject(
         self, received: Received, reason: str, *, remaining: Callable[[], float] | None = None
     ) -> Decision:
-        """Writes down a notification that leads to nothing, and why; one that was sent again has its fate already."""
+        """Records a rejected notification; a retry gets the decision on the first one.
+
+        Args:
+            received: the notification.
+            reason: one CamelCase word.
+            remaining: returns the seconds left; see `tarsy.store.database.call`.
+        """
 
         async def write(connection: asyncpg.Connection) -> Decision:
             async with connection.transaction():
@@ -183,20 +101,20 @@ class Intake:
                     await self._write(connection, received, "rejected", reason, None)
                 return before or Decision("rejected", reason)
 
-        return await call(self._pool, "write down a notification", write, remaining=remaining)
+        return await call(self._pool, "record a rejected notification", write, remaining=remaining)
 
     async def decide(
         self, received: Received, what: Occurrence, *, remaining: Callable[[], float] | None = None
     ) -> Decision:
-        """Decides the fate of a notification that a route takes, and writes it down; once, however often it is sent.
+        """Decides and records the fate of a notification that a route matches; a retry gets the first decision.
 
         Args:
-            received: as it came.
-            what: what it says.
-            remaining: seconds left for it; see `tarsy.store.database.call`.
+            received: the notification.
+            what: the state of its group.
+            remaining: returns the seconds left; see `tarsy.store.database.call`.
 
         Raises:
-            QueueFull: it would be a new incident, and too much waits.
+            QueueFull: it would open an incident, and too many investigations wait.
         """
 
         async def write(connection: asyncpg.Connection) -> Decision:
@@ -211,7 +129,7 @@ class Intake:
                 await connection.execute(*self._sql["matched"](uid=what.route_uid, namespace=namespace, name=name))
                 return Decision(fate, reason, await self._alert(connection, incident))
 
-        return await call(self._pool, "decide about a notification", write, remaining=remaining)
+        return await call(self._pool, "decide on a notification", write, remaining=remaining)
 
     async def _fate(
         self, connection: asyncpg.Connection, received: Received, what: Occurrence
@@ -298,22 +216,22 @@ class Intake:
         )
 
     async def made(self, incident: UUID, alert_uid: str) -> None:
-        """Notes that the Alert of an incident is there."""
-        await self._execute("note that an Alert was made", "made", id=incident, alert_uid=alert_uid)
+        """Notes that the Alert of an incident was created."""
+        await self._execute("note that an Alert was created", "made", id=incident, alert_uid=alert_uid)
 
     async def refused(self, incident: UUID, reason: str) -> None:
-        """Notes that the Alert of an incident can never be made: what led to it is rejected."""
+        """Rejects the notifications of an incident whose Alert can never be created."""
         await self._execute("note that an Alert was refused", "refuse", id=incident, reason=reason)
 
     async def lead(self, namespace: str, key: str, alert: str, uid: str, *, instead_of: UUID | None = None) -> Led:
-        """Who leads the incident of a key: the first Alert that asks, or the one that replaces it.
+        """Returns the leading Alert of the incident of a key: the first that asks, or the one that replaces it.
 
         Args:
             namespace: of the Alert.
             key: its incidentKey.
             alert: its name.
             uid: its metadata.uid.
-            instead_of: an incident that is over; the Alert leads, unless another has begun one meanwhile.
+            instead_of: an incident that is over; the Alert leads a new one, unless another Alert opened one meanwhile.
         """
 
         async def write(connection: asyncpg.Connection) -> Led:
@@ -340,53 +258,60 @@ class Intake:
                 own = row["alert"] == alert and row["alert_uid"] in (None, uid)
                 return Led(row["id"], row["alert"], row["alert_uid"], own, row["recent"], row["resolved"])
 
-        return await call(self._pool, "ask who leads an incident", write)
+        return await call(self._pool, "read the leading Alert of an incident", write)
 
     async def follow(self, incident: UUID, namespace: str, alert: str, uid: str) -> None:
-        """Counts an Alert that is folded into an incident; once."""
+        """Counts an Alert that is folded into an incident, once.
+
+        Args:
+            incident: the incident.
+            namespace: of the Alert.
+            alert: its name.
+            uid: its metadata.uid.
+        """
         await self._execute(
             "fold an Alert", "follow", incident=incident, id=_place(uid), namespace=namespace, alert=alert
         )
 
     async def owed(self, *, older_seconds: float, limit: int = 100) -> list[Owed]:
-        """Alerts that are owed for longer than that, the oldest first."""
-        rows = await self._fetch("look for Alerts that are owed", "owed", seconds=older_seconds, limit=limit)
+        """Returns up to `limit` Alerts that are owed for longer than `older_seconds`, oldest first."""
+        rows = await self._fetch("read owed Alerts", "owed", seconds=older_seconds, limit=limit)
         return [Owed(row["id"], row["namespace"], row["alert"], row["manifest"]) for row in rows]
 
     async def keep(self, namespace: str, digest: str, text: str) -> None:
-        """Keeps a text that an Alert of the namespace is to name by its SHA-256."""
+        """Stores a text that an Alert of the namespace refers to by its SHA-256 (`digest`)."""
         await self._execute("keep the text of an alert", "keep_body", namespace=namespace, digest=digest, content=text)
 
     async def body(self, namespace: str, digest: str) -> str | None:
-        """A text that an Alert of the namespace names; None when it is not kept (any more)."""
+        """Returns a text by its SHA-256; None when it is not stored, or not any more."""
         rows = await self._fetch("read the text of an alert", "body", namespace=namespace, digest=digest)
         return str(rows[0]["content"]) if rows else None
 
     async def unpublished(self, limit: int = 500) -> list[Tally]:
-        """What is to be told on Alerts."""
-        rows = await self._fetch("read what is to be told on Alerts", "unpublished", limit=limit)
+        """Returns counters of incidents that are not in the status of their Alerts yet."""
+        rows = await self._fetch("read unpublished counters of incidents", "unpublished", limit=limit)
         return [Tally(**row) for row in rows]
 
     async def published(self, tally: Tally) -> None:
-        """Notes that it was told."""
-        await self._execute("note what was told on an Alert", "published", id=tally.id, revision=tally.revision)
+        """Notes that the counters were published."""
+        await self._execute("note published counters of an incident", "published", id=tally.id, revision=tally.revision)
 
     async def changed_routes(self, limit: int = 1000) -> list[tuple[str, str, str]]:
-        """Uid, namespace and name of routes whose count has grown."""
-        rows = await self._fetch("read which routes took something", "changed_routes", limit=limit)
+        """Returns uid, namespace and name of routes whose published count is out of date."""
+        rows = await self._fetch("read changed counts of routes", "changed_routes", limit=limit)
         return [(row["uid"], row["namespace"], row["name"]) for row in rows]
 
     async def route(self, uid: str) -> tuple[int, datetime] | None:
-        """How many notifications a route took, and when it took the last one."""
-        rows = await self._fetch("read what a route took", "route", uid=uid)
+        """Returns the number of notifications that a route matched, and the time of the last one."""
+        rows = await self._fetch("read the count of a route", "route", uid=uid)
         return (rows[0]["matched"], rows[0]["last_matched"]) if rows else None
 
     async def route_published(self, uid: str, matched: int) -> None:
-        """Notes that the count was told."""
-        await self._execute("note what was told on a route", "route_published", uid=uid, matched=matched)
+        """Notes that the count was published."""
+        await self._execute("note the published count of a route", "route_published", uid=uid, matched=matched)
 
     async def ledger(self, seconds: float | None = None) -> tuple[list[LedgerLine], int]:
-        """What became of the notifications of the last `seconds` (None: of all), and how many incidents began twice."""
+        """Returns fates of notifications of the last `seconds` (None: all), and the number of duplicate incidents."""
 
         async def read(connection: asyncpg.Connection) -> tuple[list[LedgerLine], int]:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
@@ -397,7 +322,7 @@ class Intake:
         return await call(self._pool, "read the ledger of notifications", read)
 
     async def purge(self, seconds: float) -> int:
-        """Deletes what is older than that, but never what an Alert is still owed for; how many notifications."""
+        """Deletes data older than `seconds` but no incident that owes an Alert; returns the number of notifications."""
         deleted = 0
         for statement in ("purge_notifications", "purge_incidents", "purge_bodies"):
             while True:
@@ -423,5 +348,5 @@ class Intake:
 
 
 def _place(uid: str) -> UUID:
-    """The row of an Alert that was folded."""
+    """Returns the id of the row of a folded Alert."""
     return uuid5(NAMESPACE_OID, uid)

@@ -1,12 +1,13 @@
-"""Brings a database's schema to what this version needs, once, however many processes start together.
+"""Migrates the schema of a database once, even when many processes start together.
 
-All of it is one transaction under one advisory lock: it holds through transaction poolers and leaves nothing half
-done. A migration that was applied is never edited; its checksum is compared at every start.
+The migration is one transaction under one advisory lock: that works through transaction poolers and leaves nothing half
+done. An applied migration is never edited; its checksum is compared at every start.
 
-A rolling upgrade has the old version beside the new one, and a rollback starts the old one again, so each migration
-says in its file (`-- oldest reader: N`) from which version on code may go on beside it. What only adds is written so
-that the version before needs not know; what takes away comes a version after the last code that needs it, and waits
-until no worker older than that is alive. A file that says nothing is for its own version only.
+In a rolling upgrade the old version runs beside the new one, and a rollback starts the old one again. So each migration
+declares in its file (`-- oldest reader: N`) the oldest code that may use the schema after it. A migration that adds is
+written so that the version before needs no change. A migration that removes comes a version after the last code that
+needs the old schema, and waits until no older worker is alive. A file without a declaration is for its own version
+only.
 """
 
 import hashlib
@@ -20,6 +21,7 @@ import asyncpg
 
 from tarsy.store.database import SCHEMA, call
 from tarsy.store.errors import OlderWorkers, SchemaMismatch
+from tarsy.store.queries import load
 
 _LOCK = 7_261_979_001
 _FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
@@ -28,7 +30,7 @@ _READER = re.compile(r"^-- oldest reader: (\d+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema."""
+    """One migration of the schema."""
 
     version: int
     name: str
@@ -41,9 +43,9 @@ class Migration:
 
     @property
     def oldest_reader(self) -> int:
-        """Code that knows at least this version may work with the schema after this step."""
-        said = _READER.search(self.sql)
-        return int(said[1]) if said else self.version
+        """Oldest version of code that may use the schema after this migration."""
+        declared = _READER.search(self.sql)
+        return int(declared[1]) if declared else self.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class _Applied:
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """The migrations this version ships, in order."""
+    """Returns the migrations that this version ships, in order."""
     found = []
     for file in files("tarsy.store").joinpath("migrations").iterdir():
         if match := _FILE.match(file.name):
@@ -63,12 +65,12 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def newest(steps: Sequence[Migration] | None = None) -> int:
-    """The version of the last of the steps, by default of those this version ships."""
+    """Returns the version of the last migration, by default of those that this version ships."""
     return max((step.version for step in (migrations() if steps is None else steps)), default=0)
 
 
 async def migrate(pool: asyncpg.Pool, steps: Sequence[Migration] | None = None) -> tuple[int, ...]:
-    """Applies what is missing and returns the versions applied now.
+    """Applies missing migrations and returns their versions.
 
     Args:
         pool: from `open_pool`.
@@ -76,28 +78,26 @@ async def migrate(pool: asyncpg.Pool, steps: Sequence[Migration] | None = None) 
 
     Raises:
         SchemaMismatch: the database is too new for this version, or an applied migration has changed.
-        OlderWorkers: what is missing takes away what a living worker still uses.
-        StoreError: a statement was refused (`StoreUnavailable` when Postgres is away).
+        OlderWorkers: a missing migration removes what a live worker still uses.
+        StoreError: a statement was refused (`StoreUnavailable` when Postgres is unavailable).
     """
     wanted = migrations() if steps is None else tuple(steps)
+    sql = load("migrate")
 
     async def apply(connection: asyncpg.Connection) -> tuple[int, ...]:
         async with connection.transaction():
             await connection.execute("SET LOCAL statement_timeout = 0")
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK, timeout=600)
+            await connection.execute(*sql["lock"](key=_LOCK), timeout=600)
             # A table that is in use is waited for but seconds, for all others wait behind: better try again later.
             await connection.execute("SET LOCAL lock_timeout = '3s'")
             await _prepare(connection)
             missing = _missing(wanted, await _applied(connection))
             for step in missing:
                 await connection.execute(step.sql, timeout=600)
-                await connection.execute(
-                    "INSERT INTO schema_migrations (version, name, checksum, min_reader) VALUES ($1, $2, $3, $4)",
-                    step.version,
-                    step.name,
-                    step.checksum,
-                    step.oldest_reader,
+                noted = sql["note"](
+                    version=step.version, name=step.name, checksum=step.checksum, min_reader=step.oldest_reader
                 )
+                await connection.execute(*noted)
             if missing and await _has_column(connection, "worker", "schema_version"):
                 await _refuse_older_workers(connection, max(step.oldest_reader for step in missing))
             return tuple(step.version for step in missing)
@@ -106,11 +106,11 @@ async def migrate(pool: asyncpg.Pool, steps: Sequence[Migration] | None = None) 
 
 
 async def require_current(pool: asyncpg.Pool) -> None:
-    """Makes sure that this version may work with the database as it is, without changing it.
+    """Checks that this version may use the database as it is, without changing it.
 
     Raises:
-        SchemaMismatch: it may not; says what to do.
-        StoreError: Postgres is away or refused.
+        SchemaMismatch: it may not; the message contains the remedy.
+        StoreError: Postgres is unavailable or refused.
     """
 
     async def look(connection: asyncpg.Connection) -> None:
@@ -118,8 +118,8 @@ async def require_current(pool: asyncpg.Pool) -> None:
         applied = await _applied(connection) if there else {}
         if missing := _missing(migrations(), applied):
             raise SchemaMismatch(
-                f"The database's schema is at version {max(applied, default=0)}, this command needs "
-                f"{missing[-1].version}. Start the operator of this version once: it brings the schema up to date."
+                f"The database schema is at version {max(applied, default=0)}, this command needs "
+                f"{missing[-1].version}. Start the operator of this version once: it migrates the schema."
             )
 
     await call(pool, "read the schema's version", look)
@@ -138,35 +138,24 @@ async def _prepare(connection: asyncpg.Connection) -> None:
 
 
 async def _has_column(connection: asyncpg.Connection, table: str, column: str) -> bool:
-    return bool(
-        await connection.fetchval(
-            "SELECT EXISTS (SELECT FROM information_schema.columns"
-            " WHERE table_schema = $1 AND table_name = $2 AND column_name = $3)",
-            SCHEMA,
-            table,
-            column,
-        )
-    )
+    statement = load("migrate")["has_column"]
+    return bool(await connection.fetchval(*statement(schema=SCHEMA, table=table, column=column)))
 
 
 async def _applied(connection: asyncpg.Connection) -> dict[int, _Applied]:
-    rows = await connection.fetch("SELECT version, checksum, min_reader FROM schema_migrations")
+    rows = await connection.fetch(*load("migrate")["applied"]())
     return {row["version"]: _Applied(row["checksum"], row["min_reader"]) for row in rows}
 
 
 async def _refuse_older_workers(connection: asyncpg.Connection, version: int) -> None:
-    """Nothing registers until the transaction has ended: who comes later sees what it needs."""
+    """Refuses live workers that are too old; none registers until the transaction has ended."""
     await connection.execute("LOCK TABLE worker IN SHARE MODE")
-    older = await connection.fetch(
-        "SELECT host, schema_version FROM worker WHERE expires_at > clock_timestamp() AND schema_version < $1"
-        " ORDER BY schema_version, host LIMIT 3",
-        version,
-    )
+    older = await connection.fetch(*load("migrate")["older_workers"](version=version))
     if older:
         shown = ", ".join(f"{row['host']} (knows {row['schema_version']})" for row in older)
         raise OlderWorkers(
-            f"The schema cannot be brought up to date while workers run that know less than its version {version}: "
-            f"{shown}. End them, or first upgrade to the version in between."
+            f"The database schema cannot be migrated to version {version} while workers run that do not know it: "
+            f"{shown}. Stop them, or first upgrade to the version in between."
         )
 
 
@@ -175,7 +164,7 @@ def _missing(wanted: Sequence[Migration], applied: Mapping[int, _Applied]) -> li
     needed = max((found.min_reader for version, found in applied.items() if version > known), default=0)
     if needed > known:
         raise SchemaMismatch(
-            f"The database's schema is at version {max(applied)} and needs code that knows version {needed} or later; "
+            f"The database schema is at version {max(applied)} and needs code that knows version {needed} or later; "
             f"this version knows up to {known}. Run a newer one, or give this one a database of its own."
         )
     for step in wanted:

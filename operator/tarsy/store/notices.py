@@ -1,7 +1,7 @@
-"""The outbox of what people are told about runs: rows that are owed until they were sent, or given up.
+"""Keeps the outbox of notices about runs: a notice is owed until it was sent or given up.
 
-Decision: a row is one target, run and occasion, and its id is made of them, so owing it twice is owing it once and a
-receiver that is sent it twice (the process died before it could note that it was sent) knows it by its id.
+Decision: the id of a notice derives from target, run and occasion, so that it is stored once, and a receiver can
+recognise a notice that is sent twice because the process died before it recorded the first delivery.
 """
 
 from collections.abc import Mapping
@@ -17,14 +17,15 @@ from tarsy.store.queries import load
 
 NoticeOccasion = Literal["started", "ended"]
 THREAD_SECONDS = 86_400.0
-"""What comes later than this after the last of an incident begins a thread of its own (reference section 1.19)."""
+"""A notice later than this after the last one of its thread begins a new thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is owed to one target: `settings` say how it is reached, `thread` is what belongs together there.
+    """A notice that is owed to one target.
 
-    `tries` counts this one; `age` is the seconds since it was owed.
+    `settings` contain how to reach the target, `thread` groups notices there. `tries` includes this one; `age` is in
+    seconds since the notice was stored.
     """
 
     id: UUID
@@ -39,7 +40,7 @@ class Notice:
 
 
 class Notices:
-    """The outbox.
+    """Stores and hands out notices.
 
     Args:
         pool: from `open_pool`.
@@ -52,17 +53,17 @@ class Notices:
     async def owe(
         self, run: UUID, target: str, occasion: NoticeOccasion, settings: Mapping[str, Any], thread: str
     ) -> None:
-        """Notes that a target is to be told; again is once.
+        """Stores a notice that is owed to a target; a repetition changes nothing.
 
         Args:
             run: the investigation.
-            target: names it: the object and its entry.
-            occasion: of what.
-            settings: how it is reached, without any secret.
-            thread: what belongs together there.
+            target: the object and its entry.
+            occasion: beginning or end of the run.
+            settings: how to reach the target, without secrets.
+            thread: groups notices at the target.
 
         Raises:
-            StoreError: Postgres is away or refused.
+            StoreError: Postgres is unavailable or refused.
         """
         owed = self._sql["owe"](
             id=uuid5(run, f"{target}\0{occasion}"),
@@ -76,44 +77,50 @@ class Notices:
         async def write(connection: asyncpg.Connection) -> None:
             await connection.execute(*owed)
 
-        await call(self._pool, f"note whom to tell of investigation {run}", write)
+        await call(self._pool, f"store a notice of investigation {run}", write)
 
     async def route(self, alert_uid: str) -> tuple[str, str] | None:
-        """Namespace and name of the AlertRoute that made an Alert, as the intake wrote it down; None: none did."""
+        """Returns namespace and name of the AlertRoute that created an Alert; None: no route did."""
 
         async def read(connection: asyncpg.Connection) -> str | None:
             found: str | None = await connection.fetchval(*self._sql["route"](alert_uid=alert_uid))
             return found
 
-        found = await call(self._pool, "read which route made an alert", read)
+        found = await call(self._pool, "read the route of an alert", read)
         if found is None:
             return None
         namespace, _, name = found.partition("/")
         return namespace, name
 
     async def take(self, most: int, seconds: float) -> list[Notice]:
-        """What is due now, for `seconds` this caller's to send."""
+        """Takes up to `most` due notices, which this caller has `seconds` to send."""
 
         async def take(connection: asyncpg.Connection) -> list[asyncpg.Record]:
             found: list[asyncpg.Record] = await connection.fetch(*self._sql["take"](limit=most, seconds=seconds))
             return found
 
-        return [Notice(**dict(row)) for row in await call(self._pool, "take notices that are due", take)]
+        return [Notice(**dict(row)) for row in await call(self._pool, "take due notices", take)]
 
     async def sent(self, notice: UUID) -> None:
-        """It was taken by its target."""
+        """Notes that a notice was delivered."""
         await self._execute("note that a notice was sent", "sent", id=notice)
 
     async def failed(self, notice: UUID, problem: str) -> None:
-        """It is given up."""
+        """Gives a notice up."""
         await self._execute("note that a notice failed", "failed", id=notice, problem=problem)
 
     async def later(self, notice: UUID, problem: str, seconds: float) -> None:
-        """It is tried again then."""
-        await self._execute("put a notice off", "later", id=notice, problem=problem, seconds=seconds)
+        """Postpones a notice.
+
+        Args:
+            notice: its id.
+            problem: why it was not delivered.
+            seconds: until the next try.
+        """
+        await self._execute("postpone a notice", "later", id=notice, problem=problem, seconds=seconds)
 
     async def thread(self, target: str, thread: str) -> str | None:
-        """The message under which it is put; None: it begins one."""
+        """Returns the message that begins a thread; None: the next notice begins it."""
 
         async def read(connection: asyncpg.Connection) -> str | None:
             found: str | None = await connection.fetchval(
@@ -124,13 +131,13 @@ class Notices:
         return await call(self._pool, "read the thread of a notice", read)
 
     async def keep_thread(self, target: str, thread: str, ts: str) -> None:
-        """Notes the message that was sent; the first of a thread stays the one that others are put under."""
+        """Stores the message (`ts`) that begins a thread at a target; the first one stays."""
         await self._execute(
             "note the thread of a notice", "keep_thread", target=target, thread=thread, ts=ts, seconds=THREAD_SECONDS
         )
 
     async def forget_threads(self) -> None:
-        """Deletes those that nothing is put under any more."""
+        """Deletes threads that have expired."""
         await self._execute("forget threads of notices", "forget_threads", seconds=THREAD_SECONDS)
 
     async def _execute(self, what: str, statement: str, /, **values: Any) -> None:

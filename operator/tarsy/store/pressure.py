@@ -1,8 +1,7 @@
-"""Notices when Postgres, or the pool, holds runs up: counts it, and tells the log.
+"""Counts and logs slow calls to Postgres and waits for a connection.
 
-It is no error, runs just take longer; but who looks for the reason shall find it. Times are as seen from here: a
-process that has too much to do itself shows too. When much is slow at once the log gets a line every few seconds, with
-the count of all so far.
+They are no errors, but explain why runs take longer. Times are measured in this process, so an overloaded process shows
+as well. The log gets at most one line every few seconds, with the count of all so far.
 """
 
 import logging
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from typing import Literal
 
 SLOW_SECONDS = 2.0
-"""A call that takes longer in Postgres is slow; and so is one that waits longer than half of it for a connection."""
+"""A call to Postgres that takes longer is slow; a wait for a connection counts from half of this."""
 
 TELL_SECONDS = 10.0
 _log = logging.getLogger(__name__)
@@ -27,19 +26,19 @@ class Pressure:
         self.slow = 0
 
     def waited(self, what: str, seconds: float, connections: int) -> None:
-        """Takes note of a wait for a connection.
+        """Counts a wait for a connection when it was long.
 
         Args:
-            what: what was to be done.
-            seconds: how long it waited.
-            connections: those that the pool has.
+            what: the action in words.
+            seconds: duration of the wait.
+            connections: size of the pool.
         """
         if seconds >= SLOW_SECONDS / 2:
             self.waits += 1
             self._tell("waited for a connection", what, seconds, count=self.waits, connections=connections)
 
     def took(self, what: str, seconds: float) -> None:
-        """Takes note of what a call took in Postgres."""
+        """Counts a call when it was slow; `seconds` is its duration in Postgres."""
         if seconds >= SLOW_SECONDS:
             self.slow += 1
             self._tell("slow call to Postgres", what, seconds, count=self.slow)

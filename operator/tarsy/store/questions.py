@@ -1,8 +1,8 @@
-"""Questions about finished investigations: how they enter the queue, and what they are answered from.
+"""Enqueues questions about finished investigations, and reads the work that they are answered from.
 
-An answer is a run like any other, with a row in the same table: claim, lease, fence, deadline and resume are the same.
-Only its place is its own: the answers to one investigation are given one after the other, in an order that is fixed
-when the questions are first seen.
+An answer is a run in the same table as investigations: claim, lease, fence, deadline and resume are the same. Besides,
+it has a place: the questions about one investigation are answered one after the other, in the order in which they were
+enqueued.
 """
 
 from collections import defaultdict
@@ -29,12 +29,12 @@ from tarsy.store.queries import load
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
 
 QUESTIONS_WITH_WORK = 20
-"""Of so many questions before one, the last ones, all that was done is told."""
+"""Number of latest earlier questions that are read with the work behind their answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewQuestion:
-    """A question. `id` is its object's uid; the text is masked already, `plan` is `Plan.to_answer`."""
+    """A question to enqueue. `id` is the uid of its object, `text` is masked, `plan` is `Plan.to_answer()`."""
 
     id: UUID
     name: str
@@ -44,7 +44,7 @@ class NewQuestion:
 
 
 class Questions:
-    """Asks, and reads what is known."""
+    """Enqueues questions, and reads the work that answers are based on."""
 
     def __init__(self, pool: asyncpg.Pool, notify: NotifyFunction = silent, metrics: Metrics | None = None) -> None:
         self._pool = pool
@@ -55,7 +55,7 @@ class Questions:
         self._reads = load("reads")
 
     async def plan(self, run: UUID) -> Plan | None:
-        """The frozen plan of a run, None when its record is not here."""
+        """Returns the frozen plan of a run, None without a record."""
 
         async def fetch(connection: asyncpg.Connection) -> Plan | None:
             text = await connection.fetchval(*self._sql["plan"](id=run))
@@ -64,7 +64,7 @@ class Questions:
         return await call(self._pool, f"read the plan of {run}", fetch)
 
     async def ask(self, about: UUID, questions: Sequence[NewQuestion]) -> list[UUID]:
-        """Puts questions in the queue behind all that were asked before, in this order; returns those that are new."""
+        """Enqueues questions behind all earlier ones, in this order, and returns the ids of new ones."""
 
         async def insert(connection: asyncpg.Connection) -> list[UUID]:
             async with connection.transaction():
@@ -72,7 +72,7 @@ class Questions:
                 asked = [await connection.fetchval(*self._asking(about, one)) for one in questions]
                 return [run for run in asked if run is not None]
 
-        asked = await call(self._pool, f"take questions about {about}", insert)
+        asked = await call(self._pool, f"enqueue questions about {about}", insert)
         for run in asked:
             self._notify(RUN_CHANNEL, str(run))
             if self._metrics is not None:
@@ -82,7 +82,7 @@ class Questions:
         return asked
 
     async def unfinished(self, about: UUID) -> list[UUID]:
-        """The questions about an investigation that have no answer yet, in the order of their turns."""
+        """Returns the open questions about an investigation, in the order of their places."""
 
         async def fetch(connection: asyncpg.Connection) -> list[UUID]:
             return [row["id"] for row in await connection.fetch(*self._sql["unfinished"](parent=about))]
@@ -90,9 +90,9 @@ class Questions:
         return await call(self._pool, f"read the open questions about {about}", fetch)
 
     async def past(self, about: UUID, run: UUID) -> PastWork:
-        """All that an investigation did, and what was asked about it before `run`, with the work behind each answer.
+        """Returns the work of an investigation, and the questions before `run` with the work behind each answer.
 
-        Of more than the last few questions only question and answer are told.
+        Only the last QUESTIONS_WITH_WORK questions have that work; earlier ones have question and answer.
         """
 
         async def fetch(connection: asyncpg.Connection) -> PastWork:
@@ -119,7 +119,7 @@ class Questions:
             )
             return PastWork(stages, events, tuple(_exchange(row, agents[row["id"]]) for row in earlier))
 
-        return await call(self._pool, f"read what {about} did", fetch)
+        return await call(self._pool, f"read the work of {about}", fetch)
 
     def _asking(self, about: UUID, question: NewQuestion) -> tuple[Any, ...]:
         plan = question.plan

@@ -1,14 +1,14 @@
-"""Which model call may be made now: the limits of providers, exact over all workers.
+"""Admits model calls under the rate limits of providers, exactly over all workers.
 
-A call takes its place in one transaction that holds the provider's row, so counting and taking are one step. A minute
-is the 60 seconds before each moment: a call counts from its admission, with the tokens it is expected to use; what it
-used beyond that counts from its end, and what it did not use is given back then. Places and the line belong to the
-attempt of a run: when its lease lapses, they are free.
+A call takes its slot in one transaction that locks the row of the provider, so counting and taking are one step. The
+window is the last 60 seconds: a call counts from its admission with its expected tokens; tokens beyond those count from
+its end, and unused ones are given back then. Slots and places in the queue belong to the attempt of a run: when its
+lease expires, they are free.
 
-The limits that count are those of the newest generation of the provider that any plan, or the controller, has brought
-here. A plan freezes what a run does; how much a provider takes is a matter of the moment, and who changes it wants it
-now. First come, first served: a call with more tokens than there is room for holds up those behind it, and one that
-needs more than a whole minute's goes alone.
+The limits are those of the newest generation of the provider that a plan or the controller has published. They are not
+frozen in the plan, because a change of a limit should apply at once. The queue is first come, first served: a call that
+needs more tokens than are free blocks those behind it, and one that needs more than a whole minute has is admitted
+alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,10 +28,10 @@ _NONE = CallLimits()
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What counts for a provider's limits besides the call that asks.
+    """Load of a provider without the call that asks.
 
-    `tokens` and `requests` are those of the last minute, `seconds` the time until some of them count no more; `behind`
-    says that others wait who came earlier.
+    `tokens` and `requests` are those of the last minute; after `seconds` some of them no longer count. `behind`: other
+    calls have waited longer.
     """
 
     running: int = 0
@@ -43,7 +43,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A call waits: under which limit (its field) of how much, and after how many seconds that may have changed."""
+    """A call must wait: name of the limit (its field), its value, and the seconds after which a slot may be free."""
 
     limit: str
     allowed: int
@@ -52,14 +52,23 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class SlotRequest:
-    """Whether a call may be made: yes when it is not `held`; `limited` tells whether its provider has limits."""
+    """Answer to a request for a slot: the call is admitted unless `held`; `limited`: its provider has limits."""
 
     limited: bool
     held: Held | None = None
 
 
 def hold_slots(limits: CallLimits, load: Load, tokens: int) -> Held | None:
-    """What a call of so many tokens waits for; None when it may be made."""
+    """Decides whether a call must wait.
+
+    Args:
+        limits: of the provider.
+        load: of the provider, without this call.
+        tokens: that the call is expected to use.
+
+    Returns:
+        The limit that the call waits for; None when it is admitted.
+    """
     at_once, requests, most = limits.max_concurrent, limits.requests_per_minute, limits.tokens_per_minute
     if at_once is not None and load.running >= at_once:
         return Held("maxConcurrent", at_once)
@@ -75,12 +84,12 @@ def hold_slots(limits: CallLimits, load: Load, tokens: int) -> Held | None:
 
 
 def provider_key(ref: ObjectRef) -> str:
-    """What the calls of a provider are counted under: its uid, so one that is made anew begins anew."""
+    """Returns the key under which calls of a provider are counted: its uid, so a recreated object starts at zero."""
     return ref.uid or f"{ref.namespace}/{ref.name}"
 
 
 class ProviderSlots:
-    """The places of all providers."""
+    """Takes and releases slots of all providers."""
 
     def __init__(self, pool: asyncpg.Pool, notify: NotifyFunction = silent) -> None:
         self._pool = pool
@@ -88,7 +97,7 @@ class ProviderSlots:
         self._sql = load("slots")
 
     async def publish(self, ref: ObjectRef, limits: CallLimits | None) -> None:
-        """Makes a provider's limits those that count, unless a newer generation's do; whoever is next looks again."""
+        """Publishes the limits of a provider unless a newer generation has; wakes the next waiting call."""
         next_waiting = self._sql["first_waiting"](provider=provider_key(ref))
 
         async def write(connection: asyncpg.Connection) -> UUID | None:
@@ -107,19 +116,19 @@ class ProviderSlots:
         *,
         remaining: Callable[[], float] | None = None,
     ) -> SlotRequest:
-        """Takes a place for a call, or one in the line; asked again under the same ticket, it keeps its place there.
+        """Takes a slot for a call, or a place in the queue, which it keeps when it asks again with the same ticket.
 
         Args:
-            ticket: names the call; `release` gives back whatever it has.
+            ticket: id of the call, for `release`.
             provider: as in the run's plan.
             tokens: that the call is expected to use.
             run: the investigation.
             attempt: the one that holds its lease.
-            remaining: seconds left for it; see `tarsy.store.database.call`.
+            remaining: returns the seconds left; see `tarsy.store.database.call`.
 
         Raises:
             LeaseLost: another attempt owns the run.
-            StoreError: Postgres is away or refused.
+            StoreError: Postgres is unavailable or refused.
         """
         key = provider_key(provider.ref)
         mine = {"ticket": ticket, "provider": key, "investigation": run, "attempt": attempt}
@@ -138,26 +147,26 @@ class ProviderSlots:
                 await connection.execute(*admit_or_wait(**mine, tokens=tokens))
                 return SlotRequest(limited=True, held=held), row["next"] if held is None else None
 
-        turn, following = await call(self._pool, f"ask for a turn at {provider.ref.name}", ask, remaining=remaining)
+        turn, following = await call(self._pool, f"request a slot of {provider.ref.name}", ask, remaining=remaining)
         self._wake(following)  # there may be room for more than one
         return turn
 
     async def release(self, used: Mapping[UUID, int | None]) -> None:
-        """Gives back what these tickets have.
+        """Releases the slots and places of these tickets.
 
         Args:
-            used: the tokens that each call used; None where nobody knows, it then counts as expected.
+            used: tokens that each call used; None: unknown, the expected tokens count.
         """
 
         async def write(connection: asyncpg.Connection) -> list[UUID]:
             rows = await connection.fetch(*self._sql["release"](tickets=list(used), used=list(used.values())))
             return [row["id"] for row in rows]
 
-        for following in await call(self._pool, "give back places of model calls", write):
+        for following in await call(self._pool, "release slots of model calls", write):
             self._wake(following)
 
     async def _limits(self, connection: asyncpg.Connection, key: str, provider: ProviderPlan) -> CallLimits:
-        """The limits that count, with their row locked; without a row there are none."""
+        """Returns the limits in force and locks their row; without a row there are no limits."""
         row = await connection.fetchrow(*self._sql["limits"](provider=key))
         if (row is None and provider.limits) or (row is not None and row["generation"] < provider.ref.generation):
             await self._publish(connection, provider.ref, provider.limits)

@@ -1,7 +1,7 @@
-"""The record, read back: for the projector, the HTTP interface, the CLI and the metrics.
+"""Reads the record for the projector, the HTTP API, the CLI and the metrics.
 
-Readers hold no lock and no transaction: an investigation and its stages are two statements, and what changes between
-them has a newer revision, so it is read again.
+Readers hold no lock and no transaction: an investigation and its stages are two statements. A change in between has a
+newer revision, so it is read again.
 """
 
 from collections import defaultdict
@@ -21,44 +21,44 @@ from tarsy.store.queries import load
 
 
 class Reads:
-    """Reads the record; every method raises StoreError when Postgres is away or refuses."""
+    """Reads the record; every method raises StoreError when Postgres is unavailable or refuses."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
         self._sql = load("reads")
 
     async def record(self, run: UUID) -> InvestigationRecord | None:
-        """The investigation, None when its record is not here."""
+        """Returns an investigation, None without a record."""
         found = await self._records("record", id=run)
         return found[0] if found else None
 
     async def find(self, namespace: str, name: str, namespace_uid: str | None = None) -> InvestigationRecord | None:
-        """The latest investigation that had this name.
+        """Returns the latest investigation of a name.
 
         Args:
-            namespace: where it was.
+            namespace: its namespace.
             name: of the Investigation.
-            namespace_uid: which namespace of that name; the one of the latest investigation when None. Records of a
-                namespace that was deleted are never found by the name of its successor.
+            namespace_uid: uid of the namespace; None: that of the latest investigation. A namespace never reads records
+                of a deleted one of the same name.
         """
         found = await self._records("find", namespace=namespace, name=name, namespace_uid=namespace_uid)
         return found[0] if found else None
 
     async def answers(self, run: UUID) -> list[InvestigationRecord]:
-        """The answers to questions about an investigation, in the order in which they are given."""
+        """Returns the answers to questions about an investigation, in the order of their places."""
         return await self._records("answers", parent=run)
 
     async def unpublished(self, limit: int, but: Collection[UUID] = ()) -> list[InvestigationRecord]:
-        """Investigations whose objects' status is behind, oldest first.
+        """Returns investigations whose objects have an outdated status, oldest first.
 
         Args:
-            limit: investigations at most.
-            but: those that are left out unless they have finished.
+            limit: maximum investigations.
+            but: left out unless they have finished.
         """
         return await self._records("unpublished", limit=limit, without=list(but))
 
     async def mark_published(self, run: UUID, revision: int) -> None:
-        """Notes that the object's status shows `revision`; an older one changes nothing."""
+        """Notes that the status of the object has `revision`; an older one changes nothing."""
 
         async def update(connection: asyncpg.Connection) -> None:
             await connection.execute(*self._sql["mark_published"](id=run, revision=revision))
@@ -66,12 +66,12 @@ class Reads:
         await call(self._pool, f"mark investigation {run} as published", update)
 
     async def timeline(self, run: UUID, after_revision: int = 0, limit: int = 1000) -> list[TimelineEvent]:
-        """Events changed after a revision, in order; the highest revision among them is the next `after_revision`.
+        """Returns events changed after a revision, in order; their highest revision is the next `after_revision`.
 
         Args:
             run: the investigation.
             after_revision: 0 for all.
-            limit: events; more come when they changed in one transaction.
+            limit: maximum events; more are returned when they changed in one transaction.
         """
         found = await self._fetch(
             "timeline", f"timeline of {run}", investigation=run, after=after_revision, limit=limit
@@ -79,32 +79,32 @@ class Reads:
         return [rows.timeline_event(row) for row in found]
 
     async def sent(self, model_call: UUID) -> list[Message]:
-        """The conversation exactly as one model call was sent it, whatever was compacted later."""
+        """Returns the messages exactly as one model call sent them, whatever was compacted later."""
         found = await self._fetch("sent", f"the messages of model call {model_call}", model_call=model_call)
         return [rows.message(row) for row in found]
 
     async def queue_depth(self) -> QueueDepth:
-        """How many runs wait, run, and lack a worker."""
+        """Returns the numbers of runs that wait, run, and lack a worker."""
         (row,) = await self._fetch("queue_depth", "queue")
         return QueueDepth(**row)
 
     async def usage(self, seconds: float, by: UsageBy, namespace_uids: Sequence[str] | None = None) -> list[UsageSum]:
-        """What the model calls of the last so many seconds used, the dearest first; days are those of UTC.
+        """Returns sums of the usage of recent model calls, the most expensive first; days are those of UTC.
 
         Args:
             seconds: back from now.
-            by: what is summed up under one name.
-            namespace_uids: only in these namespaces; None: in all.
+            by: dimension of the sums.
+            namespace_uids: only these namespaces; None: all.
         """
         found = await self._fetch("usage", "the usage of models", seconds=seconds, by=by, namespace_uids=namespace_uids)
         return [UsageSum(**row) for row in found]
 
     async def unfinished(self) -> set[UUID]:
-        """Runs that are waiting or in progress."""
+        """Returns runs that wait or are in progress."""
         return {row["id"] for row in await self._fetch("unfinished", "unfinished investigations")}
 
     async def known(self, ids: Iterable[UUID]) -> set[UUID]:
-        """Those of `ids` that have a record."""
+        """Returns those of `ids` that have a record."""
         return {row["id"] for row in await self._fetch("known", "known investigations", ids=list(ids))}
 
     async def _records(self, query: str, /, **values: Any) -> list[InvestigationRecord]:

@@ -1,8 +1,8 @@
-"""Deletes old records, for good: all layers of a run and what belongs to nobody else.
+"""Deletes old records: all layers of a run, and tool definitions that no other run uses.
 
-Runs are deleted whole, so that nobody reads half a record, but as few in a transaction as have a bounded number of
-rows together, with a pause as long as the transaction took: the workers keep half of the disk. An advisory lock makes
-two who delete take turns. Only finished runs are touched; a run's object may outlive its record, its status stays.
+A run is deleted whole, so that no reader gets half a record. A transaction deletes a bounded number of rows and is
+followed by a pause of its own length, which leaves workers half of the disk bandwidth. An advisory lock serializes
+concurrent deletions. Only finished runs are deleted; the object of a run may outlive its record and keeps its status.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from tarsy.store.database import call
 from tarsy.store.queries import load
 
 PURGE_LOCK = 7_261_979_003
-"""The advisory lock of whoever deletes."""
+"""Advisory lock of deletions."""
 
 RUNS_AT_ONCE = 200
 ROWS_AT_ONCE = 10_000
@@ -27,7 +27,7 @@ _LONGEST_PAUSE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class OldRecords:
-    """What of a namespace is old enough to be deleted; the times are those at which the runs ended."""
+    """Old records of a namespace; `oldest` and `newest` are times at which runs ended."""
 
     namespace: str
     investigations: int
@@ -36,14 +36,14 @@ class OldRecords:
 
 
 class Retention:
-    """Finds and deletes records by the age of their end; every method raises StoreError when Postgres is away."""
+    """Finds and deletes old records; every method raises StoreError when Postgres is unavailable."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
         self._sql = load("retention")
 
     async def survey(self, seconds: float, namespaces: Sequence[str] = ()) -> list[OldRecords]:
-        """What `purge` with the same arguments would delete, by namespace."""
+        """Returns the records that `purge` with the same arguments would delete, by namespace."""
 
         async def look(connection: asyncpg.Connection) -> list[OldRecords]:
             rows = await connection.fetch(*self._sql["survey"](seconds=seconds, namespaces=list(namespaces)))
@@ -52,11 +52,11 @@ class Retention:
         return await call(self._pool, "look for old records", look)
 
     async def purge(self, seconds: float, namespaces: Sequence[str] = ()) -> Mapping[str, int]:
-        """Deletes all records that are old, and returns their number by namespace.
+        """Deletes all old records, and returns their number by namespace.
 
         Args:
-            seconds: a record is kept so long after its run ended.
-            namespaces: only theirs; all when there are none.
+            seconds: time for which a record is kept after its run ended.
+            namespaces: only these; empty: all.
         """
         deleted: Counter[str] = Counter()
         while True:
@@ -75,13 +75,13 @@ class Retention:
         runs: int = RUNS_AT_ONCE,
         rows: int = ROWS_AT_ONCE,
     ) -> Mapping[str, int]:
-        """Deletes the oldest of them in one transaction, and returns their number by namespace; empty: none is left.
+        """Deletes the oldest records in one transaction, and returns their number by namespace; empty: none is left.
 
         Args:
             seconds: as for `purge`.
             namespaces: as for `purge`.
-            runs: investigations at most.
-            rows: about so many rows at most, but at least one investigation.
+            runs: maximum investigations.
+            rows: approximate maximum rows, but at least one investigation is deleted.
         """
 
         async def delete(connection: asyncpg.Connection) -> Counter[str]:

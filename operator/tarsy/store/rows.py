@@ -1,4 +1,4 @@
-"""Rows of Postgres as types of the record."""
+"""Converts rows of Postgres to types of the record."""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID
@@ -28,21 +28,21 @@ from tarsy.record.usage import Usage
 
 
 def failure_of_row(row: asyncpg.Record) -> Failure | None:
-    """The failure of a row, if it has one."""
+    """Returns the failure of a row, if it has one."""
     if row["failure_reason"] is None:
         return None
     return Failure(row["failure_reason"], row["failure_message"])
 
 
 def budget_exceeded(row: asyncpg.Record) -> BudgetExceeded | None:
-    """The limit of its budget that a run reached, if it did."""
+    """Returns the limit of its budget that a run reached, if it did."""
     if row["budget_limit"] is None:
         return None
     return BudgetExceeded(BudgetLimit(row["budget_limit"]), row["budget_message"])
 
 
 def history(row: asyncpg.Record, calls: Iterable[asyncpg.Record]) -> RunHistory:
-    """A run so far."""
+    """Converts a row and its tool calls to a history."""
     return RunHistory(
         seconds=row["seconds"],
         tokens=row["tokens"],
@@ -58,7 +58,7 @@ def history(row: asyncpg.Record, calls: Iterable[asyncpg.Record]) -> RunHistory:
 
 
 def message(row: asyncpg.Record) -> Message:
-    """A message, exactly as it was stored."""
+    """Converts a row to a message, exactly as it was stored."""
     return Message(
         role=Role(row["role"]),
         content=row["content"],
@@ -76,7 +76,15 @@ def execution(
     unanswered: Iterable[asyncpg.Record],
     superseded: Iterable[asyncpg.Record],
 ) -> ExecutionRecord:
-    """An agent execution with its conversation; calls that ran side by side may have left a gap in it."""
+    """Converts an execution with its conversation, in which parallel tool calls may have left a gap.
+
+    Args:
+        identity: id of the execution.
+        row: of `begin_execution`.
+        messages: in order.
+        unanswered: tool calls without a tool message.
+        superseded: contents that are sent instead of those of messages.
+    """
     whole = next((i for i, found in enumerate(messages) if found["seq"] != i), len(messages))
     return ExecutionRecord(
         id=identity,
@@ -94,7 +102,7 @@ def execution(
 
 
 def timeline_event(row: asyncpg.Record) -> TimelineEvent:
-    """A timeline event with the names of its stage and agent."""
+    """Converts a row to a timeline event with the names of its stage and agent."""
     return TimelineEvent(
         id=row["id"],
         type=read_event_type(row["type"]),
@@ -115,7 +123,7 @@ def timeline_event(row: asyncpg.Record) -> TimelineEvent:
 
 
 def stage_view(row: asyncpg.Record) -> StageProgress:
-    """A stage as status and CLI show it."""
+    """Converts a row to the progress of a stage."""
     return StageProgress(
         index=row["index"],
         name=row["name"],
@@ -130,7 +138,7 @@ def stage_view(row: asyncpg.Record) -> StageProgress:
 
 
 def usage_of_row(row: asyncpg.Record) -> Usage:
-    """The tokens of a row that has them in columns of these names."""
+    """Returns the usage of a row with token columns."""
     return Usage(
         input_tokens=row["input_tokens"],
         output_tokens=row["output_tokens"],
@@ -143,7 +151,13 @@ def usage_of_row(row: asyncpg.Record) -> Usage:
 def investigation(
     row: asyncpg.Record, stages: Iterable[StageProgress], changes: Iterable[ProviderChange] = ()
 ) -> InvestigationRecord:
-    """An investigation with its stages and changes of provider."""
+    """Converts an investigation.
+
+    Args:
+        row: with the columns of `reads.sql`.
+        stages: its stages.
+        changes: its changes of provider, oldest first.
+    """
     state = State(row["state"])
     return InvestigationRecord(
         id=row["id"],

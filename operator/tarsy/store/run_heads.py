@@ -1,6 +1,6 @@
-"""The little that is read again and again while people follow runs: how far each of them is.
+"""Reads the revisions of runs, which are polled while people follow them.
 
-Decision: one statement for all runs that are followed, however many; what changed is then read of those that did.
+Decision: one statement reads all followed runs; only runs with a newer revision are then read in full.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,7 +16,7 @@ from tarsy.store.queries import load
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How far a run is; `parent` is the investigation that it answers a question about."""
+    """Revision and state of a run; `parent` is the investigation that it answers a question about."""
 
     id: UUID
     parent: UUID | None
@@ -27,22 +27,22 @@ class Head:
 
 
 class Heads:
-    """Reads them; every method raises StoreError when Postgres is away or refuses."""
+    """Reads heads of runs; every method raises StoreError when Postgres is unavailable or refuses."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
         self._sql = load("following")
 
     async def of(self, runs: Collection[UUID]) -> list[Head]:
-        """Those of `runs` that have a record."""
+        """Returns the heads of those of `runs` that have a record."""
         return [Head(**row) for row in await self._fetch("heads", ids=list(runs))]
 
     async def stirring(self, known: Collection[UUID]) -> list[Head]:
-        """Those of all runs that wait or run, or have just ended, and of those that were `known` as such."""
+        """Returns the heads of all runs that wait, run or have just ended, and of `known` runs."""
         return [Head(**row) for row in await self._fetch("stirring", known=list(known))]
 
     async def streaming(self, run: UUID) -> dict[UUID, int]:
-        """The open events of a run, with the revision of the run at which each was last written."""
+        """Returns the open events of a run, with the revision of the run at which each was last written."""
         return {row["id"]: row["revision"] for row in await self._fetch("streaming", investigation=run)}
 
     async def _fetch(self, query: str, /, **values: Any) -> Sequence[asyncpg.Record]:
@@ -50,4 +50,4 @@ class Heads:
             found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql[query](**values))
             return found
 
-        return await call(self._pool, "read how far runs are", fetch)
+        return await call(self._pool, "read the heads of runs", fetch)

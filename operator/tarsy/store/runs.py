@@ -1,7 +1,7 @@
-"""How investigations enter the record, and how they leave the queue.
+"""Accepts and ends investigations.
 
-`accept` and `set_desired_state` are the controller's, `finish` is the runner's, `expire_overdue` is the sweep that
-makes sure that every run ends although its worker, or Postgres, did not live to see it.
+The controller calls `accept` and `set_desired_state`, the runner calls `finish`. The sweep calls `expire_overdue`,
+which ensures that every run ends even when its worker or Postgres failed.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ _OVERDUE = RunOutcome(
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """An accepted investigation. `id` is its object's uid; alert data and runbook are masked already."""
+    """An investigation to accept. `id` is the uid of its object; alert data and runbook are masked."""
 
     id: UUID
     namespace: str
@@ -60,18 +60,18 @@ class NewRun:
 
     @property
     def stages_planned(self) -> int:
-        """Stages the plan leads to when none fails, syntheses and the executive summary counted."""
+        """Number of stages when none fails, including syntheses and the executive summary."""
         syntheses = sum(stage.synthesis is not None for stage in self.plan.stages)
         return len(self.plan.stages) + syntheses + (self.plan.executive_summary is not None)
 
 
 class Runs:
-    """Beginning and end of investigations.
+    """Accepts and ends investigations.
 
     Args:
         pool: from `open_pool`.
-        notify: told of each change, after its commit.
-        metrics: counts what begins here, and what ends without a worker.
+        notify: sends a wake-up after the commit of each change.
+        metrics: counts accepted runs, and runs that end without a worker.
     """
 
     def __init__(self, pool: asyncpg.Pool, notify: NotifyFunction = silent, metrics: Metrics | None = None) -> None:
@@ -83,7 +83,7 @@ class Runs:
         self._lock = load("claims")
 
     async def accept(self, run: NewRun) -> bool:
-        """Puts the run in the queue. False when it had been accepted before: then nothing is changed."""
+        """Enqueues a run. False when it had been accepted before: then nothing is changed."""
         plan = run.plan
         accepting = self._sql["accept"](
             id=run.id,
@@ -118,7 +118,7 @@ class Runs:
         return accepted
 
     async def set_desired_state(self, run: UUID, desired: DesiredState) -> bool:
-        """Moves the desired state further, never back; a pending run ends at once. False when nothing changed."""
+        """Moves the desired state forward, never back; a pending run ends at once. False when nothing changed."""
         early = _BEFORE_START.get(desired)
         reason, message = _TOLD[desired]
 
@@ -145,28 +145,28 @@ class Runs:
         return True
 
     async def object_deleted(self, run: UUID) -> None:
-        """Cancels a run whose object is gone; the record stays, and is not published any more."""
+        """Cancels a run whose object was deleted; the record stays and is no longer published."""
 
         async def update(connection: asyncpg.Connection) -> None:
             await connection.execute(*self._sql["forget_object"](id=run))
 
-        await call(self._pool, f"note that the object of investigation {run} is gone", update)
+        await call(self._pool, f"note that the object of investigation {run} was deleted", update)
         await self.set_desired_state(run, DesiredState.CANCELLED)
 
     async def finish(
         self, run: UUID, attempt: int, outcome: RunOutcome, *, remaining: Callable[[], float] | None = None
     ) -> None:
-        """Ends the run and gives its lease up; the last write of an attempt.
+        """Ends a run and deletes its lease; this is the last write of an attempt.
 
         Args:
             run: the investigation.
             attempt: the one that holds the lease.
             outcome: in a terminal state.
-            remaining: seconds left for it; see `tarsy.store.database.call`.
+            remaining: returns the seconds left; see `tarsy.store.database.call`.
 
         Raises:
             LeaseLost: another attempt owns the run, or it was ended by the sweep.
-            StoreError: Postgres is away or refused.
+            StoreError: Postgres is unavailable or refused.
         """
         if not outcome.state.finished:
             raise ValueError(f"An outcome must be terminal, not {outcome.state}.")
@@ -186,9 +186,9 @@ class Runs:
         self._notify(QUEUE_CHANNEL, "")
 
     async def expire_overdue(self, grace_seconds: float) -> list[UUID]:
-        """Ends runs that no living worker holds and nobody will take up again, and returns them.
+        """Ends overdue and cancelled runs that no live worker holds, and returns their ids.
 
-        They are timed out when deadline and grace have passed, and cancelled when that is what was asked for.
+        A run times out when its deadline and `grace_seconds` have passed; it is cancelled when that was requested.
         """
 
         async def sweep(connection: asyncpg.Connection) -> list[tuple[UUID, bool, State]]:

@@ -1,10 +1,10 @@
-"""Lists of investigations, a page at a time.
+"""Lists and searches investigations page by page.
 
-A statement holds only the filters that are asked for, so that Postgres can use the index that fits them; it is planned
-for its very values each time. Text is looked for in one of two ways. By words, in name, alert, finding and summary,
-which stand in a table of their own (migration 10): however many investigations there are, Postgres looks the rare ones
-up and meets the common ones. Or as it stands, in the timeline as well, which no index could hold: then a page looks at
-so many investigations and no more, and the next page goes on from there.
+A statement contains only the filters that are given, so that Postgres can use a matching index, and is planned for its
+values each time. Text is searched in two ways. Words of name, alert, finding and summary are in an indexed table of
+their own (migration 10), so that a search for words is fast for any number of investigations. Literal text is also
+searched in the timeline, without an index: then a page examines a fixed number of investigations, and the next page
+continues there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from tarsy.store.queries import assembled, load_blocks
 
 Sort = Literal["newest", "oldest", "finished", "cost", "tokens"]
 LOOKED_AT = 200
-"""How many investigations a page reads the timelines of."""
+"""Investigations whose timelines a page examines."""
 
 _SECONDS = 10
 _PARTING = str.maketrans(dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", " "))
@@ -33,11 +33,11 @@ _PARTING = str.maketrans(dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", " "
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which investigations; None is all.
+    """Filters of a list; None or empty: no filter.
 
-    `namespaces` are uids by name. `since` is part of the time, `until` is not. `words` are looked for in name, alert,
-    finding and summary, each as a word or the beginning of one, and all of them must be there; `text` is looked for as
-    it stands, upper and lower case of ASCII alike, in the timeline too.
+    `namespaces` are uids by name. `since` is inclusive, `until` exclusive. `words` must all occur in name, alert,
+    finding or summary, each as a word or the beginning of one. `text` is searched literally, in the timeline too,
+    ignoring the case of ASCII letters.
     """
 
     namespaces: Mapping[str, str] | None = None
@@ -54,7 +54,7 @@ class Filters:
 
 
 class Search:
-    """Finds investigations; every method raises StoreError when Postgres is away or refuses."""
+    """Finds investigations; every method raises StoreError when Postgres is unavailable or refuses."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -63,14 +63,15 @@ class Search:
     async def page(
         self, filters: Filters, sort: Sort, limit: int, after: PagePosition | None = None
     ) -> InvestigationPage:
-        """A page of a list. It may hold fewer than `limit`, or none, and have a next one all the same.
+        """Returns a page of a list. A page with fewer than `limit` investigations, or none, may have a next page.
 
         Args:
-            filters: which.
-            sort: `newest` and `oldest` by acceptance; `finished` lists only those that have ended, the last to end
-                first; `cost` and `tokens` the most first.
-            limit: investigations at most.
-            after: the end of the page before; None for the first.
+            filters: which investigations.
+            sort: `newest` and `oldest` by acceptance; `finished` lists only finished ones, the last to end first;
+            `cost`
+                and `tokens` list the highest first.
+            limit: maximum investigations.
+            after: position of the end of the page before; None for the first page.
         """
         if filters.text is None:
             found = await self._listed(filters, sort, limit + 1, after)
@@ -84,7 +85,7 @@ class Search:
         return InvestigationPage(found, position(looked[-1], sort) if len(looked) == LOOKED_AT else None)
 
     async def one(self, run: UUID) -> InvestigationListItem | None:
-        """An investigation as a list shows it, None when its record is not here."""
+        """Returns one investigation as in a list, None without a record."""
         found = await self._fetch(self._assembled("newest", 1, {"with_id": {"id": run}}))
         return _listed(found[0]) if found else None
 
@@ -139,7 +140,7 @@ class Search:
         source: str = "",
         place: str = "newest",
     ) -> tuple[Any, ...]:
-        """A statement with these filters (blocks, each with its values by name), and all values in order."""
+        """Returns a statement and its values; `filters` are blocks, each with its values by name."""
         parts = {
             "{from}": source,
             "{filters}": "\n".join(self._blocks[block] for block in filters),
@@ -165,7 +166,7 @@ class Search:
 
 
 def position(item: InvestigationListItem, sort: Sort) -> PagePosition:
-    """Where an investigation stands in a list."""
+    """Returns the position of an investigation in a list."""
     match sort:
         case "newest" | "oldest":
             return PagePosition(item.accepted_at, item.id)
@@ -178,7 +179,7 @@ def position(item: InvestigationListItem, sort: Sort) -> PagePosition:
 
 
 def tsquery(text: str) -> str:
-    """The words of a text as `to_tsquery` reads them: what was written without a space between stands side by side."""
+    """Returns the words of a text in the syntax of `to_tsquery`; words without a space in between must be adjacent."""
     terms = []
     for term in text.split():
         parts = [f"'{part}'" for part in term.translate(_PARTING).split()]
@@ -188,7 +189,7 @@ def tsquery(text: str) -> str:
 
 
 def pattern(text: str) -> str:
-    """What ILIKE finds a text by, wherever it stands."""
+    """Returns the pattern with which ILIKE finds a text anywhere."""
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
 

@@ -1,7 +1,6 @@
-"""Columns and JSON under the one rule for text (`tarsy.record.text`).
+"""Cleans text and JSON that is written to columns (`tarsy.record.text`).
 
-Everything from outside passes here on its way into a column (DESIGN section 7: "control characters are stripped on
-write"), also what was cleaned where it came in.
+All text from outside is cleaned here, even if it was cleaned where it was received.
 """
 
 import re
@@ -15,12 +14,12 @@ _SUSPECT = re.compile(rb"\\u00|\\[bfr]|[\x7f-\xff]")
 
 
 def clean_or_none(text: str | None) -> str | None:
-    """`clean` for text that may be absent."""
+    """Applies `clean` to text that may be absent."""
     return None if text is None else clean(text)
 
 
 def dump_json(value: Any) -> bytes:
-    """`value` as JSON that Postgres takes: every string in it cleaned, which costs a walk only where it is needed."""
+    """Returns `value` as JSON with cleaned strings, as Postgres accepts it; strings are walked only when necessary."""
     try:
         dumped = orjson.dumps(value)
     except orjson.JSONEncodeError:  # a lone surrogate, or what is not JSON at all: then the second try raises

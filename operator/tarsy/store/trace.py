@@ -1,8 +1,7 @@
-"""The trace, read back: what an investigation asked of models and tools, and who answers questions about it.
+"""Reads the trace: model calls and tool calls of an investigation, and the questions about it.
 
-An answer is a run of its own in the same tables, so what reads a run reads an answer; a single call is found only
-through the investigation that it belongs to, or whose question it answered. Which is why nothing here takes a call's id
-alone.
+An answer is a run in the same tables, so the same methods read answers. A single call is read only together with the
+investigation that it belongs to, directly or through an answer, so that access to it can be checked.
 """
 
 from collections.abc import Sequence
@@ -31,53 +30,60 @@ from tarsy.store.queries import load
 
 
 class Trace:
-    """Reads it; every method raises StoreError when Postgres is away or refuses."""
+    """Reads the trace; every method raises StoreError when Postgres is unavailable or refuses."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
         self._sql = load("trace")
 
     async def locate(self, namespace: str, name: str, namespace_uid: str, run: UUID | None = None) -> UUID | None:
-        """The id of the latest investigation of that name in that very namespace, or of the one that is `run`."""
+        """Returns the id of the latest investigation of a name.
+
+        Args:
+            namespace: its namespace.
+            name: of the Investigation.
+            namespace_uid: uid of the namespace.
+            run: only this run.
+        """
         found = await self._fetch(
             "locate", "the investigation", namespace=namespace, name=name, namespace_uid=namespace_uid, run=run
         )
         return found[0]["id"] if found else None
 
     async def given(self, run: UUID) -> RunInput | None:
-        """What a run was given, None when its record is gone."""
-        found = await self._fetch("given", f"what {run} was given", run=run)
+        """Returns the input of a run, None without a record."""
+        found = await self._fetch("given", f"the input of {run}", run=run)
         return RunInput(**found[0]) if found else None
 
     async def answers(self, about: UUID, limit: int, after: int = 0) -> list[QuestionTrace]:
-        """The questions about an investigation behind place `after`, in their order."""
+        """Returns up to `limit` questions about an investigation after place `after`, in order."""
         found = await self._fetch("answers", f"the questions about {about}", parent=about, after=after, limit=limit)
         return [trace_rows.question_trace(row) for row in found]
 
     async def answer_named(self, about: UUID, name: str) -> UUID | None:
-        """The id of the latest answer to a question of that name."""
+        """Returns the id of the latest answer to a question of that name."""
         found = await self._fetch("answer_named", f"the answer {name}", parent=about, name=name)
         return found[0]["id"] if found else None
 
     async def unanswered(self, about: UUID) -> bool:
-        """Whether a question about an investigation is waiting for its answer."""
+        """Returns whether a question about an investigation has no answer yet."""
         found = await self._fetch("unanswered", f"the questions about {about}", parent=about)
         return bool(found[0]["found"])
 
     async def stages(self, run: UUID) -> list[StageDetail]:
-        """The stages of a run with their agents, in order."""
+        """Returns the stages of a run with their agents, in order."""
         found = await self._fetch("agents", f"the agents of {run}", investigation=run)
         return [trace_rows.stage_trace(list(of_one)) for _, of_one in groupby(found, lambda row: row["stage"])]
 
     async def calls(
         self, run: UUID, limit: int, after: tuple[datetime, UUID] | None = None
     ) -> list[ModelCallTrace | ToolCallTrace]:
-        """Calls of models and tools by all agents of a run, in the order in which they were begun.
+        """Returns model calls and tool calls of all agents of a run, in the order in which they began.
 
         Args:
             run: an investigation or an answer.
-            limit: calls at most.
-            after: when the last one before was begun, and its id.
+            limit: maximum calls.
+            after: start time and id of the last call of the page before.
         """
         begun, last = after or (None, None)
         found = await self._fetch(
@@ -89,7 +95,7 @@ class Trace:
         ]
 
     async def model_call(self, investigation: UUID, call_id: UUID) -> ModelCallDetail | None:
-        """A model call of an investigation or of its answers, None when there is none of that id."""
+        """Returns a model call of an investigation or of its answers, None when it does not exist."""
         found = await self._fetch("model_call", f"model call {call_id}", investigation=investigation, id=call_id)
         if not found:
             return None
@@ -113,7 +119,7 @@ class Trace:
         )
 
     async def tool_call(self, investigation: UUID, call_id: UUID) -> ToolCallDetail | None:
-        """A tool call of an investigation or of its answers, None when there is none of that id."""
+        """Returns a tool call of an investigation or of its answers, None when it does not exist."""
         found = await self._fetch("tool_call", f"tool call {call_id}", investigation=investigation, id=call_id)
         if not found:
             return None
@@ -130,7 +136,7 @@ class Trace:
         )
 
     async def workers(self, limit: int) -> list[LiveWorker]:
-        """Those that are alive, by host."""
+        """Returns up to `limit` live workers, by host."""
         return [LiveWorker(**row) for row in await self._fetch("workers", "the workers", limit=limit)]
 
     async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:

@@ -1,4 +1,4 @@
-"""Builds the objects of the trace from rows of Postgres."""
+"""Converts rows of Postgres to types of the trace."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ def _usage(row: asyncpg.Record, complete: bool = True) -> Usage:
 
 
 def question_trace(row: asyncpg.Record) -> QuestionTrace:
-    """A question and what became of it."""
+    """Converts a row to a question with its outcome."""
     return QuestionTrace(
         id=row["id"],
         name=row["name"],
@@ -46,7 +46,7 @@ def question_trace(row: asyncpg.Record) -> QuestionTrace:
 
 
 def stage_trace(agents: Sequence[asyncpg.Record]) -> StageDetail:
-    """A stage, of the rows of its agents."""
+    """Converts the rows of the agents of a stage to the stage."""
     first = agents[0]
     reason = first["stage_failure_reason"]
     return StageDetail(
@@ -98,7 +98,7 @@ def _timed(row: asyncpg.Record) -> dict[str, Any]:
 
 
 def model_call_trace(row: asyncpg.Record) -> ModelCallTrace:
-    """A model call in brief."""
+    """Converts a row to a model call in brief."""
     return ModelCallTrace(
         **_timed(row),
         number=row["number"],
@@ -113,7 +113,7 @@ def model_call_trace(row: asyncpg.Record) -> ModelCallTrace:
 
 
 def tool_call_trace(row: asyncpg.Record) -> ToolCallTrace:
-    """A tool call in brief."""
+    """Converts a row to a tool call in brief."""
     return ToolCallTrace(
         **_timed(row),
         server=row["server"],
@@ -130,5 +130,5 @@ def tool_call_trace(row: asyncpg.Record) -> ToolCallTrace:
 
 
 def call_owner(row: asyncpg.Record) -> CallOwner:
-    """Whose call it is."""
+    """Returns the stage and agent that made a call."""
     return CallOwner(row["stage_name"], row["agent_name"], row["run_name"] if row["parent"] else None)

@@ -1,29 +1,29 @@
-"""The names of the wake-ups, and who is told of them.
+"""Defines the channels of wake-ups.
 
-A wake-up carries no data: it says that the database is worth a look. It is passed on after the commit it is about,
-and may be lost; every reader also polls (DESIGN section 5, "Events").
+A wake-up carries no data: it makes readers query the database. It is sent after the commit of a change and may be lost,
+so every reader also polls.
 """
 
 from collections.abc import Callable
 
 QUEUE_CHANNEL = "tarsy_queue"
-"""Something may be claimable, or a desired state changed. No payload."""
+"""A run may be claimable, or a desired state changed. No payload."""
 
 RUN_CHANNEL = "tarsy_run"
 """A run changed; the payload is the investigation's id."""
 
 TURN_CHANNEL = "tarsy_turn"
-"""A model call may have its turn; the payload is its ticket."""
+"""A waiting model call may get a slot; the payload is its ticket."""
 
 FOLLOW_CHANNEL = "tarsy_follow"
-"""Somebody reads along with a run (`tarsy.stream.follow_requests`)."""
+"""A reader follows a run (`tarsy.stream.follow_requests`)."""
 
 DELTA_CHANNEL = "tarsy_delta"
-"""What a run's models say, as it comes (`tarsy.stream.deltas`): the one channel that carries data, none that lasts."""
+"""Text that models of a run are writing (`tarsy.stream.deltas`): the only channel with data, which is not stored."""
 
 NotifyFunction = Callable[[str, str], None]
-"""Told the channel and the payload. Must neither block nor raise."""
+"""Takes channel and payload. Must neither block nor raise."""
 
 
 def silent(channel: str, payload: str) -> None:
-    """Tells nobody."""
+    """Sends no wake-up."""

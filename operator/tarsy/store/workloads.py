@@ -1,7 +1,7 @@
-"""Runs under way whose plan has a tool server that each run has for itself.
+"""Reads which runs in progress have tool servers of their own.
 
-Decision: read from the plans of what is running now, so nothing more has to be kept in the record: the answer is the
-same after any crash.
+Decision: the servers are read from the plans of runs in progress, so that no further state is stored and the result is
+the same after any crash.
 """
 
 import json
@@ -18,7 +18,7 @@ from tarsy.store.queries import load
 
 @dataclass(frozen=True, slots=True)
 class RunningServers:
-    """A run under way, and the tool servers it has for itself: namespace and name of each, and whom it acts as."""
+    """A run in progress and its own tool servers: namespace, name and account of each."""
 
     run: UUID
     namespace: str
@@ -27,20 +27,20 @@ class RunningServers:
 
 
 class Workloads:
-    """Reads them; raises StoreError when Postgres is away or refuses."""
+    """Reads runs with tool servers of their own; raises StoreError when Postgres is unavailable or refuses."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
         self._sql = load("workloads")
 
     async def running(self) -> Sequence[RunningServers]:
-        """Those of all runs under way."""
+        """Returns all runs in progress that have tool servers of their own."""
 
         async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
             found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql["running"]())
             return found
 
-        rows = await call(self._pool, "read which tool servers runs have for themselves", fetch)
+        rows = await call(self._pool, "read the tool servers of runs", fetch)
         return [
             RunningServers(
                 row["id"], row["namespace"], row["seconds_left"], frozenset(_own(json.loads(row["plan"])["stages"]))
@@ -50,9 +50,9 @@ class Workloads:
 
 
 def _own(stages: Any) -> Iterator[tuple[str, str, str | None]]:
-    """The servers of a plan's stages that are one for each run; none for agents that lack the account it is to act as.
+    """Yields the per-run servers of the stages of a plan; none for agents without the account that the server acts as.
 
-    What only answers questions about a run is not its own: each answer is a run itself.
+    Servers that only answer questions are left out: each answer is a run itself.
     """
     for server in (server for stage in stages for agent in stage["agents"] for server in agent["servers"]):
         transport, account = server["transport"], server.get("account")

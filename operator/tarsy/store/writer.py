@@ -1,11 +1,11 @@
 """Writes the steps of one attempt of a run, each in one fenced statement.
 
-This is what the engine's `Recorder` port asks for, without knowing the port. A statement begins with the lease row of
-this attempt; when it is not there, nothing is written and `LeaseLost` is raised. Rows are named by their place in the
+`RunWriter` implements the engine's `Recorder` port without importing it. A statement first locks the lease row of the
+attempt; when there is none, nothing is written and `LeaseLost` is raised. The id of a row derives from its place in the
 run, so a step that is written twice, because an answer was lost or a worker died, is still one row.
 
-`model_calls` of an investigation counts calls that came back (answered or failed); those that never did, or were cut,
-are `interrupted_model_calls`. What is billed is their sum; a call that was cut before it was sent is in neither.
+`model_calls` of an investigation counts calls that returned (answered or failed); calls that did not return, or were
+cut, are `interrupted_model_calls`. Their sum is billed; a call that was cut before it was sent is in neither.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -39,7 +39,7 @@ from tarsy.store.wakeups import RUN_CHANNEL, NotifyFunction, silent
 
 
 class RunWriter:
-    """Recorder of one attempt of one investigation; safe for the parallel agents of the run."""
+    """Records one attempt of one investigation; safe for the parallel agents of the run."""
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class RunWriter:
             pool: from `open_pool`.
             investigation: the run.
             attempt: as claimed; the fencing token.
-            remaining: seconds for which a step may wait for Postgres to come back, asked again before each try.
-            notify: told of each change, after its commit.
+            remaining: returns the seconds that a step may wait for Postgres, called before each try.
+            notify: sends a wake-up after the commit of each change.
         """
         self._pool = pool
         self._investigation = investigation
@@ -67,7 +67,7 @@ class RunWriter:
         self._tool_sets: set[str] = set()
 
     async def begin_stage(self, stage: StageStart) -> StageRecord:
-        """Creates the stage, or returns what an earlier attempt left."""
+        """Creates the stage, or returns the one of an earlier attempt."""
         row = await self._step(
             "begin_stage",
             f"begin stage {stage.name}",
@@ -98,7 +98,7 @@ class RunWriter:
         )
 
     async def begin_execution(self, execution: ExecutionStart) -> ExecutionRecord:
-        """Creates the execution, or returns what an earlier attempt left, its open model calls and events closed."""
+        """Creates the execution, or returns the one of an earlier attempt with its model calls and events closed."""
         row = await self._step(
             "begin_execution",
             f"begin execution of agent {execution.display_name}",
@@ -140,7 +140,7 @@ class RunWriter:
         )
 
     async def model_call_started(self, call: ModelCallStart, events: Sequence[Event] = ()) -> None:
-        """Boundary (a): the messages about to be sent, and that they are."""
+        """Writes boundary (a): a model call begins, with the messages that are new in it."""
         tool_set, definitions = self._tool_set(call.tools)
         messages = call.new_messages
         await self._step(
@@ -177,7 +177,7 @@ class RunWriter:
             self._tool_sets.add(tool_set)
 
     async def model_call_finished(self, result: ModelCallResult, events: Sequence[Event] = ()) -> None:
-        """Boundary (b): the answer, what it cost, and the loop's state after it."""
+        """Writes boundary (b): the answer of a model call, its cost, and the state of the loop after it."""
         message, usage = result.message, result.usage
         state = InteractionState.COMPLETED if result.failure is None else InteractionState.FAILED
         await self._step(
@@ -210,7 +210,7 @@ class RunWriter:
         )
 
     async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
-        """Boundary (c): that the call is about to be made."""
+        """Writes boundary (c): a tool call begins."""
         await self._step(
             "tool_call_started",
             f"write the start of tool call {call.server}.{call.tool}",
@@ -235,7 +235,14 @@ class RunWriter:
         )
 
     async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
-        """The result in full of a call that stays open until its model is told of it."""
+        """Writes the full result of a tool call that stays open until its summary is made.
+
+        Args:
+            call: id of the tool call.
+            result: as the tool returned it.
+            duration_ms: of the tool call, in milliseconds.
+            events: written in the same transaction.
+        """
         await self._step(
             "tool_call_answered",
             f"write the answer of tool call {call}",
@@ -244,7 +251,7 @@ class RunWriter:
         )
 
     async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
-        """Boundary (d): the result in full, and the message the model will see."""
+        """Writes boundary (d): the full result of a tool call, and the message for the model."""
         state = InteractionState.FAILED if result.is_error else InteractionState.COMPLETED
         await self._step(
             "tool_call_finished",
@@ -271,7 +278,7 @@ class RunWriter:
             await self._step("write_events", "write timeline events", events, {})
 
     async def stage_timeline(self, stage: UUID) -> Mapping[UUID, Sequence[TimelineEvent]]:
-        """The events of a stage by execution, in order."""
+        """Returns the events of a stage by execution, in order."""
         by_execution: dict[UUID, list[TimelineEvent]] = {}
         what = f"read the timeline of stage {stage}"
         for row in await self._fetch("stage_timeline", what, investigation=self._investigation, stage=stage):
@@ -280,7 +287,7 @@ class RunWriter:
         return by_execution
 
     async def evidence(self, call_ids: Collection[str]) -> Mapping[str, Evidence]:
-        """Those of `call_ids` that are closed tool calls of this run, with their results as stored."""
+        """Returns the stored results of those of `call_ids` that are closed tool calls of this run."""
         if not call_ids:
             return {}
         wanted = sorted({clean(call_id) for call_id in call_ids})
@@ -292,7 +299,7 @@ class RunWriter:
         }
 
     async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
-        """What the run first saw of these servers: `found` (digests of tools, by server) where it sees one now."""
+        """Returns the tool digests that the run saw first of each server; stores `found` of servers new to it."""
         servers = sorted(found)
         tools = [dict(found[server]) for server in servers]
         row = await self._step("pin_tools", "pin tool definitions", (), {"servers": servers, "tools": tools})
@@ -300,24 +307,24 @@ class RunWriter:
         return pins
 
     async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
-        """Notes tool servers (name to reason) that were missing."""
+        """Notes missing tool servers, as reason by name."""
         if missing:
             await self._step("degrade_evidence", "note missing tool servers", (), {"missing": dict(missing)})
 
     async def budget_exceeded(self, exceeded: BudgetExceeded, events: Sequence[Event] = ()) -> None:
-        """Notes the limit that the run reached; the first one stays."""
-        what = "note that the budget is reached"
+        """Notes a limit that the run reached; the first one stays."""
+        what = "note that a limit is reached"
         values = {"budget_limit": exceeded.limit.value, "budget_message": exceeded.message}
         await self._step("budget_exceeded", what, events, values)
 
     async def history(self) -> RunHistory:
-        """What the run used and called so far, by all its attempts."""
+        """Returns usage and tool calls of the run, of all its attempts."""
         (row,) = await self._fetch("history", "read the history", investigation=self._investigation)
         calls = await self._fetch("past_calls", "read the tool calls", investigation=self._investigation)
         return rows.history(row, calls)
 
     def _tool_set(self, tools: Sequence[ToolDefinition]) -> tuple[str | None, list[dict[str, Any]] | None]:
-        """The hash of the definitions, and they themselves when this writer has not stored them yet."""
+        """Returns the hash of the definitions, and the definitions when this writer has not stored them yet."""
         if not tools:
             return None, None
         definitions, digest = columns.tool_set(tools)
@@ -335,7 +342,7 @@ class RunWriter:
         if row is None:
             raise LeaseLost(f"Attempt {self._attempt} of investigation {self._investigation} does not hold the lease.")
         if not row["found"]:
-            raise StoreError(f"Cannot {where}: what it belongs to was never begun.")
+            raise StoreError(f"Cannot {where}: its stage, execution or call was never begun.")
         self._notify(RUN_CHANNEL, str(self._investigation))
         return row
 

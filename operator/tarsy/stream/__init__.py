@@ -1,5 +1,5 @@
-"""Follow what happens, across processes: wake-ups over Postgres' NOTIFY and LISTEN.
+"""Notifies other processes of changes by wake-ups over NOTIFY and LISTEN of Postgres.
 
-A wake-up says that the record is worth a look and carries nothing else. It may be lost, so every reader also looks
-after an interval; it may come twice, so looking is cheap and changes nothing.
+A wake-up only makes a reader query the record. It may be lost, so every reader also polls; it may come twice, so the
+query is cheap and changes nothing.
 """

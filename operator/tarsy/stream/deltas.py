@@ -1,10 +1,10 @@
-"""What a model says, as it comes, to whoever reads along: never stored, and free where nobody does.
+"""Sends text that models are writing to readers that follow a run; it is never stored.
 
-A process that runs investigations keeps for half a minute which of them are followed (`tarsy.stream.follow_requests`),
-and only of those takes new words out of the streams, batched per tick. Each piece says its place in the text, so a
-reader knows whether it missed one; it can then ask for the text anew, or wait for the event that closes it, which is in
-the record whole. Decision: the engine leaves the pieces where they are and says that there are more, which costs two
-look-ups; who listens, what may be shown and how it is packed is decided here, once a tick.
+A process that runs investigations remembers for 30 seconds which of them are followed (`tarsy.stream.follow_requests`).
+Only of those it takes new text out of the model streams, batched per tick. Each delta contains its offset in the text,
+so that a reader notices a lost one; it can then request the text from its beginning, or wait for the closed event,
+which the record has in full. Decision: the engine only reports that a text has grown, which costs two look-ups without
+readers; masking and packing are done here, once a tick.
 """
 
 import asyncio
@@ -22,40 +22,40 @@ from pydantic import TypeAdapter, ValidationError
 
 from tarsy.store.database import call
 from tarsy.store.errors import StoreError
+from tarsy.store.queries import load
 from tarsy.store.wakeups import DELTA_CHANNEL, FOLLOW_CHANNEL
 from tarsy.stream.follow_requests import KEEP_SECONDS, read_follow
 
 TICK_SECONDS = 0.02
 MAX_TEXT = 65_536
-"""Characters of a text that are told before it is closed."""
+"""Maximum characters of a text that are sent before it is closed."""
 MAX_PAYLOAD = 7_900
-"""Bytes of a payload; Postgres takes less than 8,000."""
+"""Maximum bytes of a payload; Postgres accepts less than 8,000."""
 _MAX_PIECE = 1_900  # characters: JSON of any of them fits a payload
 _RUN = 36  # characters of a run's id, which a payload begins with
 _SECONDS = 5.0
 _ITEMS = TypeAdapter(list[tuple[UUID, int, str, bool]])
-_SEND = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS told (payload)"
 _log = logging.getLogger(__name__)
 
 
 class Words(Protocol):
-    """Takes one text as it comes and says what of it may be shown."""
+    """Masks one text while it is being written."""
 
     @property
     def stopped(self) -> bool:
-        """Whether nothing more will be."""
+        """Whether no more of the text will be shown."""
         ...
 
     def add(self, text: str) -> str:
-        """What can be shown in addition."""
+        """Returns the further text that may be shown."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of an event's text; `offset` characters came before it.
+    """A piece of the text of an event; `offset` is the number of characters before it.
 
-    `truncated`: no more is told of this text until its event is closed.
+    `truncated`: no more of this text is sent until its event is closed.
     """
 
     event: UUID
@@ -66,7 +66,7 @@ class Delta:
 
 @dataclass(slots=True)
 class _Text:
-    """A text that is followed: its pieces as the engine has them, and what was told of them."""
+    """A followed text: its pieces, which the engine appends to, and what was sent of them."""
 
     event: UUID
     pieces: Sequence[str]
@@ -80,7 +80,7 @@ class _Text:
     end_told: bool = False
 
     def deltas(self) -> Iterator[Delta]:
-        """What was not told yet."""
+        """Returns the deltas that were not sent yet."""
         if self.read < len(self.pieces) and not self.truncated:
             self._take()
         text = "".join(self.unsent)
@@ -102,12 +102,12 @@ class _Text:
         self.truncated = self.words.stopped or self.taken >= MAX_TEXT
 
     def anew(self) -> None:
-        """All of it is to be told again."""
+        """Sends the text again from its beginning."""
         self.unsent, self.told, self.end_told = list(self.shown), 0, False
 
 
 class RunDeltas:
-    """The texts of one run: what the engine says of them (`engine.ports.Live`)."""
+    """Takes reports of the engine about the texts of one run (`engine.ports.Live`)."""
 
     def __init__(self, sender: "Deltas", run: UUID, words: Callable[[], Words]) -> None:
         self.run = run
@@ -118,35 +118,35 @@ class RunDeltas:
         self._grown: set[UUID] = set()
 
     def began(self, event: UUID, pieces: Sequence[str]) -> None:
-        """The text of an event begins; `pieces` is all of it at any time."""
+        """Registers the text of an event; the caller appends to `pieces`."""
         self._open[event] = pieces
         self.grew(event)
 
     def grew(self, event: UUID) -> None:
-        """More of it has come."""
+        """Reports that the text of an event has grown."""
         if self.run in self._sender.followed:
             self._grown.add(event)
             self._sender.wake(self)
 
     def ended(self, event: UUID) -> None:
-        """Its event is about to be closed: what was not told is told by that."""
+        """Drops a text whose event is about to be closed; readers get the rest with the event."""
         self._open.pop(event, None)
         self._texts.pop(event, None)
 
     def anew(self) -> None:
-        """Somebody needs all texts from their beginning."""
+        """Sends all texts again from their beginning."""
         for text in self._texts.values():
             text.anew()
         self._grown.update(self._open)
         self._sender.wake(self)
 
     def forget(self) -> None:
-        """Nobody reads along any more."""
+        """Drops what was prepared for readers, because none follows the run any more."""
         self._texts.clear()
         self._grown.clear()
 
     def deltas(self) -> list[Delta]:
-        """What was not told yet, of all texts."""
+        """Returns the deltas of all texts that were not sent yet."""
         grown, self._grown = self._grown, set()
         found: list[Delta] = []
         for event in grown:
@@ -158,7 +158,7 @@ class RunDeltas:
 
 
 class Deltas:
-    """Tells what the models of this process's runs say, from `run`."""
+    """Sends the deltas of all runs of this process, in `run`."""
 
     def __init__(
         self,
@@ -172,9 +172,10 @@ class Deltas:
         """
         Args:
             pool: from `open_pool`.
-            hear: of a listener to FOLLOW_CHANNEL.
-            tick_seconds: how long words are gathered after some were sent.
-            keep_seconds: how long a run counts as followed after somebody said so.
+            hear: method of a listener to FOLLOW_CHANNEL.
+            tick_seconds: pause between two batches.
+            keep_seconds: time for which a run counts as followed after a follow request.
+            clock: monotonic seconds.
         """
         self._pool = pool
         self._hear = hear
@@ -187,7 +188,7 @@ class Deltas:
         self._some = asyncio.Event()
 
     def follow(self, payload: str) -> None:
-        """Somebody said on FOLLOW_CHANNEL that they read along."""
+        """Handles a follow request of FOLLOW_CHANNEL."""
         told = read_follow(payload)
         if told is None:
             return
@@ -200,11 +201,11 @@ class Deltas:
 
     @contextmanager
     def of(self, run: UUID, words: Callable[[], Words]) -> Iterator[RunDeltas]:
-        """The texts of a run, for as long as this process runs it.
+        """Registers a run for the length of the block, while this process runs it.
 
         Args:
             run: its id.
-            words: what takes one text and says what of it may be shown.
+            words: makes the masking of one text.
         """
         mine = self._runs[run] = RunDeltas(self, run, words)
         try:
@@ -215,12 +216,12 @@ class Deltas:
             self._waiting.discard(mine)
 
     def wake(self, run: RunDeltas) -> None:
-        """There is something to tell of a run."""
+        """Schedules a run whose texts have grown."""
         self._waiting.add(run)
         self._some.set()
 
     async def run(self) -> None:
-        """Tells until it is cancelled. What cannot be sent is dropped: the closed events have it."""
+        """Sends until it is cancelled. Deltas that cannot be sent are dropped: the closed events have the text."""
         with self._hear(FOLLOW_CHANNEL, self.follow):
             while True:
                 await self._some.wait()
@@ -241,17 +242,17 @@ class Deltas:
 
     async def _send(self, payloads: list[str]) -> None:
         async def send(connection: asyncpg.Connection) -> None:
-            await connection.execute(_SEND, DELTA_CHANNEL, payloads)
+            await connection.execute(*load("wakeups")["send_to"](channel=DELTA_CHANNEL, payloads=payloads))
 
         try:
             async with asyncio.timeout(_SECONDS):
-                await call(self._pool, "tell what models say", send)
+                await call(self._pool, "send text of models", send)
         except (StoreError, TimeoutError) as error:
-            _log.info("%d messages with words of models were not told, their events will be: %s", len(payloads), error)
+            _log.info("%d messages with text of models dropped, closed events contain it: %s", len(payloads), error)
 
 
 def pack(run: UUID, deltas: Iterable[Delta]) -> Iterator[str]:
-    """The deltas of a run as payloads, none of them over MAX_PAYLOAD bytes."""
+    """Packs the deltas of a run into payloads of at most MAX_PAYLOAD bytes."""
     head, parts, size = str(run), list[str](), 0
     for delta in deltas:
         part = orjson.dumps([str(delta.event), delta.offset, delta.text, delta.truncated])
@@ -265,12 +266,12 @@ def pack(run: UUID, deltas: Iterable[Delta]) -> Iterator[str]:
 
 
 def run_of_payload(payload: str) -> str:
-    """Whose deltas a payload has: enough to leave it unread."""
+    """Returns the id of the run of a payload without parsing the payload."""
     return payload[:_RUN]
 
 
 def unpack(payload: str) -> list[Delta]:
-    """The deltas of a payload; none of one that another version wrote and this one cannot read."""
+    """Returns the deltas of a payload; none when another version wrote it and this one cannot read it."""
     try:
         items = _ITEMS.validate_json(payload[_RUN:])
     except ValidationError:

@@ -1,8 +1,8 @@
-"""Receives wake-ups, on a connection of its own, since poolers do not pass LISTEN on (DESIGN section 5, "Events").
+"""Receives wake-ups on a connection of its own, because transaction poolers do not support LISTEN.
 
-A reader never depends on the connection: `Subscription.wait` returns after the poll interval at the latest, so a lost
-wake-up, or a lost connection, costs that long and no more. After each (re)connection all readers are woken, because
-what was sent meanwhile is gone.
+Readers do not depend on the connection: `Subscription.wait` returns after the poll interval at the latest, so a lost
+wake-up or connection delays them by at most that. After each connection all readers are woken, because wake-ups in
+between are lost.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Subscription:
-    """One reader's interest in a channel, or in one payload of it."""
+    """Subscription of one reader to a channel, or to one payload of it."""
 
     def __init__(self, channel: str, payload: str | None, poll_seconds: float) -> None:
         self._channel = channel
@@ -32,12 +32,12 @@ class Subscription:
         self._woken = asyncio.Event()
 
     def offer(self, channel: str, payload: str) -> None:
-        """Wakes the reader if it is meant; an empty payload means every reader of the channel."""
+        """Wakes the reader if channel and payload match; an empty payload matches every reader of the channel."""
         if channel == self._channel and (self._payload is None or payload in ("", self._payload)):
             self.wake()
 
     def wake(self) -> None:
-        """Wakes the reader whatever it waits for."""
+        """Wakes the reader."""
         self._woken.set()
 
     async def wait(self) -> bool:
@@ -52,7 +52,7 @@ class Subscription:
 
 
 class Listener:
-    """Hands wake-ups to its subscriptions while `run` runs."""
+    """Dispatches wake-ups to subscriptions while `run` runs."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class Listener:
     ) -> None:
         """
         Args:
-            dsn: an address that leads to Postgres itself, not to a transaction pooler.
-            channels: what to listen to.
-            poll_seconds: what a lost wake-up costs.
-            check_seconds: how often a silent connection is asked whether it lives.
-            longest_delay_seconds: longest pause between two tries to connect.
+            dsn: address of Postgres itself, not of a transaction pooler.
+            channels: channels to listen to.
+            poll_seconds: maximum delay of a reader by a lost wake-up.
+            check_seconds: interval of checks of a silent connection.
+            longest_delay_seconds: longest pause between two attempts to connect.
 
         Raises:
             StoreError: the address leaves open whether the connection is encrypted.
@@ -85,11 +85,11 @@ class Listener:
 
     @contextmanager
     def subscribe(self, channel: str, payload: str | None = None) -> Iterator[Subscription]:
-        """A subscription for the length of the block; subscribe first, then look, then wait.
+        """Subscribes for the length of the block; subscribe first, then read, then wait.
 
         Args:
             channel: one of the listener's.
-            payload: only wake-ups with this one; None for all of the channel.
+            payload: only wake-ups with this payload; None: all of the channel.
         """
         self._check_channel(channel)
         subscription = Subscription(channel, payload, self._poll)
@@ -101,7 +101,7 @@ class Listener:
 
     @contextmanager
     def hear(self, channel: str, told: Callable[[str], None]) -> Iterator[None]:
-        """Hands each payload of a channel to `told` for the length of the block; what is lost is not told.
+        """Passes each payload of a channel to `told` for the length of the block; lost payloads are not repeated.
 
         Args:
             channel: one of the listener's.
@@ -120,7 +120,7 @@ class Listener:
             raise ValueError(f"This listener does not listen to {channel!r}, only to {', '.join(self._channels)}.")
 
     async def run(self) -> None:
-        """Listens, and connects again whenever the connection is lost, until it is cancelled."""
+        """Listens, and reconnects whenever the connection is lost, until it is cancelled."""
         delay = _FIRST_DELAY
         while True:
             try:
@@ -132,7 +132,7 @@ class Listener:
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))
 
     async def _listen(self) -> None:
-        """Listens on one connection; returns when it was lost after it had worked, raises when it never did."""
+        """Listens on one connection; returns when it is lost, raises when it cannot be established."""
         connection = await asyncpg.connect(
             self._dsn, timeout=_CONNECT_SECONDS, server_settings={"application_name": "tarsy-listener"}
         )
@@ -145,7 +145,7 @@ class Listener:
                 subscription.wake()
             await self._until_lost(connection, lost)
         finally:
-            connection.terminate()  # nothing of it is worth a goodbye
+            connection.terminate()
 
     async def _until_lost(self, connection: asyncpg.Connection, lost: asyncio.Event) -> None:
         while True:

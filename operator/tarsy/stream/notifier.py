@@ -1,9 +1,9 @@
-"""Sends wake-ups: one task a process, after the commits they are about.
+"""Sends wake-ups after commits, in one task a process.
 
-`notify` is a plain function that never waits: what is asked for twice before the task comes round is sent once, and
-what only says that a run went on waits for more of its kind, since who reads it looks a few times a second at most. The
-heap of what is unsent is bounded; above the bound a channel's wake-ups become one without a payload, which wakes
-every reader of the channel. What cannot be sent is dropped with a log line: readers poll.
+`notify` is a plain function that never waits. A wake-up that is requested twice before the next batch is sent once;
+wake-ups about the progress of runs are batched longer, because their readers query a few times a second at most. The
+number of unsent wake-ups is bounded; above the bound those of a channel become one without a payload, which wakes every
+reader of the channel. Wake-ups that cannot be sent are dropped with a log line: readers poll.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ import asyncpg
 
 from tarsy.store.database import call
 from tarsy.store.errors import StoreError
+from tarsy.store.queries import load
 from tarsy.store.wakeups import RUN_CHANNEL
 
-_SEND = "SELECT pg_notify(channel, payload) FROM unnest($1::text[], $2::text[]) AS wake (channel, payload)"
 _log = logging.getLogger(__name__)
 
 
 class Notifier:
-    """Coalesces wake-ups and sends them from `run`."""
+    """Coalesces wake-ups and sends them in `run`."""
 
     def __init__(
         self, pool: asyncpg.Pool, *, pause_seconds: float = 0.02, progress_seconds: float = 0.1, bound: int = 1000
@@ -29,9 +29,9 @@ class Notifier:
         """
         Args:
             pool: from `open_pool`.
-            pause_seconds: how long wake-ups are gathered after a batch was sent.
-            progress_seconds: how long in all while there are only those of runs that went on.
-            bound: unsent wake-ups at most.
+            pause_seconds: pause between two batches.
+            progress_seconds: the same when a batch only contains progress of runs.
+            bound: maximum unsent wake-ups.
         """
         self._pool = pool
         self._pause = pause_seconds
@@ -42,7 +42,7 @@ class Notifier:
         self._urgent = asyncio.Event()
 
     def notify(self, channel: str, payload: str = "") -> None:
-        """Asks for a wake-up; neither waits nor raises. To be called in the loop of `run`."""
+        """Requests a wake-up; neither waits nor raises. Must be called in the event loop of `run`."""
         if len(self._unsent) >= self._bound:
             self._unsent = dict.fromkeys((known, "") for known, _ in self._unsent)
             payload = ""
@@ -52,7 +52,7 @@ class Notifier:
             self._urgent.set()
 
     async def run(self) -> None:
-        """Sends until it is cancelled; then what is unsent is sent, if Postgres answers at once."""
+        """Sends until it is cancelled; then sends the rest, if Postgres answers at once."""
         try:
             while True:
                 await self._some.wait()
@@ -70,8 +70,11 @@ class Notifier:
         self._some.clear()
         self._urgent.clear()
 
+        channels, payloads = [channel for channel, _ in batch], [payload for _, payload in batch]
+        statement = load("wakeups")["send"](channels=channels, payloads=payloads)
+
         async def send(connection: asyncpg.Connection) -> None:
-            await connection.execute(_SEND, [channel for channel, _ in batch], [payload for _, payload in batch])
+            await connection.execute(*statement)
 
         try:
             async with asyncio.timeout(5):

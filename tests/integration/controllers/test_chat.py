@@ -21,7 +21,7 @@ async def test_question_is_queued_owned_by_its_investigation_and_answered_in_its
         claimed = await desk.claim_question()
         assert claimed is not None
         assert (str(claimed.id), str(claimed.parent)) == (asked["metadata"]["uid"], about["metadata"]["uid"])
-        assert claimed.alert_data == "Why did it crash?"
+        assert claimed.question == "Why did it crash?"
         await desk.runs.finish(claimed.id, claimed.attempt, RunOutcome(State.COMPLETED, final_analysis="No image."))
         await desk.reason("ChatMessage", "why", "Succeeded", "True", "Succeeded")
         status = (await desk.get("ChatMessage", "why"))["status"]
@@ -112,7 +112,7 @@ async def test_questions_that_come_together_are_answered_in_the_order_of_their_m
             await desk.reason("ChatMessage", name, "Accepted", "True", "Planned")
         for name in names:
             claimed = await desk.claim_question()
-            assert claimed is not None and claimed.alert_data == f"{name}?"
+            assert claimed is not None and claimed.question == f"{name}?"
             assert await desk.claim_question() is None
             await desk.runs.finish(claimed.id, claimed.attempt, RunOutcome(State.COMPLETED, final_analysis="Yes."))
 
@@ -180,7 +180,7 @@ async def test_secret_in_a_question_does_not_reach_the_record(desk: Desk) -> Non
         await desk.ask("why", "crash", "Is ghp_0123456789abcdefghijABCDEFGHIJ012345 still valid?")
         await desk.reason("ChatMessage", "why", "Accepted", "True", "Planned")
         claimed = await desk.claim_question()
-        assert claimed is not None and "ghp_" not in claimed.alert_data
+        assert claimed is not None and "ghp_" not in (claimed.question or "")
 
 
 async def test_cancelling_a_finished_investigation_cancels_the_questions_about_it(desk: Desk) -> None:

@@ -1,7 +1,7 @@
 """Builders of what tests write: plans, runs, and the steps of an agent."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -103,6 +103,23 @@ def execution(run: UUID, index: int = 0, stage_index: int = 0) -> ExecutionStart
     return ExecutionStart(
         identity, parent, index, "kubernetes-agent", f"triage-{index + 1}", "langchain", "local", "scripted"
     )
+
+
+class BegunRun(NamedTuple):
+    """A claimed run whose first agent has begun, with the writer of its first attempt."""
+
+    run: UUID
+    owner: UUID
+    write: RunWriter
+    agent: ExecutionStart
+
+
+async def begun_run(pool: asyncpg.Pool, **of_run: Any) -> BegunRun:
+    run, owner = await claimed_run(pool, **of_run)
+    write, agent = writer(pool, run), execution(run)
+    await write.begin_stage(stage(run))
+    await write.begin_execution(agent)
+    return BegunRun(run, owner, write, agent)
 
 
 def model_call(

@@ -5,17 +5,15 @@ from decimal import Decimal
 from uuid import UUID
 
 import asyncpg
-import pytest
 
 from integration.store.build import (
     PROMPT,
-    claimed_run,
+    begun_run,
     event,
     execution,
     model_call,
     model_result,
     next_attempt,
-    stage,
     tool_call,
     tool_result,
     writer,
@@ -32,10 +30,7 @@ from tarsy.store.writer import RunWriter
 
 async def begun(pool: asyncpg.Pool) -> tuple[UUID, UUID, RunWriter, UUID]:
     """A run whose agent has begun: its id, its worker, its writer, the execution."""
-    run, owner = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
+    run, owner, write, agent = await begun_run(pool)
     return run, owner, write, agent.id
 
 
@@ -122,59 +117,6 @@ async def test_only_calls_that_were_made_count_and_repetitions_name_their_origin
     assert (two.id, two.usable, two.repeated_of) == (again.id, False, first.id)
     assert (one.server, one.tool, one.arguments) == ("kubernetes", "get", '{"kind": "Pod"}')
     assert 0 <= one.age_seconds < 60
-
-
-@pytest.mark.parametrize(
-    ("access", "failed", "usable"),
-    [
-        (Access.READ_ONLY, False, True),
-        (Access.READ_ONLY, True, False),
-        (Access.UNKNOWN, False, False),
-        (Access.CHANGES, False, False),
-    ],
-)
-async def test_only_a_call_that_read_and_did_well_is_usable(
-    pool: asyncpg.Pool, access: Access, failed: bool, usable: bool
-) -> None:
-    _, _, write, agent = await begun(pool)
-    await write.tool_call_started(replace(tool_call(agent), repeatable=True, access=access))
-    await write.tool_call_finished(tool_result(agent, is_error=failed))
-
-    (call,) = (await write.history()).calls
-
-    assert call.usable is usable
-
-
-@pytest.mark.parametrize(
-    ("order", "usable"), [("call change", False), ("change call", True), ("call open", False), ("open call", False)]
-)
-async def test_a_call_is_usable_while_no_other_can_have_changed_its_result(
-    pool: asyncpg.Pool, order: str, usable: bool
-) -> None:
-    run, _, write, agent = await begun(pool)
-    other = execution(run, 1)
-    await write.begin_execution(other)
-    for step in order.split():
-        if step == "call":
-            await write.tool_call_started(replace(tool_call(agent), access=Access.READ_ONLY))
-            await write.tool_call_finished(tool_result(agent))
-        else:
-            await write.tool_call_started(tool_call(other.id))
-        if step == "change":
-            await write.tool_call_finished(tool_result(other.id))
-
-    found = {call.execution: call.usable for call in (await write.history()).calls}
-
-    assert found[agent] is usable
-
-
-async def test_a_refused_call_left_open_is_known_not_to_have_been_made(pool: asyncpg.Pool) -> None:
-    run, owner, write, agent = await begun(pool)
-    await write.tool_call_started(replace(tool_call(agent), made=False))
-
-    left = await writer(pool, run, await next_attempt(pool, run, owner)).begin_execution(execution(run))
-
-    assert [tool.made for tool in left.unanswered] == [False]
 
 
 async def test_each_call_is_rebuilt_as_it_was_sent_whatever_was_compacted_later(pool: asyncpg.Pool) -> None:

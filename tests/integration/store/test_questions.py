@@ -12,6 +12,7 @@ from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.questions import QUESTIONS_WITH_WORK, NewQuestion, Questions
 from tarsy.store.reads import Reads
 from tarsy.store.runs import NewRun, Runs
+from tarsy.store.trace import Trace
 from tarsy.store.writer import RunWriter
 
 
@@ -59,8 +60,39 @@ async def test_a_question_carries_what_was_asked_and_by_whom(pool: asyncpg.Pool)
     about, holder = await _finished(pool), await worker(pool)
     await _ask(pool, about, "why")
     (claimed,) = await _claim(pool, holder)
-    assert (claimed.parent, claimed.alert_data, claimed.author["username"]) == (about.id, "why?", "ada")
+    assert (claimed.parent, claimed.question, claimed.author["username"]) == (about.id, "why?", "ada")
+    assert claimed.alert_data == ""
     assert claimed.plan == about.plan.to_answer()
+
+
+async def test_a_question_that_the_release_before_wrote_is_claimed_listed_and_told_as_any_other(
+    pool: asyncpg.Pool,
+) -> None:
+    about, holder = await _finished(pool), await worker(pool)
+    first, _ = await _ask(pool, about, "first", "second")
+    await pool.execute("UPDATE investigation_input SET question = NULL")  # it knows alert_data only
+    (claimed,) = await _claim(pool, holder)
+    assert (claimed.id, claimed.question, claimed.alert_data) == (first, "first?", "")
+    await _answer(pool, claimed, "Yes.")
+    assert [one.question for one in await Trace(pool).answers(about.id, 10)] == ["first?", "second?"]
+    given = await Trace(pool).given(first)
+    assert given is not None and (given.question, given.alert_data) == ("first?", "")
+    (second,) = await _claim(pool, holder)
+    assert [one.question for one in (await Questions(pool).past(about.id, second.id)).earlier] == ["first?"]
+
+
+async def test_the_release_before_finds_a_question_where_it_looks_for_it(pool: asyncpg.Pool) -> None:
+    about = await _finished(pool)
+    (asked,) = await _ask(pool, about, "why")
+    row = await pool.fetchrow("SELECT question, alert_data FROM investigation_input WHERE investigation = $1", asked)
+    assert (row["question"], row["alert_data"]) == ("why?", "why?")
+
+
+async def test_an_investigation_has_no_question(pool: asyncpg.Pool) -> None:
+    run = new_run()
+    await Runs(pool).accept(run)
+    (claimed,) = await Claims(pool).claim(await worker(pool), 1, 100)
+    assert (claimed.question, claimed.alert_data) == (None, run.alert_data)
 
 
 async def test_the_order_stays_whoever_asks_again(pool: asyncpg.Pool) -> None:

@@ -1,68 +1,31 @@
 """A new attempt finds at each boundary what the old one left."""
 
-import asyncio
-
 import asyncpg
 
 from integration.store.build import (
     PROMPT,
-    claimed_run,
+    begun_run,
     event,
-    execution,
     model_call,
     model_result,
     next_attempt,
-    stage,
     tool_call,
     tool_result,
     writer,
 )
-from tarsy.record.messages import Message, Role, ToolCall
+from tarsy.record.messages import Message, Role
 from tarsy.record.run import (
     ExecutionOutcome,
     Failure,
     InteractionState,
-    LoopState,
-    StageOutcome,
     State,
 )
 from tarsy.record.timeline import EventStatus
-from tarsy.record.usage import Usage
 from tarsy.store.reads import Reads
 
 
-async def test_conversation_is_found_again_exactly_as_it_was_written(pool: asyncpg.Pool) -> None:
-    run, owner = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    answer = Message(
-        Role.ASSISTANT,
-        "let me look",
-        (ToolCall("c1", "kubernetes.get", '{"a": 1'), ToolCall("c2", "kubernetes.get", "{}")),
-        provider_state={"signature": "AAECAw=="},
-    )
-    await write.begin_stage(stage(run))
-    fresh = await write.begin_execution(agent)
-    assert (fresh.state, fresh.messages, fresh.model_calls, fresh.unanswered) == (State.RUNNING, (), 0, ())
-    await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
-    loop = LoopState(iteration=1, usage=Usage(input_tokens=7))
-    await write.model_call_finished(model_result(agent.id, 0, 2, answer, loop=loop))
-    await write.tool_call_started(tool_call(agent.id))
-    await write.tool_call_finished(tool_result(agent.id))
-
-    attempt = await next_attempt(pool, run, owner)
-    left = await writer(pool, run, attempt).begin_execution(agent)
-
-    tool = Message(Role.TOOL, "a pod", tool_call_id="c1", tool_name="kubernetes.get")
-    assert left.messages == (*PROMPT, answer, tool)
-    assert left.loop == LoopState(iteration=1, tool_calls=1)
-    assert (left.model_calls, left.unanswered) == (1, ())
-
-
 async def test_model_call_left_open_is_interrupted_and_counted_apart(pool: asyncpg.Pool) -> None:
-    run, owner = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
+    run, owner, write, agent = await begun_run(pool)
     call = model_call(agent.id, 0, 0, PROMPT)
     await write.model_call_started(call)
     await write.write_events([event(call.id, status=EventStatus.STREAMING, execution=agent.id, stage=agent.stage)])
@@ -83,10 +46,7 @@ async def test_model_call_left_open_is_interrupted_and_counted_apart(pool: async
 
 
 async def test_tool_call_left_open_is_unanswered_until_its_latest_try_is_closed(pool: asyncpg.Pool) -> None:
-    run, owner = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
+    run, owner, write, agent = await begun_run(pool)
     await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
     await write.model_call_finished(model_result(agent.id))
     assert (await write.begin_execution(agent)).unanswered == ()  # no row: it was never sent
@@ -108,10 +68,7 @@ async def test_tool_call_left_open_is_unanswered_until_its_latest_try_is_closed(
 
 
 async def test_tool_call_of_unknown_outcome_is_closed_as_interrupted_with_its_answer(pool: asyncpg.Pool) -> None:
-    run, owner = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
+    run, owner, write, agent = await begun_run(pool)
     await write.tool_call_started(tool_call(agent.id))
     write = writer(pool, run, await next_attempt(pool, run, owner))
     await write.begin_execution(agent)
@@ -120,26 +77,9 @@ async def test_tool_call_of_unknown_outcome_is_closed_as_interrupted_with_its_an
     assert (await write.begin_execution(agent)).unanswered == ()
 
 
-async def test_finished_stages_and_executions_come_back_finished(pool: asyncpg.Pool) -> None:
-    run, owner = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
-    await write.finish_execution(ExecutionOutcome(agent.id, State.COMPLETED, result="it was the probe"))
-    await write.finish_stage(StageOutcome(agent.stage, State.FAILED, Failure("Policy", "one agent failed")))
-
-    write = writer(pool, run, await next_attempt(pool, run, owner))
-    old_stage, old_agent = await write.begin_stage(stage(run)), await write.begin_execution(agent)
-    assert (old_stage.state, old_stage.failure) == (State.FAILED, Failure("Policy", "one agent failed"))
-    assert (old_agent.state, old_agent.result) == (State.COMPLETED, "it was the probe")
-
-
 async def test_note_about_a_lost_answer_comes_back_as_the_user_message_it_was(pool: asyncpg.Pool) -> None:
-    run, owner = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
+    run, owner, write, agent = await begun_run(pool)
     note = Message(Role.USER, "your answer was lost")
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
     await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
     await write.model_call_finished(model_result(agent.id, 0, 2, note, failure=Failure("StreamStalled", "stood still")))
 
@@ -149,33 +89,8 @@ async def test_note_about_a_lost_answer_comes_back_as_the_user_message_it_was(po
     assert await pool.fetchval("SELECT message_seq FROM llm_interaction") is None
 
 
-async def test_call_answered_before_an_earlier_one_comes_back_in_its_place(pool: asyncpg.Pool) -> None:
-    run, owner = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
-    await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
-    await write.model_call_finished(model_result(agent.id))
-    await asyncio.gather(*(write.tool_call_started(tool_call(agent.id, index=index)) for index in range(3)))
-    await asyncio.gather(*(write.tool_call_finished(tool_result(agent.id, index=index)) for index in (2, 1)))
-
-    again = writer(pool, run, await next_attempt(pool, run, owner))
-    left = await again.begin_execution(agent)
-
-    answer = tool_result(agent.id).message
-    assert (len(left.messages), left.ahead) == (3, {4: answer, 5: answer})
-    assert [(call.message_seq, call.index) for call in left.unanswered] == [(2, 0)]
-    await again.tool_call_started(tool_call(agent.id, attempt=1))
-    await again.tool_call_finished(tool_result(agent.id, attempt=1))
-    whole = await again.begin_execution(agent)
-    assert (len(whole.messages), whole.ahead, whole.unanswered) == (6, {}, ())
-
-
 async def test_finished_execution_leaves_nothing_open(pool: asyncpg.Pool) -> None:
-    run, _ = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
+    run, _, write, agent = await begun_run(pool)
     call, tool = model_call(agent.id, 1, 3), tool_call(agent.id)
     await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
     await write.model_call_finished(model_result(agent.id, 0))

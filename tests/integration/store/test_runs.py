@@ -5,9 +5,9 @@ import pytest
 
 from integration.store.build import (
     PROMPT,
+    begun_run,
     claimed_run,
     event,
-    execution,
     expire,
     model_call,
     new_run,
@@ -121,10 +121,7 @@ async def test_outcome_is_read_back_as_it_was_given_and_the_lease_is_gone(pool: 
 
 
 async def _leave_everything_open(pool: asyncpg.Pool) -> tuple[object, object]:
-    run, owner = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
+    run, owner, write, agent = await begun_run(pool)
     await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
     await write.tool_call_started(tool_call(agent.id))
     await write.write_events([event(run, "open", EventStatus.STREAMING), event(run, "closed")])

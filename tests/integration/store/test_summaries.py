@@ -4,17 +4,13 @@ from dataclasses import replace
 from uuid import UUID
 
 import asyncpg
-import pytest
 
 from integration.store.build import (
     PROMPT,
-    claimed_run,
-    event,
-    execution,
+    begun_run,
     model_call,
     model_result,
     next_attempt,
-    stage,
     tool_call,
     tool_result,
     writer,
@@ -22,7 +18,6 @@ from integration.store.build import (
 from tarsy.record.boundaries import ModelCallStart
 from tarsy.record.messages import Message, Role
 from tarsy.record.run import ExecutionStart, InteractionState, LoopState, ModelCallKind
-from tarsy.record.timeline import EventStatus, EventType
 from tarsy.record.usage import Usage
 from tarsy.store.reads import Reads
 from tarsy.store.writer import RunWriter
@@ -32,10 +27,7 @@ REQUEST = (Message(Role.SYSTEM, "you shorten"), Message(Role.USER, "a long resul
 
 async def answered(pool: asyncpg.Pool) -> tuple[RunWriter, UUID, UUID, ExecutionStart]:
     """A run whose tool has answered, and nothing after that."""
-    run, owner = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
+    run, owner, write, agent = await begun_run(pool)
     await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
     await write.model_call_finished(model_result(agent.id))
     await write.tool_call_started(tool_call(agent.id))
@@ -64,22 +56,6 @@ async def test_another_attempt_finds_the_result_of_a_call_that_waits_for_its_sum
     assert record is not None and record.tool_calls == 1
 
 
-@pytest.mark.parametrize("status", [EventStatus.COMPLETED, EventStatus.FAILED, EventStatus.STREAMING])
-async def test_another_attempt_finds_the_summary_that_was_made(pool: asyncpg.Pool, status: EventStatus) -> None:
-    write, run, owner, agent = await answered(pool)
-    call = summary(model_call(agent.id, 1, 3))
-    told = {"type": EventType.MCP_TOOL_SUMMARY, "execution": agent.id, "tool_call": tool_call(agent.id).id}
-    await write.model_call_started(call, [event(call.id, "summary", EventStatus.STREAMING, **told)])
-    if status is not EventStatus.STREAMING:
-        done = replace(model_result(agent.id, 1), message=None, message_seq=None)
-        await write.model_call_finished(done, [event(call.id, "summary", status, **told)])
-
-    again = writer(pool, run, await next_attempt(pool, run, owner))
-
-    (waiting,) = (await again.begin_execution(agent)).unanswered
-    assert waiting.summary == ("summary" if status is EventStatus.COMPLETED else None)
-
-
 async def test_a_call_for_a_summary_keeps_its_request_and_leaves_conversation_and_state_alone(
     pool: asyncpg.Pool,
 ) -> None:
@@ -101,22 +77,3 @@ async def test_a_call_for_a_summary_keeps_its_request_and_leaves_conversation_an
     assert after.messages == before.messages and after.loop.usage.input_tokens == 100
     assert await Reads(pool).sent(call.id) == list(REQUEST)
     assert await Reads(pool).sent(model_call(agent.id).id) == list(PROMPT)
-
-
-async def test_a_number_that_was_taken_and_never_written_is_not_given_again(pool: asyncpg.Pool) -> None:
-    write, run, owner, agent = await answered(pool)
-    await write.model_call_started(summary(model_call(agent.id, 2, 3)))
-
-    again = writer(pool, run, await next_attempt(pool, run, owner))
-
-    assert (await again.begin_execution(agent)).model_calls == 3
-
-
-async def test_a_call_that_waits_is_no_evidence_until_the_model_was_told(pool: asyncpg.Pool) -> None:
-    write, _, _, agent = await answered(pool)
-    ref = str(tool_call(agent.id).id)
-    assert await write.evidence([ref]) == {}
-
-    await write.tool_call_finished(tool_result(agent.id, result="a long result"))
-
-    assert (await write.evidence([ref]))[ref].result == "a long result"

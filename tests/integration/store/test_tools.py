@@ -4,26 +4,11 @@ import asyncio
 from dataclasses import replace
 
 import asyncpg
-import pytest
 
-from integration.store.build import claimed_run, execution, next_attempt, stage, tool_call, writer
+from integration.store.build import begun_run, claimed_run, tool_call, writer
 from tarsy.record.messages import Access
-from tarsy.record.run import LeaseLost
 
 OLD, NEW = {"get": "1", "scale": "1"}, {"get": "2"}
-
-
-async def test_the_list_that_a_run_first_saw_stays(pool: asyncpg.Pool) -> None:
-    run, owner = await claimed_run(pool)
-    write = writer(pool, run)
-    assert await write.pin_tools({"k": OLD, "empty": {}}) == {"k": OLD, "empty": {}}
-    assert await write.pin_tools({"k": NEW, "m": NEW}) == {"k": OLD, "m": NEW}
-
-    again = writer(pool, run, await next_attempt(pool, run, owner))
-
-    assert await again.pin_tools({"k": NEW, "m": OLD, "empty": NEW}) == {"k": OLD, "m": NEW, "empty": {}}
-    with pytest.raises(LeaseLost):
-        await write.pin_tools({"z": NEW})
 
 
 async def test_another_run_has_lists_of_its_own(pool: asyncpg.Pool) -> None:
@@ -43,10 +28,7 @@ async def test_agents_side_by_side_see_one_list(pool: asyncpg.Pool) -> None:
 
 
 async def test_a_call_keeps_what_its_tool_does_and_why_it_was_refused(pool: asyncpg.Pool) -> None:
-    run, _ = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
+    _, _, write, agent = await begun_run(pool)
     await write.tool_call_started(replace(tool_call(agent.id), access=Access.DESTRUCTIVE))
     refused = replace(tool_call(agent.id, 4), made=False, refused="ToolPolicy")
     await write.tool_call_started(refused)

@@ -216,5 +216,6 @@ async def test_what_was_given_is_told_with_its_author(pool: asyncpg.Pool) -> Non
     run, _ = await claimed_run(pool)
     given = await Trace(pool).given(run)
     assert given is not None
+    assert given.question is None
     assert (given.alert_data, given.runbook, given.author) == ('{"pod": "checkout-7d"}', "# Look at the logs", "ada")
     assert await Trace(pool).given(uuid4()) is None

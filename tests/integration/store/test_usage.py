@@ -7,7 +7,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from integration.store.build import PROMPT, claimed_run, execution, model_call, model_result, stage, writer
+from integration.store.build import PROMPT, begun_run, execution, model_call, model_result
 from tarsy.record.messages import Message, Role
 from tarsy.record.run import Failure
 from tarsy.record.usage import Usage
@@ -17,10 +17,7 @@ from tarsy.store.writer import RunWriter
 
 
 async def begun(pool: asyncpg.Pool, namespace: str, chain: str) -> tuple[RunWriter, UUID]:
-    run, _ = await claimed_run(pool, namespace=namespace, name=f"{namespace}-{chain}", chain=chain)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
+    _, _, write, agent = await begun_run(pool, namespace=namespace, name=f"{namespace}-{chain}", chain=chain)
     return write, agent.id
 
 

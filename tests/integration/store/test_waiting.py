@@ -8,13 +8,12 @@ import pytest
 
 from integration.store.build import (
     PROMPT,
-    claimed_run,
+    begun_run,
     event,
     execution,
     model_call,
     model_result,
     next_attempt,
-    stage,
     writer,
 )
 from tarsy.record.ids import execution_id, stage_id
@@ -45,10 +44,7 @@ CUTS = pytest.mark.parametrize("cut", [by_another_attempt, with_its_execution, w
 
 async def asked(pool: asyncpg.Pool, *told: tuple[str, EventStatus]) -> tuple[UUID, UUID]:
     """A run with one finished call, and one under way of which its timeline tells this."""
-    run, owner = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
+    run, owner, write, agent = await begun_run(pool)
     await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
     await write.model_call_finished(model_result(agent.id, cost_usd=1))
     call = model_call(agent.id, 1, 3)

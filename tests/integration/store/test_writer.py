@@ -8,6 +8,7 @@ import pytest
 
 from integration.store.build import (
     PROMPT,
+    begun_run,
     claimed_run,
     event,
     execution,
@@ -26,7 +27,6 @@ from tarsy.record.run import (
     StageOutcome,
     State,
 )
-from tarsy.record.timeline import EventStatus
 from tarsy.record.usage import Usage
 from tarsy.store.errors import StoreError
 from tarsy.store.reads import Reads
@@ -92,17 +92,6 @@ async def _contents(pool: asyncpg.Pool) -> dict[str, list[dict[str, object]]]:
     return found
 
 
-async def test_event_is_replaced_in_its_place_and_a_closed_one_is_never_opened_again(pool: asyncpg.Pool) -> None:
-    run, _ = await claimed_run(pool)
-    write = writer(pool, run)
-    await write.write_events([event(run, "first", EventStatus.STREAMING), event(run, "second")])
-    await write.write_events([event(run, "first", content="all of it")])
-    await write.write_events([event(run, "first", EventStatus.STREAMING, content="late")])
-    first, second = await Reads(pool).timeline(run)
-    assert (first.content, first.status, second.content) == ("all of it", EventStatus.COMPLETED, "second")
-    assert first.seq < second.seq
-
-
 async def test_revision_grows_with_every_step_and_tells_what_changed_since(pool: asyncpg.Pool) -> None:
     run, _ = await claimed_run(pool)
     write, reads = writer(pool, run), Reads(pool)
@@ -127,23 +116,6 @@ async def test_revision_grows_with_every_step_and_tells_what_changed_since(pool:
     assert {shown.revision for shown in changed} == {seen[-1]}
     assert len(await reads.timeline(run, limit=2)) == 4  # a revision is never cut in two
     assert await reads.timeline(run, after_revision=seen[-1]) == []
-
-
-async def test_stage_timeline_gives_each_agent_its_events_in_order(pool: asyncpg.Pool) -> None:
-    run, _ = await claimed_run(pool)
-    write = writer(pool, run)
-    await write.begin_stage(stage(run, agents=2))
-    for index in (0, 1):
-        agent = execution(run, index)
-        await write.begin_execution(agent)
-        await write.write_events(
-            [event(agent.id, part, execution=agent.id, stage=agent.stage) for part in ("one", "two")]
-        )
-    await write.write_events([event(run, "of the run")])
-    timeline = await write.stage_timeline(stage(run).id)
-    assert [[shown.content for shown in events] for events in timeline.values()] == [["one", "two"]] * 2
-    assert [events[0].agent_name for events in timeline.values()] == ["triage-1", "triage-2"]
-    assert timeline[execution(run).id][0].stage_name == "stage-0"
 
 
 async def test_parallel_agents_of_one_run_write_side_by_side_without_loss(pool: asyncpg.Pool) -> None:
@@ -185,10 +157,7 @@ async def test_parallel_agents_of_one_run_write_side_by_side_without_loss(pool: 
 
 
 async def test_same_step_tried_twice_at_the_same_time_counts_once(pool: asyncpg.Pool) -> None:
-    run, _ = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
+    run, _, write, agent = await begun_run(pool)
     await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
     async with asyncio.TaskGroup() as group:
         for _ in range(8):
@@ -199,10 +168,7 @@ async def test_same_step_tried_twice_at_the_same_time_counts_once(pool: asyncpg.
 
 
 async def test_usage_that_was_not_reported_makes_the_sum_incomplete(pool: asyncpg.Pool) -> None:
-    run, _ = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
+    run, _, write, agent = await begun_run(pool)
     for number in (0, 1):
         await write.model_call_started(model_call(agent.id, number))
     await write.model_call_finished(model_result(agent.id, 0))
@@ -237,11 +203,8 @@ async def test_tool_definitions_are_stored_once_for_all_calls_that_share_them(po
 
 
 async def test_text_is_stored_without_control_characters_and_otherwise_whole(pool: asyncpg.Pool) -> None:
-    run, _ = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
+    run, _, write, agent = await begun_run(pool)
     dirty, clean = "a\x00b\x1b[31mc\r\n\tä€😀\ud83d\x9b", "ab[31mc\n\tä€😀�"
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
     await write.model_call_started(model_call(agent.id, 0, 0, [Message(Role.USER, dirty)]))
     answer = Message(
         Role.ASSISTANT, dirty, (ToolCall("c\x001", "kubernetes.get", dirty),), provider_state={dirty: [dirty, 1, None]}
@@ -264,27 +227,9 @@ async def test_text_is_stored_without_control_characters_and_otherwise_whole(poo
     assert await pool.fetchval("SELECT result FROM mcp_interaction") == clean
 
 
-async def test_the_answer_to_a_tool_call_keeps_its_role(pool: asyncpg.Pool) -> None:
-    """An observation of ReAct is a user message (seed 003, "Message Storage")."""
-    run, _ = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
-    await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
-    answer, observation = Message(Role.ASSISTANT, "Action: kubernetes.get"), Message(Role.USER, "Observation: a pod")
-    await write.model_call_finished(model_result(agent.id, 0, 2, answer))
-    await write.tool_call_started(tool_call(agent.id, 2))
-    await write.tool_call_finished(tool_result(agent.id, 2, message=observation))
-
-    assert (await write.begin_execution(agent)).messages == (*PROMPT, answer, observation)
-
-
 async def test_messages_of_a_mebibyte_are_stored_whole(pool: asyncpg.Pool) -> None:
-    run, _ = await claimed_run(pool)
-    write, agent = writer(pool, run), execution(run)
+    run, _, write, agent = await begun_run(pool)
     large = "0123456789abcde\n" * 65536
-    await write.begin_stage(stage(run))
-    await write.begin_execution(agent)
     await write.model_call_started(model_call(agent.id, 0, 0, [Message(Role.USER, large)]))
     await write.model_call_finished(model_result(agent.id, 0, 1), [event(agent.id, content=large)])
     await write.tool_call_started(tool_call(agent.id, 1))

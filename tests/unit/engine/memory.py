@@ -1,7 +1,8 @@
 """The record in memory: the contract of `engine.ports.Recorder` as the store keeps it, with deaths on demand.
 
 `Record` is what survives; a `MemoryRecorder` is one attempt's way to write it. A recorder that has died raises at
-every later call, as a process that is gone would write nothing.
+every later call, as a process that is gone would write nothing. `recorder_contract.py` holds it to what the store does;
+beyond that it asserts what the engine owes the record (a conversation without gaps, numbers used once).
 """
 
 import math
@@ -29,7 +30,7 @@ from tarsy.record.run import (
     State,
     ToolCallRecord,
 )
-from tarsy.record.timeline import Event, EventStatus, EventType, TimelineEvent
+from tarsy.record.timeline import RETRYING, WAITING, Event, EventStatus, EventType, TimelineEvent
 
 BEGAN = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 """When every execution began: a Friday."""
@@ -71,11 +72,12 @@ class ExecutionRow:
 
 @dataclass
 class ModelCallRow:
-    """A model call."""
+    """A model call; it was cut before it was sent where it is `unsent`."""
 
     start: ModelCallStart
     state: InteractionState = InteractionState.STARTED
     result: ModelCallResult | None = None
+    unsent: bool = False
 
 
 @dataclass
@@ -86,6 +88,7 @@ class ToolCallRow:
     state: InteractionState = InteractionState.STARTED
     result: ToolCallResult | None = None
     answered: str | None = None
+    duration_ms: int | None = None
     began: int = 0
     ended: int | None = None
 
@@ -161,12 +164,8 @@ class MemoryRecorder:
         """See the port."""
         self._enter("begin_execution")
         row = self.record.executions.setdefault(execution.id, ExecutionRow(execution))
-        for call in self._calls_of(execution.id):
-            if call.state is InteractionState.STARTED:
-                call.state = InteractionState.INTERRUPTED
-        for event in list(self.record.events.values()):
-            if event.execution == execution.id and event.status is EventStatus.STREAMING:
-                self.record.events[event.id] = replace(event, status=EventStatus.INTERRUPTED)
+        self._interrupt(execution.id)
+        self._close_events(execution.id, EventStatus.INTERRUPTED)
         latest: dict[tuple[int, int], ToolCallRow] = {}
         for tool in self.record.tool_calls.values():
             place = (tool.start.message_seq, tool.start.index)
@@ -206,20 +205,28 @@ class MemoryRecorder:
         self._enter("finish_execution")
         row = self.record.executions[outcome.execution]
         row.outcome = row.outcome or outcome
+        self._interrupt(outcome.execution)
+        for tool in self.record.tool_calls.values():
+            if tool.start.execution == outcome.execution and tool.state is InteractionState.STARTED:
+                tool.state, tool.ended = InteractionState.INTERRUPTED, self._tick()
         self._events(events)
+        status = EventStatus.INTERRUPTED if outcome.state is State.COMPLETED else EventStatus(outcome.state.value)
+        self._close_events(outcome.execution, status, but={event.id for event in events})
         self._leave()
 
     async def model_call_started(self, call: ModelCallStart, events: Sequence[Event] = ()) -> None:
         """See the port."""
         self._enter("model_call_started")
         row = self.record.executions[call.execution]
-        assert all(c.start.number != call.number for c in self._calls_of(call.execution)), "UNIQUE (execution, number)"
-        assert call.request or call.first_seq == len(row.messages), "a conversation has no gaps"
-        for seq, message in enumerate(call.new_messages, call.first_seq):
-            row.messages.setdefault(seq, message)
-        assert call.request or call.message_count == len(row.messages)
+        if call.id not in self.record.model_calls:
+            taken = {c.start.number for c in self._calls_of(call.execution)}
+            assert call.number not in taken, "UNIQUE (execution, number)"
+            assert call.request or call.first_seq == len(row.messages), "a conversation has no gaps"
+            for seq, message in enumerate(call.new_messages, call.first_seq):
+                row.messages.setdefault(seq, message)
+            assert call.request or call.message_count == len(row.messages)
+            self.record.model_calls[call.id] = ModelCallRow(call)
         row.loop = call.loop or row.loop
-        self.record.model_calls[call.id] = ModelCallRow(call)
         self._events(events)
         self._leave()
 
@@ -234,9 +241,10 @@ class MemoryRecorder:
             call.state = InteractionState.FAILED if result.failure else InteractionState.COMPLETED
             call.state = InteractionState.INTERRUPTED if result.interrupted else call.state
             call.result = result
-        if result.message is not None and result.message_seq is not None:
-            assert result.message_seq == len(row.messages), "a conversation has no gaps"
-            row.messages.setdefault(result.message_seq, result.message)
+        seq, message = result.message_seq, result.message
+        if message is not None and seq is not None and seq not in row.messages:
+            assert seq == len(row.messages), "a conversation has no gaps"
+            row.messages[seq] = message
         row.loop = result.loop
         self._events(events)
         self._leave()
@@ -244,13 +252,16 @@ class MemoryRecorder:
     async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
         """See the port."""
         self._enter("tool_call_started")
+        new = call.id not in self.record.tool_calls
         for earlier in self.record.tool_calls.values():
             same = (earlier.start.execution, earlier.start.message_seq, earlier.start.index)
-            if same == (call.execution, call.message_seq, call.index) and earlier.state is InteractionState.STARTED:
+            if same != (call.execution, call.message_seq, call.index) or earlier.start.id == call.id:
+                continue
+            if earlier.state is InteractionState.STARTED:
                 assert earlier.start.attempt < call.attempt, "UNIQUE (execution, message_seq, index, attempt)"
                 earlier.state, earlier.ended = InteractionState.INTERRUPTED, self._tick()
-        assert call.id not in self.record.tool_calls
-        self.record.tool_calls[call.id] = ToolCallRow(call, began=self._tick())
+        if new:
+            self.record.tool_calls[call.id] = ToolCallRow(call, began=self._tick())
         self._events(events)
         self._leave()
 
@@ -258,8 +269,7 @@ class MemoryRecorder:
         """See the port."""
         self._enter("tool_call_answered")
         row = self.record.tool_calls[call]
-        assert row.state is InteractionState.STARTED
-        row.answered = result
+        row.answered, row.duration_ms = result, duration_ms
         self._events(events)
         self._leave()
 
@@ -271,6 +281,8 @@ class MemoryRecorder:
             failed = InteractionState.FAILED if result.is_error else InteractionState.COMPLETED
             call.state = InteractionState.INTERRUPTED if result.interrupted else failed
             call.result, call.ended = result, self._tick()
+            call.answered = result.result if call.answered is None else call.answered
+            call.duration_ms = result.duration_ms if call.duration_ms is None else call.duration_ms
         calls = row.messages[call.start.message_seq].tool_calls or (None,)
         assert result.message_seq - call.start.message_seq - 1 == call.start.index in range(len(calls)), "its own place"
         row.messages.setdefault(result.message_seq, result.message)
@@ -280,29 +292,29 @@ class MemoryRecorder:
 
     async def write_events(self, events: Sequence[Event]) -> None:
         """See the port."""
-        self._enter("write_events")
+        self._enter("write_events", fenced=bool(events))
         self._events(events)
         self._leave()
 
     async def stage_timeline(self, stage: UUID) -> Mapping[UUID, Sequence[TimelineEvent]]:
         """See the port."""
-        self._enter("stage_timeline")
+        self._enter("stage_timeline", fenced=False)
         found: dict[UUID, list[TimelineEvent]] = {}
         for event in sorted(self.record.events.values(), key=lambda e: e.seq):
             if event.stage == stage and event.execution is not None:
-                found.setdefault(event.execution, []).append(event)
+                found.setdefault(event.execution, []).append(self._named(event))
         self._leave()
         return found
 
     async def evidence(self, call_ids: Collection[str]) -> Mapping[str, Evidence]:
         """See the port."""
-        self._enter("evidence")
+        self._enter("evidence", fenced=False)
         found = {}
         for row in sorted(self.record.tool_calls.values(), key=lambda r: r.start.attempt):
             execution = self.record.executions[row.start.execution].start
-            if row.state in (InteractionState.COMPLETED, InteractionState.FAILED) and row.result is not None:
+            if row.state in (InteractionState.COMPLETED, InteractionState.FAILED) and row.answered is not None:
                 stage, tool = self.record.stages[execution.stage].start.name, f"{row.start.server}.{row.start.tool}"
-                result = Evidence(row.start.id, stage, execution.display_name, tool, row.result.result)
+                result = Evidence(row.start.id, stage, execution.display_name, tool, row.answered)
                 for ref in {call_ref(row.start.idempotency_key), str(row.start.id)} & set(call_ids):
                     found[ref] = result
         self._leave()
@@ -310,8 +322,9 @@ class MemoryRecorder:
 
     async def history(self) -> RunHistory:
         """See the port."""
-        self._enter("history")
-        calls, tools = list(self.record.model_calls.values()), list(self.record.tool_calls.values())
+        self._enter("history", fenced=False)
+        calls = [call for call in self.record.model_calls.values() if not call.unsent]
+        tools = list(self.record.tool_calls.values())
         known = [c.result.usage for c in calls if c.result and c.result.usage]
         guessed = [c.result or c.start for c in calls if not (c.result and c.result.usage)]
         changes = [t for t in tools if t.start.made and t.start.access is not Access.READ_ONLY]
@@ -323,6 +336,8 @@ class MemoryRecorder:
             cost_usd=sum((_cost(call) for call in calls), Decimal(0)),
             tool_calls=sum(t.start.made for t in tools),
             estimated=any(g.estimated_tokens for g in guessed),
+            model_seconds=max((c.result.duration_ms for c in calls if c.result), default=0) / 1000,
+            tool_seconds=max((t.duration_ms or 0 for t in tools if t.start.made), default=0) / 1000,
             exceeded=self.record.exceeded,
             stages=frozenset(self.record.stages),
             calls=tuple(
@@ -362,12 +377,35 @@ class MemoryRecorder:
 
     async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
         """See the port."""
-        self._enter("degrade_evidence")
+        self._enter("degrade_evidence", fenced=bool(missing))
         self.record.missing.update(missing)
         self._leave()
 
     def _calls_of(self, execution: UUID) -> list[ModelCallRow]:
         return [c for c in self.record.model_calls.values() if c.start.execution == execution]
+
+    def _interrupt(self, execution: UUID) -> None:
+        """Closes model calls left open; one that still waits for its provider, never sent before, is unsent."""
+        for call in self._calls_of(execution):
+            if call.state is InteractionState.STARTED:
+                call.state = InteractionState.INTERRUPTED
+                told = [event for event in self.record.events.values() if event.model_call == call.start.id]
+                waits = any(e.status is EventStatus.STREAMING and e.metadata.get("reason") == WAITING for e in told)
+                call.unsent = waits and all(event.metadata.get("reason") != RETRYING for event in told)
+
+    def _close_events(self, execution: UUID, status: EventStatus, but: Collection[UUID] = ()) -> None:
+        for event in list(self.record.events.values()):
+            if event.execution == execution and event.status is EventStatus.STREAMING and event.id not in but:
+                self.record.events[event.id] = replace(event, status=status)
+
+    def _named(self, event: TimelineEvent) -> TimelineEvent:
+        stage = self.record.stages.get(event.stage) if event.stage else None
+        agent = self.record.executions.get(event.execution) if event.execution else None
+        return replace(
+            event,
+            stage_name=stage.start.name if stage else None,
+            agent_name=agent.start.display_name if agent else None,
+        )
 
     def _summary(self, call: UUID) -> str | None:
         made = (e for e in self.record.events.values() if e.tool_call == call and e.status is EventStatus.COMPLETED)
@@ -385,10 +423,10 @@ class MemoryRecorder:
         self.record.steps += 1
         return self.record.steps
 
-    def _enter(self, name: str) -> None:
+    def _enter(self, name: str, *, fenced: bool = True) -> None:
         if self.dead:
             raise Crash(f"{name} of a dead process")
-        if self.lost:
+        if self.lost and fenced:
             raise LeaseLost("another attempt owns the run")
         self.calls.append(name)
         if self._before and len(self.calls) - 1 == self._die_at:

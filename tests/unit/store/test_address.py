@@ -29,19 +29,19 @@ def test_what_leaves_it_open_is_refused_with_the_remedy_and_without_the_password
     with pytest.raises(StoreError) as raised:
         check_address(f"{FAR}?sslmode={mode}")
     said = str(raised.value)
-    assert said.startswith("The address of Postgres at db.example says ")
+    assert said.startswith("The address of Postgres at db.example contains ")
     assert "?sslmode=verify-full&sslrootcert=FILE" in said and "--database-url" in said and "hunter2" not in said
 
 
 def test_no_mode_is_refused_for_the_pool_and_for_listening() -> None:
-    with pytest.raises(StoreError, match="says no sslmode"):
+    with pytest.raises(StoreError, match="contains no sslmode"):
         check_address(FAR)
-    with pytest.raises(StoreError, match="says no sslmode"):
+    with pytest.raises(StoreError, match="contains no sslmode"):
         Listener(FAR, ("c",))
 
 
 async def test_nothing_is_connected_to_where_it_is_open() -> None:
-    with pytest.raises(StoreError, match="says no sslmode"):
+    with pytest.raises(StoreError, match="contains no sslmode"):
         await open_pool("postgresql://tarsy@192.0.2.1:1/tarsy")
 
 
@@ -81,15 +81,15 @@ def test_on_this_machine_nothing_need_be_said(dsn: str, mode: str, caplog: pytes
     ],
 )
 def test_one_host_elsewhere_is_enough(dsn: str) -> None:
-    with pytest.raises(StoreError, match="says no sslmode"):
+    with pytest.raises(StoreError, match="contains no sslmode"):
         check_address(dsn)
 
 
 def test_the_environment_counts_as_asyncpg_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGHOST", "db.example")
-    with pytest.raises(StoreError, match="says no sslmode"):
+    with pytest.raises(StoreError, match="contains no sslmode"):
         check_address("postgresql:///tarsy")
     monkeypatch.setenv("PGSSLMODE", "verify-full")
     check_address("postgresql:///tarsy")
-    with pytest.raises(StoreError, match="says sslmode=prefer"):
+    with pytest.raises(StoreError, match="contains sslmode=prefer"):
         check_address(f"{FAR}?sslmode=prefer")

@@ -1,7 +1,7 @@
 -- Reads the outcome of model calls by LLMProvider.
 
 -- A plan names its providers by name; uid, namespace and generation are those of the objects that it was made from.
--- Calls that were interrupted say nothing of their provider.
+-- Interrupted calls are left out: they show nothing about their provider.
 -- name: ended_since
 WITH ended AS (
     SELECT c.id, c.provider, c.finished_at, c.failure_reason, s.investigation

@@ -1,5 +1,5 @@
--- Claiming, leases and workers. Claims and the sweep of overdue runs take one advisory lock first, so that counting
--- and taking are one step. A lease row is locked before its investigation, as the writers do.
+-- Registers workers, claims runs and keeps leases. Claims and the sweep of overdue runs take one advisory lock first,
+-- so that counting and claiming are one step. A lease row is locked before its investigation, as writers do.
 
 -- name: lock
 SELECT pg_advisory_xact_lock(:key)
@@ -11,23 +11,24 @@ DELETE FROM worker WHERE expires_at <= clock_timestamp()
 -- name: is_worker
 SELECT EXISTS (SELECT FROM worker WHERE id = :worker)
 
--- Runs in progress: those whose worker is alive. Answers to questions are not counted: they wait for no other run.
+-- Runs in progress: those with a live worker. Answers to questions are not counted: the limits of runs do not apply to
+-- them.
 -- name: in_progress
 SELECT i.namespace, i.chain_namespace, i.chain, count(*) AS runs
 FROM lease l JOIN worker w ON w.id = l.worker JOIN investigation i ON i.id = l.investigation
 WHERE i.parent IS NULL
 GROUP BY i.namespace, i.chain_namespace, i.chain
 
--- Whether a worker that knows migration :knows may run `i`: the plan is no newer, or the run has waited for 10 minutes and
--- no worker is registered that knows its plan.
+-- Whether a worker that knows migration :knows may run `i`: the plan is no newer, or the run has waited for 10 minutes
+-- and no worker is registered that knows its plan.
 -- name: _readable
 (i.reader <= :knows OR (
     i.accepted_at < now() - interval '10 minutes'
     AND NOT EXISTS (SELECT FROM worker newer WHERE newer.schema_version >= i.reader)
 ))
 
--- Runs that may be claimed: pending, handed back or orphaned; the first :limit of each namespace and chain. The sweep ends
--- those past their deadline. The recursion finds each namespace and chain with one look-up in the index.
+-- Runs that may be claimed: pending, handed back or orphaned; the first :limit of each namespace and chain. The sweep
+-- ends those past their deadline. The recursion finds each namespace and chain with one look-up in the index.
 -- name: candidates
 WITH RECURSIVE line AS (
     (
@@ -89,7 +90,7 @@ SELECT waiting.*, t.claimed_at AS served_at FROM space CROSS JOIN LATERAL (
     ORDER BY i.accepted_at, i.id LIMIT :limit
 ) waiting LEFT JOIN namespace_turn t ON t.namespace = waiting.namespace AND t.questions
 
--- Notes that these namespaces were served; one that was not for a day counts as never served.
+-- Notes that these namespaces were served; entries older than a day are deleted.
 -- name: served
 WITH served AS (
     SELECT DISTINCT namespace, parent IS NOT NULL AS questions FROM investigation WHERE id = ANY(:ids::uuid[])
@@ -101,7 +102,7 @@ INSERT INTO namespace_turn (namespace, questions, claimed_at)
 SELECT namespace, questions, clock_timestamp() FROM served
 ON CONFLICT (namespace, questions) DO UPDATE SET claimed_at = excluded.claimed_at
 
--- Leases of the dead; one that a dead worker is writing under this very moment is left for the next time.
+-- Leases of dead workers; one under which a dead worker is writing at this moment is left for the next time.
 -- name: lock_leases
 SELECT investigation FROM lease WHERE investigation = ANY(:ids::uuid[]) FOR UPDATE SKIP LOCKED
 
@@ -117,13 +118,15 @@ WITH taken AS (
     INSERT INTO lease (investigation, attempt, worker) SELECT id, attempt, :worker FROM taken
     ON CONFLICT (investigation) DO UPDATE SET attempt = excluded.attempt, worker = excluded.worker
 )
-SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, t.parent, n.plan, n.alert_data, n.runbook, n.author,
+SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, t.parent, n.plan, n.runbook, n.author,
+    CASE WHEN t.parent IS NULL THEN n.alert_data ELSE '' END AS alert_data,
+    CASE WHEN t.parent IS NOT NULL THEN coalesce(n.question, n.alert_data) END AS question,
     extract(epoch FROM t.deadline - clock_timestamp())::double precision AS seconds_left,
     extract(epoch FROM t.waited)::double precision AS waited_seconds
 FROM taken t JOIN investigation_input n ON n.investigation = t.id
 
--- A worker that registers holds no lease, even if it held some before. One whose code is too old for the schema (:knows is
--- the newest migration it knows) is not registered.
+-- A worker that registers holds no lease, even if it held some before. One whose code is too old for the schema (:knows
+-- is the newest migration it knows) is not registered.
 -- name: register
 WITH old AS (
     DELETE FROM lease WHERE worker = :worker

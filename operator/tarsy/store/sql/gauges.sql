@@ -1,4 +1,4 @@
--- What is waiting, under way and late now, for metrics: one look at what is open, by its partial indexes.
+-- Reads queue depths, ages and overdue work for metrics, from partial indexes of open rows.
 
 -- name: now
 WITH open AS (

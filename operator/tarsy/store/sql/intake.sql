@@ -24,7 +24,7 @@ INSERT INTO intake_route AS r (uid, namespace, name, matched, last_matched) VALU
 ON CONFLICT (uid) DO UPDATE SET matched = r.matched + 1, last_matched = now()
 
 -- The incident of a group whose alerts fire since :first (the earliest of them): the one whose latest beginning is no
--- earlier. Without times (:first is null): one that is not resolved and was heard of within :seconds.
+-- earlier. Without times (:first is null): one that is not resolved and had a notification within :seconds.
 -- name: same
 SELECT i.id FROM incident i
 WHERE i.group_hash = :group AND CASE
@@ -115,7 +115,7 @@ SELECT content FROM alert_body WHERE namespace = :namespace AND digest = :digest
 SELECT i.id, i.alert, i.alert_uid, true AS recent, false AS resolved
 FROM incident f JOIN incident i ON i.id = f.parent WHERE f.id = :id
 
--- The incident of a key, and whether it was heard of within :seconds.
+-- The incident of a key, and whether it had a notification within :seconds.
 -- name: leader
 SELECT id, alert, alert_uid, last_received > now() - make_interval(secs => :seconds) AS recent,
     resolved_at IS NOT NULL AS resolved
@@ -141,7 +141,7 @@ WITH new AS (
 UPDATE incident SET repeats = repeats + 1, last_received = now(), revision = revision + 1
 WHERE id IN (SELECT parent FROM new)
 
--- The Alert that stands for an incident, and what is still owed of it.
+-- The Alert of an incident, with its manifest while it is owed.
 -- name: alert
 SELECT a.id, a.namespace, a.alert, a.manifest
 FROM incident i JOIN incident a ON a.id = coalesce(i.parent, i.id) WHERE i.id = :id
@@ -149,7 +149,8 @@ FROM incident i JOIN incident a ON a.id = coalesce(i.parent, i.id) WHERE i.id = 
 -- name: made
 UPDATE incident SET alert_uid = :alert_uid, manifest = NULL WHERE id = :id
 
--- The Alert can never be: what was to become one is rejected, with all that came after; the next one begins anew.
+-- The Alert can never be created: rejects the notifications of its incident and of incidents folded into it. The next
+-- notification opens a new incident.
 -- name: refuse
 WITH gone AS (
     DELETE FROM incident WHERE (id = :id OR parent = :id)
@@ -186,7 +187,7 @@ FROM notification n LEFT JOIN incident i ON i.id = n.incident LEFT JOIN incident
 WHERE :seconds::float8 IS NULL OR n.received_at >= now() - make_interval(secs => :seconds)
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 
--- Incidents that were opened more than once, which must not be.
+-- Incidents that were opened more than once; the number must be 0.
 -- name: twice
 SELECT count(*) FROM (
     SELECT FROM notification n WHERE n.fate = 'investigated'
@@ -200,7 +201,7 @@ DELETE FROM notification WHERE id IN (
     ORDER BY received_at LIMIT :limit
 )
 
--- Those that stand for others go after them.
+-- Incidents with folded ones are deleted after those.
 -- name: purge_incidents
 DELETE FROM incident WHERE id IN (
     SELECT i.id FROM incident i WHERE i.last_received < now() - make_interval(secs => :seconds) AND i.manifest IS NULL

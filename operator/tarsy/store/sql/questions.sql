@@ -4,6 +4,7 @@
 -- name: lock
 SELECT id FROM investigation WHERE id = :id AND parent IS NULL FOR UPDATE
 
+-- alert_data holds a copy for code before migration 16, which looks for the question there.
 -- name: ask
 WITH asked AS (
     INSERT INTO investigation (id, namespace, namespace_uid, name, alert_type, chain, chain_namespace, plan_hash,
@@ -15,8 +16,8 @@ WITH asked AS (
     ON CONFLICT (id) DO NOTHING
     RETURNING id
 )
-INSERT INTO investigation_input (investigation, author, alert_data, plan)
-SELECT id, :author, :question, :plan FROM asked
+INSERT INTO investigation_input (investigation, author, question, alert_data, plan)
+SELECT id, :author, :question, :question, :plan FROM asked
 RETURNING investigation
 
 -- name: plan
@@ -33,7 +34,8 @@ WHERE s.investigation = ANY(:ids::uuid[]) AND s.kind <> 'executive_summary'
 ORDER BY s.investigation, s.index, e.index
 
 -- name: earlier
-SELECT i.id, i.state, n.alert_data AS question, i.final_analysis AS answer, n.author->>'username' AS author
+SELECT i.id, i.state, coalesce(n.question, n.alert_data) AS question, i.final_analysis AS answer,
+    n.author->>'username' AS author
 FROM investigation i JOIN investigation_input n ON n.investigation = i.id
 WHERE i.parent = :parent AND i.state NOT IN ('pending', 'running') AND i.started_at IS NOT NULL
     AND i.place < (SELECT place FROM investigation WHERE id = :before)

@@ -10,8 +10,8 @@ id, namespace, name, alert_type, chain, chain_namespace, plan_hash, stages_plann
 -- name: record
 SELECT {_columns} FROM investigation WHERE id = :id
 
--- :namespace_uid keeps a namespace that was deleted and created again from reading records of its predecessor; null: the
--- latest namespace of that name.
+-- :namespace_uid keeps a namespace that was deleted and created again from reading records of its predecessor; null:
+-- the latest namespace of that name.
 -- name: find
 SELECT {_columns} FROM investigation
 WHERE namespace = :namespace AND name = :name AND parent IS NULL AND namespace_uid = coalesce(:namespace_uid, (
@@ -72,11 +72,11 @@ WHERE i.state IN ('pending', 'running')
 -- name: known
 SELECT id FROM investigation WHERE id = ANY(:ids::uuid[])
 
--- Every run that is waiting or in progress: a relist looks whether its object is still there.
+-- Every run that waits or is in progress: a relist checks whether its object still exists.
 -- name: unfinished
 SELECT id FROM investigation WHERE state IN ('pending', 'running')
 
--- What a model was sent in one call: its own request, or the messages there were, each as it was shown then.
+-- The messages of one model call: its own request, or the conversation at that time, with the contents sent then.
 -- name: sent
 SELECT m.role, m.content, NULL::jsonb AS tool_calls, NULL::text AS tool_call_id, NULL::text AS tool_name,
     NULL::jsonb AS provider_state, m.seq
@@ -93,8 +93,8 @@ LEFT JOIN LATERAL (
 WHERE c.id = :model_call AND c.request IS NULL ORDER BY seq
 
 -- Model calls begun in the last :seconds that are over, in the namespaces with these uids (null: all), summed by :by.
--- A call that an attempt left open was billed, but nobody knows how much, and was none where it was never sent; one that
--- was refused used nothing. A namespace that was deleted and created anew has its predecessors beside it.
+-- A call that an attempt left open was billed with an unknown amount, or is left out when it was never sent; a refused
+-- one used nothing. A namespace that was deleted and created again is listed apart from its predecessors.
 -- name: usage
 WITH latest AS (
     SELECT DISTINCT ON (namespace) namespace, namespace_uid FROM investigation WHERE :by = 'namespace'

@@ -1,4 +1,5 @@
--- Finds and deletes old records. A record is kept for :seconds after its run ended; only those of :namespaces (none: all).
+-- Finds and deletes old records. A record is kept for :seconds after its run ended; only those of :namespaces (none:
+-- all).
 
 -- A run whose end is not in the status of its object yet is kept for a day more: no run with a finding is `RecordLost`.
 -- name: _old

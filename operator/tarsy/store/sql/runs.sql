@@ -40,15 +40,15 @@ SELECT state, parent IS NOT NULL AS question FROM run
 -- name: forget_object
 UPDATE investigation SET object_deleted_at = now(), settled = true WHERE id = :id AND object_deleted_at IS NULL
 
--- The lease is locked FOR UPDATE, first and at once: the steps in flight end before, and no later one finds it.
+-- Locks the lease FOR UPDATE first: steps in flight end before, and later ones do not find it.
 -- name: lock_own_lease
 SELECT attempt FROM lease WHERE investigation = :investigation AND attempt = :attempt FOR UPDATE
 
 -- name: was_finished
 SELECT EXISTS (SELECT FROM investigation WHERE id = :id AND attempt = :attempt AND state = :state)
 
--- Runs without a live worker that are past deadline and grace, or cancelled: only the sweep ends them. A pending run has
--- no deadline; it waits.
+-- Runs without a live worker that are past deadline and grace, or cancelled: only the sweep ends them. A pending run
+-- has no deadline; it waits.
 -- name: overdue
 SELECT i.id, i.desired_state, i.parent IS NOT NULL AS question, l.investigation IS NOT NULL AS leased
 FROM investigation i LEFT JOIN lease l ON l.investigation = i.id LEFT JOIN worker w ON w.id = l.worker
@@ -56,7 +56,7 @@ WHERE i.state IN ('pending', 'running') AND w.id IS NULL
     AND (i.deadline + :grace_seconds * interval '1 second' < clock_timestamp() OR i.desired_state = 'Cancelled')
 ORDER BY i.accepted_at LIMIT 100
 
--- Whether call `c` waits for its turn: see `writer.sql`.
+-- Whether call `c` was never sent: see `writer.sql`.
 -- name: _unsent
 (
     SELECT coalesce(

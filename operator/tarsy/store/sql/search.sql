@@ -81,8 +81,9 @@ JOIN investigation_words w ON w.investigation = i.id
 -- name: with_words
 AND w.words @@ to_tsquery('pg_catalog.simple', :words::text)
 
--- Runs of :ids that contain the text somewhere; :pattern is a pattern of ILIKE. Letters beyond ASCII are case-sensitive: the
--- rules of a language cost many times as much. The limit makes each timeline an index look-up, never a scan of them all.
+-- Runs of :ids that contain the text somewhere; :pattern is a pattern of ILIKE. Letters beyond ASCII are
+-- case-sensitive: the rules of a language cost many times as much. The limit makes each timeline an index look-up,
+-- never a scan of them all.
 -- name: holding
 SELECT r.id FROM unnest(:ids::uuid[]) AS r (id)
 JOIN investigation i ON i.id = r.id JOIN investigation_input n ON n.investigation = r.id

@@ -61,8 +61,8 @@ INSERT INTO provider_call AS c (id, provider, investigation, attempt, tokens, ad
 VALUES (:ticket, :provider, :investigation, :attempt, :tokens, clock_timestamp())
 ON CONFLICT (id) DO UPDATE SET admitted_at = coalesce(c.admitted_at, excluded.admitted_at)
 
--- Ends calls that are over (:used are the tokens that each used, NULL where unknown) or that no longer wait. Returns the
--- next waiting call of each provider.
+-- Ends calls that are over (:used are the tokens that each used, NULL where unknown) or that no longer wait. Returns
+-- the next waiting call of each provider.
 -- name: release
 WITH ended AS (
     SELECT * FROM unnest(:tickets::uuid[], :used::bigint[]) AS e (id, used)

@@ -8,12 +8,15 @@ WHERE namespace = :namespace AND name = :name AND namespace_uid = :namespace_uid
 ORDER BY accepted_at DESC LIMIT 1
 
 -- name: given
-SELECT alert_data, runbook, author->>'username' AS author FROM investigation_input WHERE investigation = :run
+SELECT CASE WHEN i.parent IS NULL THEN n.alert_data ELSE '' END AS alert_data,
+    CASE WHEN i.parent IS NOT NULL THEN coalesce(n.question, n.alert_data) END AS question,
+    n.runbook, n.author->>'username' AS author
+FROM investigation i JOIN investigation_input n ON n.investigation = i.id WHERE i.id = :run
 
--- The answers after place :after, with what was asked.
+-- The answers after place :after, with their questions.
 -- name: answers
-SELECT i.id, i.name, i.place, n.alert_data AS question, n.author->>'username' AS author, i.state, i.desired_state,
-    i.revision, i.accepted_at, i.started_at, i.finished_at, i.final_analysis AS answer, i.input_tokens,
+SELECT i.id, i.name, i.place, coalesce(n.question, n.alert_data) AS question, n.author->>'username' AS author, i.state,
+    i.desired_state, i.revision, i.accepted_at, i.started_at, i.finished_at, i.final_analysis AS answer, i.input_tokens,
     i.output_tokens, i.thinking_tokens, i.cached_tokens, i.usage_complete, i.cost_usd, i.cost_complete,
     i.failure_reason, i.failure_message
 FROM investigation i JOIN investigation_input n ON n.investigation = i.id
@@ -26,7 +29,7 @@ SELECT id FROM investigation WHERE parent = :parent AND name = :name ORDER BY pl
 -- name: unanswered
 SELECT EXISTS (SELECT FROM investigation WHERE parent = :parent AND state IN ('pending', 'running')) AS found
 
--- Every agent of a run with its stage; a stage whose agents have not begun is there once, without one.
+-- Every agent of a run with its stage; a stage without agents yet has one row.
 -- name: agents
 SELECT s.id AS stage, s.index AS stage_index, s.name AS stage_name, s.kind, s.state AS stage_state,
     s.started_at AS stage_started_at, s.finished_at AS stage_finished_at, s.expected_agents, s.parallel,
@@ -68,7 +71,7 @@ WHERE s.investigation = :investigation
 SELECT * FROM ({_calls}) c WHERE :begun::timestamptz IS NULL OR (c.started_at, c.id) > (:begun, :last::uuid)
 ORDER BY c.started_at, c.id LIMIT :limit
 
--- The run that a call belongs to must be the one that is asked for, or an answer to a question about it.
+-- A call must belong to the requested run, or to an answer to a question about it.
 -- name: model_call
 SELECT c.*, s.name AS stage_name, e.display_name AS agent_name, i.name AS run_name, i.parent, i.id AS run,
     a.content AS answer, a.tool_calls AS answer_calls, d.definitions

@@ -1,6 +1,6 @@
--- What the runs under way have of their own in the cluster.
+-- Reads the plans of runs in progress that have tool servers of their own.
 
--- The plan is canonical JSON as text: what it does not hold is seen without reading it as JSON.
+-- The plan is canonical JSON as text, so a substring shows which plans need no parsing.
 -- name: running
 SELECT i.id, i.namespace, extract(epoch FROM coalesce(i.deadline, now()) - now())::double precision AS seconds_left,
     p.plan

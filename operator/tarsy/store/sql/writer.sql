@@ -1,9 +1,10 @@
 -- Writes each step of a run as one statement, hence one transaction and one round trip. Every step has :investigation,
 -- :attempt and the timeline events (`:event_...`, arrays of one length) besides its own values.
 --
--- Locks are always taken in this order, which is why parallel agents of a run cannot block each other for good: the
+-- Locks are always taken in this order, so that parallel agents of a run cannot deadlock: the
 -- lease FOR SHARE, rows of the writer's own execution, the investigation, everything else. What is written after the
--- investigation is selected FROM run; nothing may read a data-modifying CTE in an expression of an UPDATE, only join it.
+-- investigation is selected FROM run; nothing may read a data-modifying CTE in an expression of an UPDATE, only join
+-- it.
 
 -- name: _fence
 fence AS MATERIALIZED (
@@ -37,8 +38,8 @@ events AS (
     WHERE t.status = 'streaming' OR excluded.status <> 'streaming'
 )
 
--- Whether call `c` waits for its turn under a limit of its provider, and no try of it was sent before. Such a call has
--- used nothing, and is not counted.
+-- Whether call `c` waits for its provider's rate limit and no try of it was sent before. Such a call has used nothing
+-- and is not counted.
 -- name: _unsent
 (
     SELECT coalesce(
@@ -52,7 +53,7 @@ events AS (
 WITH {_fence}, {_run}, {_events}
 SELECT true AS found FROM run
 
--- What the run first saw stays; the update that changes nothing is what makes its row come back.
+-- The tools that the run first saw stay; the update without effect makes the statement return their row.
 -- name: pin_tools
 WITH {_fence}, {_run}, {_events}, pinned AS (
     INSERT INTO tool_pin AS p (investigation, server, tools)
@@ -104,7 +105,7 @@ WITH {_fence}, {_run}, {_events}, closed AS (
 SELECT EXISTS (SELECT FROM stage WHERE id = :id) AS found FROM run
 
 -- Model calls that an earlier attempt left open are interrupted, and so are the events it left streaming. Tool calls
--- stay `started`: whether they are made again is the engine's to decide.
+-- stay `started`: the engine decides whether to make them again.
 -- name: begin_execution
 WITH {_fence}, interrupted AS (
     UPDATE llm_interaction c SET
@@ -137,17 +138,17 @@ SELECT true AS found, begun.*, EXISTS (SELECT FROM execution WHERE id = :id) AS 
     (SELECT coalesce(max(number) + 1, 0) FROM llm_interaction WHERE execution = :id) AS model_calls
 FROM begun
 
--- The conversation so far, in order. Calls that run side by side may leave a gap: one answered, an earlier one not yet.
+-- The conversation so far, in order. Parallel tool calls may leave a gap: one is answered, an earlier one is not yet.
 -- name: messages
 SELECT seq, role, content, tool_calls, tool_call_id, tool_name, provider_state FROM message
 WHERE execution = :execution ORDER BY seq
 
--- What is sent instead of some of them.
+-- Compacted contents, which are sent instead of those of the messages.
 -- name: superseded
 SELECT DISTINCT ON (seq) seq, content FROM superseded WHERE execution = :execution ORDER BY seq, call DESC
 
--- Tool calls without an answer: those whose latest try was begun and never closed. One with a result was answered, but
--- the model was not told yet; its summary, once it was made, is what people see of it.
+-- Tool calls without a message: those whose latest try is open. One with a result was answered, but its summary for the
+-- model was to be made first; `summary` is that summary, once it was made.
 -- name: unanswered
 SELECT latest.message_seq, latest.index, latest.attempt, latest.state, latest.made, latest.result, (
     SELECT t.content FROM timeline_event t
@@ -160,7 +161,7 @@ FROM (
     FROM mcp_interaction WHERE execution = :execution ORDER BY message_seq, index, attempt DESC
 ) latest WHERE latest.state = 'started'
 
--- What the execution left open (an iteration ran out of time in the middle of a call) is closed with it.
+-- Calls and events that the execution left open (an iteration timed out during a call) are closed with it.
 -- name: finish_execution
 WITH {_fence}, interrupted AS (
     UPDATE llm_interaction c SET
@@ -198,8 +199,8 @@ WITH {_fence}, interrupted AS (
 )
 SELECT EXISTS (SELECT FROM execution WHERE id = :id) AS found FROM run
 
--- Boundary (a). :tools are the definitions of tool set :tool_set, or null when this writer has stored them before. A set
--- that exists is locked and not changed: retention might be deleting it with the last record that used it.
+-- Boundary (a). :tools are the definitions of tool set :tool_set, or null when this writer has stored them before. A
+-- set that exists is locked and not changed: retention might be deleting it with the last record that used it.
 -- name: model_call_started
 WITH {_fence}, {_run}, {_events}, tools AS (
     INSERT INTO tool_set AS t (hash, definitions)
@@ -231,8 +232,8 @@ FROM run
 ON CONFLICT (id) DO UPDATE SET number = c.number
 RETURNING true AS found
 
--- Boundary (b). Only a call that is open is counted, so a step written twice counts once. The message is the answer, or,
--- when the answer was lost, what the model is told about that.
+-- Boundary (b). Only an open call is counted, so a step written twice counts once. The message is the answer or, when
+-- the answer was lost, a note about that to the model.
 -- name: model_call_finished
 WITH {_fence}, closed AS (
     UPDATE llm_interaction c SET
@@ -291,14 +292,14 @@ FROM run
 ON CONFLICT (id) DO UPDATE SET attempt = c.attempt
 RETURNING true AS found
 
--- The result of a call that stays open, because what the model is told of it is still to be made.
+-- The result of a call that stays open, because its summary for the model is to be made first.
 -- name: tool_call_answered
 WITH {_fence}, {_run}, {_events}
 UPDATE mcp_interaction c SET duration_ms = :duration_ms, result = :result
 FROM run WHERE c.id = :id
 RETURNING true AS found
 
--- Boundary (d). A result that stands there already stays, with its time.
+-- Boundary (d). A result that was written before stays, with its duration.
 -- name: tool_call_finished
 WITH {_fence}, closed AS (
     UPDATE mcp_interaction c SET
@@ -323,8 +324,8 @@ WITH {_fence}, closed AS (
 )
 SELECT EXISTS (SELECT FROM mcp_interaction WHERE id = :id) AS found FROM run
 
--- Closed tool calls that a finding cites, by what a model knows them by (record.ids.call_ref) or by the id of the row;
--- of several tries the last. An interrupted one has no result of its tool.
+-- Closed tool calls that a finding cites, by their reference (record.ids.call_ref) or by the id of the row; of several
+-- tries the last. Interrupted calls have no result.
 -- name: evidence
 SELECT DISTINCT ON (cited.id) cited.id AS cited, c.id, s.name AS stage, e.display_name AS agent,
     concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.result
@@ -336,7 +337,7 @@ JOIN mcp_interaction c ON c.execution = e.id
 WHERE c.state IN ('completed', 'failed') AND c.result IS NOT NULL
 ORDER BY cited.id, c.attempt DESC
 
--- The events of a stage with the names a reader knows them by.
+-- The events of a stage with the names of stage and agent.
 -- name: stage_timeline
 SELECT t.*, s.name AS stage_name, e.display_name AS agent_name
 FROM timeline_event t
@@ -345,7 +346,7 @@ LEFT JOIN execution e ON e.id = t.execution
 WHERE t.investigation = :investigation AND t.stage = :stage
 ORDER BY t.seq
 
--- What the run used so far, by all its attempts; a call of unknown usage counts as it is estimated.
+-- Usage of the run by all its attempts; a call of unknown usage counts with its estimate.
 -- name: history
 SELECT
     extract(epoch FROM clock_timestamp() - coalesce(i.started_at, clock_timestamp()))::double precision AS seconds,
@@ -365,8 +366,8 @@ FROM investigation i, LATERAL (
 ) t
 WHERE i.id = :investigation
 
--- Tool calls that have an answer. One is usable while no call that may have changed something began, ran or ended
--- since it began; times are those of the statements that wrote them.
+-- Closed tool calls. A result is usable while no call that may have changed something began, ran or ended since the
+-- call began; times are those of the statements that wrote them.
 -- name: past_calls
 WITH calls AS (
     SELECT c.* FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id

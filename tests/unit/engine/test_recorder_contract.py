@@ -1,0 +1,34 @@
+"""The recorder in memory keeps the contract that the store keeps (`integration/store/test_recorder_contract.py`)."""
+
+from collections.abc import Mapping, Sequence
+from uuid import uuid4
+
+import pytest
+
+from tarsy.engine.ports import Recorder
+from tarsy.record.timeline import TimelineEvent
+from unit.engine.memory import MemoryRecorder, Record
+from unit.engine.recorder_contract import RecorderContract, Subject
+
+
+class _InMemory(Subject):
+    def __init__(self) -> None:
+        self.run = uuid4()
+        self._record = Record()
+        self.recorder = self._first = MemoryRecorder(self._record)
+
+    async def next_attempt(self) -> Recorder:
+        self._first.lost = True
+        return MemoryRecorder(self._record)
+
+    async def timeline(self) -> Sequence[TimelineEvent]:
+        return sorted(self._record.events.values(), key=lambda event: event.seq)
+
+    async def missing(self) -> Mapping[str, str]:
+        return dict(self._record.missing)
+
+
+class TestMemoryRecorder(RecorderContract):
+    @pytest.fixture
+    def subject(self) -> Subject:
+        return _InMemory()
