@@ -19,7 +19,7 @@ from typing import Any
 
 from tarsy.masking import InvalidPattern, MaskingOutcome, without_secrets_or_withheld
 from tarsy.mcp.agent_tools import Offers, split
-from tarsy.mcp.arguments import is_sendable, parse_arguments
+from tarsy.mcp.arguments.cascade import is_sendable, parse_arguments
 from tarsy.mcp.connection import HostResolver, Policy, ReachableHosts
 from tarsy.mcp.errors import ConnectionLost, McpError, in_our_words
 from tarsy.mcp.namespace_binding import OutOfReach, hold_to_namespaces
@@ -132,7 +132,7 @@ class McpToolbox:
         if definition is None:
             refused = self.refusal(name)
             return ToolOutcome(refused.sentence if refused else self._no_such_tool(name), is_error=True)
-        parsed = parse_arguments(arguments)
+        parsed = parse_arguments(arguments, definition.parameters_schema)
         if not is_sendable(parsed):
             return ToolOutcome("The arguments contain characters or numbers that JSON cannot represent.", is_error=True)
         server = self._servers[server_name]

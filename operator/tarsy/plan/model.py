@@ -390,6 +390,19 @@ class Plan(_Frozen):
     brought: tuple[ObjectRef, ...] = ()
     not_used: tuple[str, ...] = ()
 
+    @property
+    def agents(self) -> tuple[AgentPlan, ...]:
+        """All agents of the run: those of its stages, then those of syntheses and of the executive summary."""
+        own = [agent for stage in self.stages for agent in stage.agents]
+        others = (*(stage.synthesis for stage in self.stages), self.executive_summary)
+        return (*own, *(agent for agent in others if agent is not None))
+
+    @property
+    def providers(self) -> tuple[ProviderPlan, ...]:
+        """All providers that agents of the run may ask: their own, those of their fallback and their summarizers."""
+        asked = [(a.provider, *(entry.provider for entry in a.fallback), a.summarizer) for a in self.agents]
+        return tuple(provider for of_agent in asked for provider in of_agent if provider is not None)
+
     def to_answer(self) -> "Plan":
         """The plan of the answer to one question about this run; only where `chat` is."""
         if self.chat is None:

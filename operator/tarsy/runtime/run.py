@@ -30,19 +30,21 @@ from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import RunTrace, Tracing
 from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.record.run import Failure, LeaseLost, RunOutcome, State
+from tarsy.runtime.draining_observer import DrainingObserver
 from tarsy.runtime.masked_stream import MaskedStream
-from tarsy.runtime.metrics_recorder import MeteredWriter
+from tarsy.runtime.observed_recorder import observed
 from tarsy.runtime.rate_limiter import RateLimiters, RunModels, SharedModels
 from tarsy.runtime.run_control import RunControl
 from tarsy.runtime.run_metrics import RunMeter
 from tarsy.runtime.service_account_tokens import ActingToolboxes
-from tarsy.runtime.tracing_recorder import ObservedRecorder, begin_trace, end_trace
+from tarsy.runtime.tracing_observer import TracingObserver, begin_trace, end_trace
 from tarsy.runtime.workloads import RunToolboxes
 from tarsy.store.claims import ClaimedRun
 from tarsy.store.errors import StoreError
 from tarsy.store.questions import Questions
 from tarsy.store.runs import Runs
 from tarsy.store.wakeups import NotifyFunction
+from tarsy.store.writer import RunWriter
 from tarsy.stream.deltas import Deltas
 
 _log = logging.getLogger(__name__)
@@ -135,16 +137,14 @@ class Runner:
         def remaining() -> float:
             return deadline - self._clock()
 
-        writer = MeteredWriter(
-            self._pool, claimed.id, claimed.attempt, control, meter, remaining=remaining, notify=self._notify
-        )
+        writer = RunWriter(self._pool, claimed.id, claimed.attempt, remaining=remaining, notify=self._notify)
         models: Models = self._models
         if self._turnstiles is not None:
             models = RunModels(self._models, self._turnstiles.of(claimed.id, claimed.attempt, remaining))
         toolboxes = self._of_run(claimed)
         masking = self._masking(claimed.plan)
         with self._live(claimed.id, masking) as live:
-            recorder = ObservedRecorder(writer, claimed.plan, trace)
+            recorder = observed(writer, (DrainingObserver(control), meter, TracingObserver(claimed.plan, trace)))
             mask = self._metrics.watched(self._maskers.of(masking), "model_output")
             world = RunContext(recorder, models, toolboxes, control, mask=mask, live=live)
             return await self._in_world(claimed, world)

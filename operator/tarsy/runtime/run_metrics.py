@@ -1,20 +1,20 @@
-"""What one attempt of a run counts: each step once, when it is on record.
+"""Counts what one attempt of a run does: each step once, when it is on record.
 
-Decision: the steps are counted where the engine's recorder is bound to the store, so the engine knows nothing of
-metrics, and what is counted is what the record holds. A step of the record that a lost answer makes twice is counted
-once, because it returns once. Names of providers and servers are people's words: what is told are their types.
+A step of the record that a lost answer makes twice is counted once, because it returns once. Names of providers and
+servers are chosen by people, so the labels are their types.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from tarsy.observe import metric_table as table
 from tarsy.observe.metrics import Metrics
-from tarsy.plan.model import AgentPlan, Plan, ProviderPlan
+from tarsy.plan.model import Plan
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, ModelCallKind, RunOutcome, StageOutcome, StageStart
 from tarsy.record.timeline import Event, EventType
+from tarsy.runtime.observed_recorder import RunObserver
 
 
 def kind(question: bool) -> str:
@@ -22,7 +22,7 @@ def kind(question: bool) -> str:
     return "question" if question else "investigation"
 
 
-class RunMeter:
+class RunMeter(RunObserver):
     """Counts what one attempt does.
 
     Args:
@@ -35,9 +35,8 @@ class RunMeter:
         self._metrics = metrics
         self._kind = kind(question)
         self._repeats_in_a_row = plan.limits.repeats_in_a_row
-        agents = _agents(plan)
-        self._providers = {(of.ref.name, of.model): of.type for agent in agents for of in _providers(agent)}
-        self._transports = {server.name: server.transport.type for agent in agents for server in agent.servers}
+        self._providers = {(of.ref.name, of.model): of.type for of in plan.providers}
+        self._transports = {server.name: server.transport.type for agent in plan.agents for server in agent.servers}
         self._stages: dict[UUID, str] = {}
         self._strategies: dict[UUID, str] = {}
         self._model_calls: dict[UUID, tuple[str, str]] = {}
@@ -47,26 +46,26 @@ class RunMeter:
         self._over_budget = False
         self._degraded = False
 
-    def stage_began(self, stage: StageStart) -> None:
-        """A stage is on record as begun."""
+    def stage_began(self, stage: StageStart, *, finished: bool = False) -> None:
+        """Notes the kind of a stage."""
         self._stages[stage.id] = stage.kind.value
 
     def stage_ended(self, outcome: StageOutcome) -> None:
-        """A stage is on record as ended."""
+        """Counts a stage."""
         if (purpose := self._stages.pop(outcome.stage, None)) is not None:
             self._metrics.add(table.STAGES, kind=purpose, state=outcome.state.value)
 
-    def execution_began(self, execution: ExecutionStart) -> None:
-        """An agent is on record as begun."""
+    def execution_began(self, execution: ExecutionStart, *, finished: bool = False) -> None:
+        """Notes the strategy of an agent."""
         self._strategies[execution.id] = execution.strategy
 
     def execution_ended(self, outcome: ExecutionOutcome) -> None:
-        """An agent is on record as ended."""
+        """Counts an agent."""
         strategy = self._strategies.pop(outcome.execution, table.OTHER)
         self._metrics.add(table.EXECUTIONS, strategy=strategy, state=outcome.state.value)
 
     def model_call_began(self, call: ModelCallStart) -> None:
-        """A model call is about to be made."""
+        """Notes the provider of a model call, and counts a stop of the loop guard."""
         provider = self._providers.get((call.provider, call.model), table.OTHER)
         self._model_calls[call.id] = provider, call.kind.value
         repeats = self._repeats.get(call.execution, 0)
@@ -76,7 +75,7 @@ class RunMeter:
             self._metrics.add(table.GUARD_STOPS)
 
     def model_call_ended(self, result: ModelCallResult, events: Sequence[Event]) -> None:
-        """A model call came back."""
+        """Counts a model call with its time, tokens and cost."""
         add = self._metrics.add
         provider, purpose = self._model_calls.pop(result.id, (table.OTHER, table.OTHER))
         outcome = "completed" if result.failure is None else "failed"
@@ -102,7 +101,7 @@ class RunMeter:
                 add(table.FALLBACKS, code=code)
 
     def tool_call_began(self, call: ToolCallStart) -> None:
-        """A tool call is on record as begun, or as one that is not made."""
+        """Counts a tool call that is repeated or refused."""
         self._tool_calls[call.id] = self._transports.get(call.server, table.OTHER), call.made
         repeated = call.repeated_of is not None
         self._repeats[call.execution] = self._repeats.get(call.execution, 0) + 1 if repeated else 0
@@ -112,7 +111,7 @@ class RunMeter:
             self._metrics.add(table.REFUSED_TOOL_CALLS)
 
     def tool_call_ended(self, result: ToolCallResult) -> None:
-        """A tool call's result is on record."""
+        """Counts a tool call that was made, with its time."""
         transport, made = self._tool_calls.pop(result.id, (table.OTHER, True))
         if not made:
             return
@@ -123,23 +122,23 @@ class RunMeter:
         self._metrics.observe(table.TOOL_SECONDS, result.duration_ms / 1000, transport=transport)
 
     def budget_exceeded(self, exceeded: BudgetExceeded) -> None:
-        """A limit of the budget is reached; its agents find that one by one."""
+        """Counts a run that reached its budget, once: its agents find that one by one."""
         if not self._over_budget:
             self._over_budget = True
             self._metrics.add(table.BUDGET_STOPS, limit=exceeded.limit.value)
 
-    def degraded(self) -> None:
-        """A tool server is missing."""
-        if not self._degraded:
+    def evidence_degraded(self, missing: Mapping[str, str]) -> None:
+        """Counts a run as degraded, once."""
+        if missing and not self._degraded:
             self._degraded = True
             self._metrics.add(table.DEGRADED)
 
-    def fenced(self) -> None:
-        """The record refused a write."""
+    def lease_lost(self) -> None:
+        """Counts a step that the record refused."""
         self._metrics.add(table.FENCED)
 
     def ended(self, outcome: RunOutcome, seconds: float) -> None:
-        """The run has ended, so many seconds after its first attempt began."""
+        """Counts the end of the run, `seconds` after its first attempt began."""
         self._metrics.add(table.TERMINAL, kind=self._kind, state=outcome.state.value)
         self._metrics.observe(table.DURATION, seconds, kind=self._kind)
         if self._kind != "investigation":
@@ -149,14 +148,3 @@ class RunMeter:
         for claim in finding.claims if finding is not None else ():
             for citation in claim.citations:
                 self._metrics.add(table.CITATIONS, outcome="held" if citation.supported else "failed")
-
-
-def _providers(agent: AgentPlan) -> list[ProviderPlan]:
-    """All providers that an agent may ask."""
-    own = [agent.provider, *([agent.summarizer] if agent.summarizer is not None else [])]
-    return own + [entry.provider for entry in agent.fallback]
-
-
-def _agents(plan: Plan) -> list[AgentPlan]:
-    agents = [agent for stage in plan.stages for agent in (*stage.agents, stage.synthesis) if agent is not None]
-    return agents + ([plan.executive_summary] if plan.executive_summary is not None else [])

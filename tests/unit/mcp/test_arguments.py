@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.mcp.arguments import is_sendable, parse_arguments
+from tarsy.mcp.arguments.cascade import is_sendable, parse_arguments
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -42,20 +42,23 @@ JSON = st.recursive(
         ("all pods, please", {"input": "all pods, please"}),
         ("{broken", {"input": "{broken"}),
         ('{"a": NaN}', {"input": '{"a": NaN}'}),
+        ('{"a": 1}{"a": 2}', {"input": '{"a": 1}{"a": 2}'}),
+        ("{'a': 1, 'b': [x,],}", {"a": 1, "b": ["x"]}),
+        ('```json\n{"a": 1}\n```', {"a": 1}),
     ],
 )
 def test_the_first_form_that_fits_wins(text: str, arguments: dict[str, Any]) -> None:
-    assert parse_arguments(text) == arguments
+    assert parse_arguments(text, {}) == arguments
 
 
 @given(JSON)
 def test_json_is_taken_as_it_is(value: Any) -> None:
-    assert parse_arguments(json.dumps(value)) == (value if isinstance(value, dict) else {"input": value})
+    assert parse_arguments(json.dumps(value), {}) == (value if isinstance(value, dict) else {"input": value})
 
 
 @given(st.text(st.characters(codec=None) | st.sampled_from("\n\t :=-,[]{}\"'&*!|>#%@`?.0123456789eE+ truefalsn")))
 def test_no_text_is_an_error_and_every_result_says_whether_it_can_be_sent(text: str) -> None:
-    arguments = parse_arguments(text)
+    arguments = parse_arguments(text, {})
     assert all(isinstance(key, str) for key in arguments)
     if is_sendable(arguments):
         assert json.loads(json.dumps(arguments, ensure_ascii=False).encode()) == arguments
@@ -69,7 +72,7 @@ def test_the_time_grows_with_the_text_and_no_faster(unit: str) -> None:
     def seconds(size: int) -> float:
         text = unit * (size // len(unit))
         began = time.process_time()
-        parse_arguments(text)
+        parse_arguments(text, {})
         return time.process_time() - began
 
     seconds(1000)
@@ -80,9 +83,15 @@ def test_yaml_aliases_are_not_expanded() -> None:
     laughs = "a: &a [x, x, x]\n" + "".join(
         f"{chr(98 + i)}: &{chr(98 + i)} [*{chr(97 + i)}, *{chr(97 + i)}]\n" for i in range(20)
     )
-    assert len(json.dumps(parse_arguments(laughs))) < 10 * len(laughs)
+    assert len(json.dumps(parse_arguments(laughs, {}))) < 10 * len(laughs)
 
 
 def test_half_a_surrogate_cannot_be_sent() -> None:
-    assert not is_sendable(parse_arguments('{"a": "\\ud800"}'))
-    assert is_sendable(parse_arguments('{"a": "\\ud83d\\ude00"}'))
+    assert not is_sendable(parse_arguments('{"a": "\\ud800"}', {}))
+    assert is_sendable(parse_arguments('{"a": "\\ud83d\\ude00"}', {}))
+
+
+def test_json_keeps_its_types_and_any_other_form_gets_those_of_the_schema() -> None:
+    schema = {"properties": {"version": {"type": "string"}, "limit": {"type": "integer"}}}
+    assert parse_arguments('{"version": 1.10, "limit": "3"}', schema) == {"version": 1.1, "limit": "3"}
+    assert parse_arguments("version: 1.10, limit: 3", schema) == {"version": "1.10", "limit": 3}

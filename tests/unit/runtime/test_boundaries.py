@@ -1,17 +1,18 @@
-"""The writer that tells a run's control what is under way."""
+"""A run whose worker drains is held at its boundaries."""
 
 import asyncio
 import inspect
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
 
+from tarsy.engine.ports import Recorder
 from tarsy.record.run import DesiredState
-from tarsy.runtime.draining_recorder import BoundaryWriter
+from tarsy.runtime.draining_observer import DrainingObserver
+from tarsy.runtime.observed_recorder import observed
 from tarsy.runtime.run_control import LocalLease, RunControl
-from tarsy.store.writer import RunWriter
 
 AGENT, OTHER, MODEL_CALL, TOOL_CALL = (UUID(int=number) for number in range(4))
 BEGIN = {"model_call_started": MODEL_CALL, "tool_call_started": TOOL_CALL}
@@ -27,18 +28,17 @@ def begins(begin: str, refused: str | None = None) -> Any:
 
 
 class Book:
-    """A writer that writes into a list, and the task of its run."""
+    """A recorder that writes into a list, and the task of its run."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.written: list[str] = []
-        for name in (*BEGIN, *END, "finish_execution"):
-            monkeypatch.setattr(RunWriter, name, self._writing(name))
         self.control = RunControl(LocalLease(60.0), DesiredState.RUNNING)
         self.control.task = asyncio.create_task(asyncio.Event().wait())  # type: ignore[assignment,arg-type]
-        self.writer = BoundaryWriter(None, OTHER, 1, self.control, remaining=lambda: 1.0, notify=lambda *_: None)
+        steps = SimpleNamespace(**{name: self._writing(name) for name in (*BEGIN, *END, "finish_execution")})
+        self.writer = observed(cast(Recorder, steps), [DrainingObserver(self.control)])
 
     def _writing(self, name: str) -> Any:
-        async def write(_: RunWriter, *__: Any) -> None:
+        async def write(*_: Any) -> None:
             await asyncio.sleep(0)
             self.written.append(name)
 
@@ -50,19 +50,18 @@ class Book:
         return self.control.task.cancelled()
 
 
-def test_every_step_that_begins_or_ends_outside_is_told_of() -> None:
+def test_every_step_that_begins_or_ends_outside_is_held_here() -> None:
     steps = {
         name
-        for name, _ in inspect.getmembers(RunWriter, inspect.iscoroutinefunction)
+        for name, _ in inspect.getmembers(Recorder, inspect.iscoroutinefunction)
         if name.startswith(("model_call_", "tool_call_"))
     }
     assert steps == {*BEGIN, *END}
-    assert steps <= set(vars(BoundaryWriter))
 
 
 @pytest.mark.parametrize("begin", BEGIN)
-async def test_a_draining_run_writes_no_step_as_begun(monkeypatch: pytest.MonkeyPatch, begin: str) -> None:
-    book = Book(monkeypatch)
+async def test_a_draining_run_writes_no_step_as_begun(begin: str) -> None:
+    book = Book()
     book.control.drain()
     begun = asyncio.create_task(getattr(book.writer, begin)(begins(begin)))
 
@@ -72,8 +71,8 @@ async def test_a_draining_run_writes_no_step_as_begun(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("end", END)
-async def test_a_draining_run_is_stopped_once_its_step_is_on_record(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
-    book = Book(monkeypatch)
+async def test_a_draining_run_is_stopped_once_its_step_is_on_record(end: str) -> None:
+    book = Book()
     begin = "model_call_started" if end.startswith("model") else "tool_call_started"
     await getattr(book.writer, begin)(begins(begin))
     book.control.drain()
@@ -85,8 +84,8 @@ async def test_a_draining_run_is_stopped_once_its_step_is_on_record(monkeypatch:
     assert await book.stopped()
 
 
-async def test_an_execution_that_ends_has_nothing_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    book = Book(monkeypatch)
+async def test_an_execution_that_ends_has_nothing_under_way() -> None:
+    book = Book()
     await book.writer.model_call_started(SimpleNamespace(id=MODEL_CALL, execution=AGENT))  # type: ignore[arg-type]
     book.control.drain()
 

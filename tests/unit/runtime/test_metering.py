@@ -2,11 +2,12 @@
 
 import asyncio
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
 
+from tarsy.engine.ports import Recorder
 from tarsy.observe import metric_table as table
 from tarsy.observe.metrics import Metrics
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
@@ -14,7 +15,6 @@ from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.history import BudgetExceeded, BudgetLimit
 from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.run import (
-    DesiredState,
     ExecutionOutcome,
     ExecutionStart,
     Failure,
@@ -29,10 +29,8 @@ from tarsy.record.run import (
 )
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.usage import Usage
-from tarsy.runtime.metrics_recorder import MeteredWriter
-from tarsy.runtime.run_control import LocalLease, RunControl
+from tarsy.runtime.observed_recorder import observed
 from tarsy.runtime.run_metrics import RunMeter
-from tarsy.store.writer import RunWriter
 from unit.engine.build import agent, plan, stage
 
 EXECUTION = UUID(int=7)
@@ -212,33 +210,33 @@ def test_an_answer_counts_as_a_question_and_has_no_finding(metrics: Metrics) -> 
     assert metrics.value(table.FINDINGS, confidence="none") == 0
 
 
-def test_a_step_counts_when_it_is_on_record_and_a_late_one_as_refused(
-    metrics: Metrics, meter: RunMeter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gone = False
+def test_a_step_counts_when_it_is_on_record_and_a_late_one_as_refused(metrics: Metrics, meter: RunMeter) -> None:
+    class Writer:
+        gone = False
 
-    async def step(*_: Any) -> dict[str, Any]:
-        if gone:
-            raise LeaseLost("another attempt owns the run")
-        return {"state": "running", "failure_reason": None, "failure_message": None}
+        async def _write(self, *_: Any) -> None:
+            if self.gone:
+                raise LeaseLost("another attempt owns the run")
+
+        tool_call_started = tool_call_finished = degrade_evidence = write_events = _write
 
     async def run() -> None:
-        nonlocal gone
         call, late = tool_call(), tool_call()
-        await writer.tool_call_started(call)
-        await writer.tool_call_finished(result(call))
-        await writer.degrade_evidence({"k8s": "away"})
-        await writer.degrade_evidence({"k8s": "away"})
-        await writer.tool_call_started(late)
-        gone = True
-        with pytest.raises(LeaseLost):
-            await writer.tool_call_finished(result(late))
+        await recorder.tool_call_started(call)
+        await recorder.tool_call_finished(result(call))
+        await recorder.degrade_evidence({})
+        await recorder.degrade_evidence({"k8s": "away"})
+        await recorder.degrade_evidence({"k8s": "away"})
+        await recorder.tool_call_started(late)
+        writer.gone = True
+        for step in (recorder.tool_call_finished(result(late)), recorder.write_events([])):
+            with pytest.raises(LeaseLost):
+                await step
 
-    monkeypatch.setattr(RunWriter, "_step", step)
-    control = RunControl(LocalLease(60.0), DesiredState.RUNNING)
-    writer = MeteredWriter(None, UUID(int=1), 1, control, meter, remaining=lambda: 1.0, notify=lambda *_: None)
+    writer = Writer()
+    recorder = observed(cast(Recorder, writer), [meter])
     asyncio.run(run())
 
     assert metrics.value(table.TOOL_CALLS, transport="http", outcome="completed") == 1
     assert metrics.value(table.DEGRADED) == 1
-    assert metrics.value(table.FENCED) == 1
+    assert metrics.value(table.FENCED) == 2

@@ -51,7 +51,7 @@ class Stage:
         self.queue = FakeQueue()
         self.control = RunControl(LocalLease(1e9), DesiredState.RUNNING)
         self.plan: Plan = plan(stage("look", agent(servers=("k8s",))), summary=True)
-        monkeypatch.setattr(run_module, "MeteredWriter", lambda *_, **__: MemoryRecorder(self.record))
+        monkeypatch.setattr(run_module, "RunWriter", lambda *_, **__: MemoryRecorder(self.record))
 
     async def pods(self, _: str) -> ToolOutcome:
         self.parents.append(get_current_span().get_span_context().span_id)

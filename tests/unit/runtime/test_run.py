@@ -40,7 +40,7 @@ class Stage:
         self.control = RunControl(LocalLease(1e9), DesiredState.RUNNING)
         if engine is not None:
             monkeypatch.setattr(run_module, "investigate", engine)
-        monkeypatch.setattr(run_module, "MeteredWriter", lambda *_, **__: MemoryRecorder(self.record))
+        monkeypatch.setattr(run_module, "RunWriter", lambda *_, **__: MemoryRecorder(self.record))
 
     async def run(self, *, seconds: float = 600.0) -> RunOutcome | None:
         """What was written at the end."""

@@ -14,7 +14,7 @@ from tarsy.engine.findings.citations import check_citations, cited, problem
 from tarsy.engine.findings.conclusion import read_finding, with_finding
 from tarsy.engine.limits.budget import BudgetSpent
 from tarsy.engine.limits.timing import Stopwatch
-from tarsy.engine.model_calls.call import ModelCallFailed, call_model
+from tarsy.engine.model_calls.call import ModelCallFailed, ModelCallOptions, call_model
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.prompts.builder import repair_message
 from tarsy.engine.run_context import RunContext
@@ -81,8 +81,9 @@ async def settle_finding(
                 await answer_tool_calls(calls, ToolCallContext(conversation, toolbox, world, watch, tell))
                 continue
             may_call = not (conversation.loop.concluding or world.concluding or _has_called(conversation))
-            shown = toolbox.shown if toolbox is not None else None
-            await call_model(conversation, turn, tools, world, watch=watch, shown=shown, may_call=may_call)
+            mask = toolbox.shown if toolbox is not None else None
+            options = ModelCallOptions(tools, may_call, mask_arguments=mask)
+            await call_model(conversation, turn, options, world, watch)
             turn = CallModel(ModelCallKind.FINDING_REPAIR, (), conversation.loop)
     except (ModelCallFailed, BudgetSpent):
         return text

@@ -7,7 +7,7 @@ may be lost and is then asked again.
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from uuid import UUID
 
@@ -26,9 +26,17 @@ from tarsy.engine.model_calls.events import (
     error_event,
     fallback_event,
 )
-from tarsy.engine.model_calls.request import PreparedRequest, alert_cut, notice, prepare_request, shrink_window
+from tarsy.engine.model_calls.request import alert_cut, notice, prepare_request, shrink_window
 from tarsy.engine.model_calls.response import ModelResponse, mask_response
-from tarsy.engine.model_calls.result import aside_events, loop_after, record_cut, result_of, text_events, wait_over
+from tarsy.engine.model_calls.result import (
+    OpenModelCall,
+    aside_events,
+    loop_after,
+    record_cut,
+    result_of,
+    text_events,
+    wait_over,
+)
 from tarsy.engine.model_calls.streaming import CutToConclude, receive
 from tarsy.engine.prompts import builder
 from tarsy.engine.run_context import RunContext
@@ -60,56 +68,89 @@ Accepts = Callable[[LoopState, str], bool]
 """Whether a text without calls ends its agent, with the loop's state after it."""
 
 
+@dataclass(frozen=True, slots=True)
+class ModelCallOptions:
+    """The tools and settings of a model call, and how its answer is read.
+
+    Args:
+        tools: bound to the call.
+        may_call: whether the tools may be called; bound they are in any case.
+        native_tools: tools of the provider that are on.
+        stop: texts that end the answer.
+        read: makes the timeline events of the answer's text; None when the text is the event.
+        mask_arguments: removes secrets from the arguments of its tool calls, beside those that are removed everywhere.
+        accepts: whether a text without calls is the agent's final answer; None: any is.
+    """
+
+    tools: tuple[ToolDefinition, ...] = ()
+    may_call: bool = True
+    native_tools: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
+    read: ResponseReader | None = None
+    mask_arguments: MaskedText | None = None
+    accepts: Accepts | None = None
+
+
 async def call_model(
-    conversation: Conversation,
-    turn: CallModel,
-    tools: tuple[ToolDefinition, ...],
-    world: RunContext,
-    *,
-    watch: Stopwatch,
-    native_tools: tuple[str, ...] = (),
-    read: ResponseReader | None = None,
-    shown: MaskedText | None = None,
-    may_call: bool = True,
-    stop: tuple[str, ...] = (),
-    accepts: Accepts | None = None,
+    conversation: Conversation, turn: CallModel, options: ModelCallOptions, world: RunContext, watch: Stopwatch
 ) -> None:
     """Makes one model call and appends its answer to the conversation.
 
     An answer lost on the way (time ran out, the stream was cut), or that a provider did not give in all its tries, is
-    told to the model and not an error until it happens `limits.consecutive_timeouts` times in a row (reference section
-    1.4, "A failed call is retried with an error message"). Where the agent has a fallback, a failure changes the
-    provider instead of ending the agent: the caller then asks again.
+    reported to the model and not an error until it happens `limits.consecutive_timeouts` times in a row. Where the
+    agent has a fallback, a failure changes the provider instead of ending the agent: the caller then asks again. A
+    conversation that the provider found too long is compacted harder and is asked again, a few times. A call that was
+    cut, because the run is to conclude, is recorded as such: the caller then asks for the conclusion.
 
     Args:
         conversation: as on record.
         turn: what to ask.
-        tools: bound to the call.
-        world: the ports.
+        options: the tools and settings of the call.
+        world: the run's ports.
         watch: counts the call's time; the call ends with what is left on it.
-        native_tools: tools of the provider that are on.
-        read: makes the timeline events of the answer's text; None when the text is the event.
-        shown: takes secrets out of the arguments of its tool calls, beside those that every answer is searched for.
-        may_call: whether the tools may be called; bound they are in any case.
-        stop: texts that end the answer.
-        accepts: whether a text without calls is the agent's final answer; None: any is.
-
-    A conversation that the provider found too long is compacted harder and is asked again, a few times. A call that was
-    cut, because the run is to conclude, is recorded as such: the caller then asks for the conclusion.
 
     Raises:
         ModelCallFailed: the model refused, or failed for good, and so did all that could stand in for it.
         BudgetSpent: the run's budget is reached; nothing was asked.
     """
+    call = await _begin(conversation, turn, options, world)
+    answer = ModelResponse(hidden=options.read is not None)
+    request = GenerateRequest(
+        messages=call.prepared.messages,
+        tools=options.tools,
+        execution=str(conversation.execution),
+        agent=conversation.agent.name,
+        native_tools=options.native_tools,
+        tokens=call.prepared.need.tokens,
+        may_call=options.may_call,
+        stop=options.stop,
+    )
+    try:
+        await receive(answer, conversation, call.id, request, world, watch, concludes=_concludes(conversation, turn))
+    except CutToConclude:
+        await record_cut(call, await mask_response(answer, world.mask, options.mask_arguments))
+    except ModelError as error:
+        error.message = mask_response_text(world.mask, error.message)
+        error.words = mask_response_text(world.mask, error.words)
+        await _record_failure(call, await mask_response(answer, world.mask, options.mask_arguments), error)
+    else:
+        known = await mask_response(answer, world.mask, options.mask_arguments)
+        await _record_answer(call, known, _message(call.start, answer), options)
+
+
+async def _begin(
+    conversation: Conversation, turn: CallModel, options: ModelCallOptions, world: RunContext
+) -> OpenModelCall:
+    """Writes boundary (a) and takes the new messages into the conversation."""
     agent = conversation.agent
     new = tuple(replace(message, content=clean(message.content)) for message in turn.new_messages)
-    made = prepare_request(conversation, new, tools, world.meter.tokens_per_byte)
+    made = prepare_request(conversation, new, options.tools, world.meter.tokens_per_byte)
     _may_be_asked(conversation, world)
     spent = world.meter.fits(made.need) if turn.kind in _DISPENSABLE else world.meter.spent()
     if spent is not None:
         await note_exceeded(world, spent)
         raise BudgetSpent(spent)
-    call = ModelCallStart(
+    start = ModelCallStart(
         id=model_call_id(conversation.execution, conversation.model_calls),
         execution=conversation.execution,
         number=conversation.model_calls,
@@ -120,50 +161,24 @@ async def call_model(
         first_seq=len(conversation.messages),
         new_messages=new,
         message_count=len(conversation.messages) + len(new),
-        tools=tools,
+        tools=options.tools,
         loop=turn.loop,
         superseded=made.superseded,
         estimated_tokens=made.need.input_tokens,
         estimated_cost_usd=replace(made.need, output_tokens=0).cost_usd or Decimal(0),
     )
-    events = [compaction_event(conversation, call.id, notice(conversation, made))] if made.superseded else []
+    events = [compaction_event(conversation, start.id, notice(conversation, made))] if made.superseded else []
     if cut := alert_cut(conversation, new, made):
         await world.recorder.degrade_evidence({ALERT_DATA: cut})
     world.control.check()
-    world.meter.model_started(call.id, made.need)
-    await world.recorder.model_call_started(call, events)
+    world.meter.model_started(start.id, made.need)
+    await world.recorder.model_call_started(start, events)
     conversation.model_calls += 1
     conversation.messages.extend(new)
     conversation.superseded.update(made.superseded)
     conversation.loop = turn.loop
     world.control.check()  # the write may have waited for Postgres longer than the lease lasts
-
-    started = time.monotonic()
-    answer = ModelResponse(hidden=read is not None)
-    request = GenerateRequest(
-        messages=made.messages,
-        tools=tools,
-        execution=str(conversation.execution),
-        agent=agent.name,
-        native_tools=native_tools,
-        tokens=made.need.tokens,
-        may_call=may_call,
-        stop=stop,
-    )
-    try:
-        await receive(answer, conversation, call.id, request, world, watch, concludes=_concludes(conversation, turn))
-    except CutToConclude:
-        known = await mask_response(answer, world.mask, shown)
-        await record_cut(conversation, call.id, made, known, started, world)
-        return
-    except ModelError as error:
-        error.message = mask_response_text(world.mask, error.message)
-        error.words = mask_response_text(world.mask, error.words)
-        known = await mask_response(answer, world.mask, shown)
-        await _record_failure(conversation, call.id, made, known, error, started, world)
-        return
-    known = await mask_response(answer, world.mask, shown)
-    await _record_answer(conversation, call, made, known, _message(call, answer), started, world, read, accepts)
+    return OpenModelCall(conversation, start, made, world, time.monotonic())
 
 
 def _concludes(conversation: Conversation, turn: CallModel) -> bool:
@@ -189,19 +204,13 @@ def _message(call: ModelCallStart, answer: ModelResponse) -> Message:
 
 
 async def _record_answer(
-    conversation: Conversation,
-    call: ModelCallStart,
-    made: PreparedRequest,
-    answer: ModelResponse,
-    written: Message,
-    started: float,
-    world: RunContext,
-    read: ResponseReader | None,
-    accepts: Accepts | None,
+    call: OpenModelCall, answer: ModelResponse, written: Message, options: ModelCallOptions
 ) -> None:
-    message = _message(call, answer)
+    """Writes boundary (b) of an answer; `written` is its message before secrets were removed."""
+    conversation, world, made = call.conversation, call.world, call.prepared
+    message = _message(call.start, answer)
     empty = not answer.text.strip() and not message.tool_calls
-    repair = call.kind is ModelCallKind.FINDING_REPAIR
+    repair = call.start.kind is ModelCallKind.FINDING_REPAIR
     loop = loop_after(conversation, made, answer).model_copy(
         update={
             "consecutive_timeouts": 0,
@@ -220,13 +229,13 @@ async def _record_answer(
             conversation, error, loop.model_copy(update={"consecutive_timeouts": loop.empty_answers})
         )
     told = 0 < loop.repeated_answers < conversation.limits.consecutive_timeouts
-    told = told or not (accepts is None or accepts(loop, message.content))
+    told = told or not (options.accepts is None or options.accepts(loop, message.content))
     kind = EventType.LLM_RESPONSE
     if answer.text.strip() and not message.tool_calls and not told and not repair:
-        summary = call.kind is ModelCallKind.EXECUTIVE_SUMMARY
+        summary = call.start.kind is ModelCallKind.EXECUTIVE_SUMMARY
         kind = EventType.EXECUTIVE_SUMMARY if summary else EventType.FINAL_ANALYSIS
     used = used_by(made.need, answer)
-    events = _events(conversation, call.id, answer, EventStatus.COMPLETED, kind, read)
+    events = _events(conversation, call.id, answer, EventStatus.COMPLETED, kind, options.read)
     if told:  # the model is asked again, so what it said is not yet the end
         events = [replace(e, type=kind) if e.type is EventType.FINAL_ANALYSIS else e for e in events]
     again = not repair and loop.empty_answers <= conversation.limits.empty_answers
@@ -237,7 +246,7 @@ async def _record_answer(
     if changed is not None:
         events.append(fallback_event(conversation, call.id, changed.text, changed.metadata))
         loop = changed.loop
-    result, seq = result_of(conversation, call.id, answer, loop, used, started, message), len(conversation.messages)
+    result, seq = result_of(call, answer, loop, used, message), len(conversation.messages)
     await world.recorder.model_call_finished(result, events)
     world.meter.model_finished(call.id, answer.usage, used, made.size)
     conversation.put(seq, message)
@@ -255,18 +264,11 @@ def _masked_calls(message: Message, written: Message) -> tuple[int, ...]:
     return tuple(i for i, (recorded, wrote) in pairs if recorded.arguments != wrote.arguments)
 
 
-async def _record_failure(
-    conversation: Conversation,
-    call: UUID,
-    made: PreparedRequest,
-    answer: ModelResponse,
-    error: ModelError,
-    started: float,
-    world: RunContext,
-) -> None:
+async def _record_failure(call: OpenModelCall, answer: ModelResponse, error: ModelError) -> None:
     """Records a failed call; returns when it is worth asking again, raises ModelCallFailed when not."""
+    conversation, world, made = call.conversation, call.world, call.prepared
     answer = replace(billed(answer, error), server_words=error.words)
-    answer, waited = wait_over(conversation, call, answer)
+    answer, waited = wait_over(conversation, call.id, answer)
     lost = conversation.loop.consecutive_timeouts + 1
     loop = loop_after(conversation, made, answer).model_copy(update={"consecutive_timeouts": lost})
     shorter = shrink_window(conversation, made.size, error) if error.code is ModelErrorCode.CONTEXT_TOO_LONG else None
@@ -281,24 +283,24 @@ async def _record_failure(
         loop = loop.model_copy(update={"partial": answer.text or loop.partial})
     used = used_by(made.need, answer) if answer.usage is None else UsageEstimate(rates=made.need.rates)
     status = EventStatus.TIMED_OUT if error.code in TIMEOUTS else EventStatus.FAILED
-    events = _events(conversation, call, answer, status, EventType.LLM_RESPONSE, None) + waited
+    events = _events(conversation, call.id, answer, status, EventType.LLM_RESPONSE, None) + waited
     message = None
     if again:
-        events.append(error_event(conversation, call, error))
+        events.append(error_event(conversation, call.id, error))
         message = builder.retry_message(clean(error.message), answer.text)
     if changed is not None:
-        events.append(fallback_event(conversation, call, changed.text, changed.metadata))
+        events.append(fallback_event(conversation, call.id, changed.text, changed.metadata))
         message = builder.retry_message(clean(error.message), answer.text) if answer.text.strip() else None
         loop = changed.loop
     if shorter is not None:
-        events.append(error_event(conversation, call, error))
+        events.append(error_event(conversation, call.id, error))
         loop = shorter
         if error.window is not None:
             world.windows[conversation.agent.provider.ref] = error.window
     failure, seq = Failure(error.code.value, error.message), len(conversation.messages)
-    result = result_of(conversation, call, answer, loop, used, started, message, failure)
+    result = result_of(call, answer, loop, used, message, failure)
     await world.recorder.model_call_finished(result, events)
-    world.meter.model_finished(call, answer.usage, used, made.size)
+    world.meter.model_finished(call.id, answer.usage, used, made.size)
     conversation.loop = loop
     if changed is not None:
         conversation.agent = changed.agent

@@ -1,7 +1,7 @@
 """What a model call leaves behind: the loop's state after it, its timeline events, its second boundary."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from uuid import UUID
 
@@ -14,11 +14,27 @@ from tarsy.engine.model_calls.request import PreparedRequest, update_token_ratio
 from tarsy.engine.model_calls.response import ModelResponse
 from tarsy.engine.prompts import builder
 from tarsy.engine.run_context import RunContext
-from tarsy.record.boundaries import ModelCallResult
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart
 from tarsy.record.messages import Message
 from tarsy.record.run import Failure, LoopState
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.usage import UNKNOWN_USAGE, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class OpenModelCall:
+    """A model call between its two boundaries; `started` is the `time.monotonic` of its request."""
+
+    conversation: Conversation
+    start: ModelCallStart
+    prepared: PreparedRequest
+    world: RunContext
+    started: float
+
+    @property
+    def id(self) -> UUID:
+        """The id of the call."""
+        return self.start.id
 
 
 def loop_after(conversation: Conversation, made: PreparedRequest, answer: ModelResponse) -> LoopState:
@@ -41,20 +57,29 @@ def aside_events(conversation: Conversation, call: UUID, answer: ModelResponse, 
 
 
 def result_of(
-    conversation: Conversation,
-    call: UUID,
+    call: OpenModelCall,
     answer: ModelResponse,
     loop: LoopState,
     used: UsageEstimate,
-    started: float,
     message: Message | None,
     failure: Failure | None = None,
     *,
     interrupted: bool = False,
 ) -> ModelCallResult:
-    """Boundary (b) of a call that began at `started` (`time.monotonic`)."""
+    """Boundary (b) of a call.
+
+    Args:
+        call: as it began.
+        answer: what came, without secrets.
+        loop: the loop's state after the call.
+        used: the estimate of its usage, and the rates for its cost.
+        message: appended to the conversation, if any.
+        failure: why there is no answer.
+        interrupted: whether the call was cut.
+    """
+    conversation = call.conversation
     return ModelCallResult(
-        id=call,
+        id=call.id,
         execution=conversation.execution,
         loop=loop,
         message_seq=len(conversation.messages) if message is not None else None,
@@ -62,7 +87,7 @@ def result_of(
         thinking=answer.thinking,
         usage=answer.usage,
         failure=failure,
-        duration_ms=milliseconds(started, answer),
+        duration_ms=milliseconds(call.started, answer),
         response_metadata=answer.metadata(),
         cost_usd=cost(answer.usage, used.rates),
         estimated_tokens=used.tokens,
@@ -83,31 +108,25 @@ def wait_over(conversation: Conversation, call: UUID, answer: ModelResponse) -> 
     return answer, events
 
 
-async def record_cut(
-    conversation: Conversation,
-    call: UUID,
-    made: PreparedRequest,
-    answer: ModelResponse,
-    started: float,
-    world: RunContext,
-) -> None:
+async def record_cut(call: OpenModelCall, answer: ModelResponse) -> None:
     """Records a call that was cut because the run is to conclude: as interrupted, with what had come of its answer.
 
     The model is told that, since an attempt that resumes has to send the same. A call that still waited for its turn
     has used nothing.
     """
+    conversation, made = call.conversation, call.prepared
     status = EventStatus.INTERRUPTED
-    events = aside_events(conversation, call, answer, status)
+    events = aside_events(conversation, call.id, answer, status)
     if answer.text:
-        events.append(response_event(conversation, call, answer.text, status))
-    answer, waited = wait_over(conversation, call, answer)
+        events.append(response_event(conversation, call.id, answer.text, status))
+    answer, waited = wait_over(conversation, call.id, answer)
     loop = loop_after(conversation, made, answer).model_copy(update={"partial": answer.text})
     used = used_by(made.need, answer) if answer.usage is None else UsageEstimate(rates=made.need.rates)
     message = builder.cut_short_message(answer.text) if answer.text.strip() else None
     failure = Failure("ConcludeRequested", "The call was cut, because the run was asked to conclude.")
-    result = result_of(conversation, call, answer, loop, used, started, message, failure, interrupted=True)
-    await world.recorder.model_call_finished(result, [*events, *waited])
-    world.meter.model_finished(call, answer.usage, used, made.size)
+    result = result_of(call, answer, loop, used, message, failure, interrupted=True)
+    await call.world.recorder.model_call_finished(result, [*events, *waited])
+    call.world.meter.model_finished(call.id, answer.usage, used, made.size)
     conversation.loop = loop
     if message is not None and result.message_seq is not None:
         conversation.put(result.message_seq, message)

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from tarsy.engine.conversation.state import CallModel, CallTools, Conversation, Finish, next_turn
 from tarsy.engine.limits.timing import Stopwatch
-from tarsy.engine.model_calls.call import call_model
+from tarsy.engine.model_calls.call import ModelCallOptions, call_model
 from tarsy.engine.run_context import RunContext
 from tarsy.record.messages import Message
 from tarsy.record.run import ModelCallKind
@@ -36,7 +36,7 @@ async def run_single_call(
             case CallModel():
                 asked = replace(turn, kind=kind)
                 native = () if kind is ModelCallKind.EXECUTIVE_SUMMARY else conversation.native_tools
-                await call_model(conversation, asked, (), world, watch=watch, native_tools=native)
+                await call_model(conversation, asked, ModelCallOptions(native_tools=native), world, watch)
             case CallTools():
                 raise AssertionError("a model without tools cannot have called one: call_model drops such calls")
             case _:

@@ -21,7 +21,7 @@ from tarsy.engine.conversation.state import (
 from tarsy.engine.findings.final_answer import Expected, Objection, objection
 from tarsy.engine.limits.budget_stop import note_exceeded
 from tarsy.engine.limits.timing import Stopwatch, timeouts
-from tarsy.engine.model_calls.call import ModelCallFailed, call_model
+from tarsy.engine.model_calls.call import ModelCallFailed, ModelCallOptions, call_model
 from tarsy.engine.model_calls.events import response_event, sent_back_event
 from tarsy.engine.model_calls.request import prepare_request
 from tarsy.engine.ports import Toolbox
@@ -93,10 +93,10 @@ async def _iterate(
     provider = conversation.loop.fallback
     while True:
         stop = _stop(conversation, world)
-        manner = tool_call_format(conversation.agent.strategy, toolbox)
+        call_format = tool_call_format(conversation.agent.strategy, toolbox)
         most = conversation.agent.max_iterations
-        turn = manner.next_turn(conversation, opening, stop=stop, max_iterations=most)
-        expected = _expected(conversation, toolbox, manner, purpose)
+        turn = call_format.next_turn(conversation, opening, stop=stop, max_iterations=most)
+        expected = _expected(conversation, toolbox, call_format, purpose)
         if isinstance(turn, Finish) and (found := objection(conversation.loop, turn.text, expected)) is not None:
             turn = await _send_back(conversation, turn.text, found, stop, world)
         match turn:
@@ -104,7 +104,7 @@ async def _iterate(
                 return text
             case CallTools(calls):
                 begun = True  # also without a model call: an attempt that died may have left its calls to this one
-                await answer_tool_calls(calls, ToolCallContext(conversation, toolbox, world, watch, manner.tell))
+                await answer_tool_calls(calls, ToolCallContext(conversation, toolbox, world, watch, call_format.tell))
             case CallModel(kind):
                 if begun:
                     if conversation.loop.fallback == provider:
@@ -112,51 +112,58 @@ async def _iterate(
                     return None
                 turn = announce_format(conversation, turn, toolbox)
                 forced = kind is ModelCallKind.FORCED_CONCLUSION
-                tools = manner.offer(toolbox.tools) if not forced or _binds(conversation) else ()
+                tools = call_format.offer(toolbox.tools) if not forced or _binds(conversation) else ()
                 if not forced and world.meter.bounded:
                     need = prepare_request(conversation, turn.new_messages, tools, world.meter.tokens_per_byte).need
                     if exceeded := world.meter.short(conversation.execution, need):
                         await note_exceeded(world, exceeded)
                         continue
                 begun = True
-                native = () if forced else conversation.native_tools
-                try:
-                    await call_model(
-                        conversation,
-                        turn,
-                        tools,
-                        world,
-                        watch=watch,
-                        native_tools=native,
-                        read=manner.read,
-                        shown=toolbox.shown,
-                        may_call=not forced,
-                        stop=manner.stop,
-                        accepts=partial(_accepts, expected),
-                    )
-                except ModelCallFailed as failed:
-                    if not (forced and tools and failed.failure.reason == ModelErrorCode.INVALID_REQUEST):
-                        raise
-                    conversation.unbound = True  # a server may refuse tools beside the choice `none`: without them
+                options = ModelCallOptions(
+                    tools,
+                    may_call=not forced,
+                    native_tools=() if forced else conversation.native_tools,
+                    stop=call_format.stop,
+                    read=call_format.read,
+                    mask_arguments=toolbox.shown,
+                    accepts=partial(_accepts, expected),
+                )
+                await _ask(conversation, turn, options, world, watch)
             case _:
                 assert_never(turn)
+
+
+async def _ask(
+    conversation: Conversation, turn: CallModel, options: ModelCallOptions, world: RunContext, watch: Stopwatch
+) -> None:
+    """Makes a model call; a forced conclusion that is refused with its tools bound is asked for again without them.
+
+    A server may refuse tools beside the choice `none`.
+    """
+    try:
+        await call_model(conversation, turn, options, world, watch)
+    except ModelCallFailed as failed:
+        forced = turn.kind is ModelCallKind.FORCED_CONCLUSION
+        if not (forced and options.tools and failed.failure.reason == ModelErrorCode.INVALID_REQUEST):
+            raise
+        conversation.unbound = True
 
 
 def _accepts(expected: Expected, loop: LoopState, text: str) -> bool:
     return objection(loop, text, expected) is None
 
 
-def _expected(conversation: Conversation, toolbox: Toolbox, manner: ToolCallFormat, purpose: Purpose) -> Expected:
+def _expected(conversation: Conversation, toolbox: Toolbox, call_format: ToolCallFormat, purpose: Purpose) -> Expected:
     agent = conversation.agent
     return Expected(
         tools=toolbox.tools,
-        how=manner.how,
+        how=call_format.how,
         max_iterations=agent.max_iterations,
         limits=conversation.limits,
         # What tools of the provider looked up is evidence too, and not counted.
         evidence=purpose.evidence and not conversation.native_tools,
         earlier=purpose.earlier,
-        functions=manner.functions,
+        functions=call_format.functions,
     )
 
 

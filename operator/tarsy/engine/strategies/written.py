@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tarsy.mcp.arguments import coerce
+from tarsy.mcp.arguments.scalars import coerce
 
 MOST_CALLS = 16
 """Calls in one text; a text with more is no call."""

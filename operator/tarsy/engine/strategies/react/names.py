@@ -13,6 +13,7 @@ from functools import cached_property
 
 from tarsy.llm import ToolDefinition
 from tarsy.llm.tool_names import encode_tool_name
+from tarsy.mcp.arguments.plain_names import plain_name
 
 _LONGEST = 200
 _WRAPPERS = re.compile(r"^(?:(?:functions?|tools?|servers?|default_api|multi_tool_use|mcp)(?:\.|__|::|/|:))+", re.I)
@@ -109,11 +110,6 @@ def _index(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
         if key:
             found.setdefault(key, []).append(name)
     return found
-
-
-def plain_name(name: str) -> str:
-    """What is left of a name when letter case and separators do not count."""
-    return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
 def _first_words(name: str) -> list[str]:

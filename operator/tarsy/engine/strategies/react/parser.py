@@ -1,8 +1,8 @@
-"""`parse`: sections become one decision (reference section 3, issue of the engine, "ReAct").
+"""Decides what a ReAct answer asks for, from its sections.
 
 Precedence: a tool call with its input wins over a Final Answer that follows it (the rest is imagined), a Final Answer
 wins over everything after it except a call of a tool that exists. Of several calls the last complete one counts.
-The text is read as it is stored, without control characters: who reads it back from the record decides the same.
+The text is read as it is stored, without control characters, so that reading it back from the record decides the same.
 """
 
 import re
@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tarsy.engine.strategies.react import feedback
-from tarsy.engine.strategies.react.arguments import read_arguments
 from tarsy.engine.strategies.react.calls import Call, read_call
-from tarsy.engine.strategies.react.names import Resolved, ToolIndex, is_halved, plain_name
+from tarsy.engine.strategies.react.names import Resolved, ToolIndex, is_halved
 from tarsy.engine.strategies.react.parsed import Kind, Parsed
 from tarsy.engine.strategies.react.recovery import recover
 from tarsy.engine.strategies.react.sections import Section, SectionHeader, Sections, find_sections, tidy
 from tarsy.engine.strategies.react.thinking import Untangled, untangle
 from tarsy.llm import ToolDefinition
+from tarsy.mcp.arguments.cascade import read_arguments
+from tarsy.mcp.arguments.plain_names import plain_name
 
 _NO_TOOL = frozenset({"", "none", "na", "noaction", "nothing", "null", "noactionneeded", "noactionrequired", "finish"})
 _LATE_CALLS = 20

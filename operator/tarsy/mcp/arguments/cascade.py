@@ -1,35 +1,73 @@
-"""From an Action Input to the arguments of its tool: a cascade in which the first form that fits wins.
+"""Reads the arguments of a tool call: a cascade in which the first form that fits wins.
 
-JSON, JSON with something around it or nearly JSON, nested YAML, pairs, and at last the text itself as `input`
-(reference section 3.5). Types are settled afterwards, by the tool's schema where it has an opinion.
+JSON, JSON with something around it or nearly JSON, nested YAML, pairs, and at last the text itself as `input`. Types
+are settled afterwards, by the tool's schema where it has an opinion. A part without a key belongs to the value before
+it, so nothing the model wrote is lost. Every step is linear in the text.
 """
 
 import json
 import re
-from typing import Any
+from typing import Any, NoReturn
 
-from tarsy.engine.strategies.react import pairs, relaxed
-from tarsy.engine.strategies.react.relaxed import Bare, NotRelaxed
-from tarsy.engine.strategies.react.settle import Number, settle
-from tarsy.engine.strategies.react.shape import Shape
-from tarsy.mcp.arguments import read_yaml
+from tarsy.mcp.arguments import pairs, relaxed
+from tarsy.mcp.arguments.relaxed import Bare, NotRelaxed
+from tarsy.mcp.arguments.settle import Number, settle
+from tarsy.mcp.arguments.shape import Shape
+from tarsy.mcp.arguments.yaml_tree import read_yaml
 
 _FENCE = re.compile(r"```[ \t]*(?:json[5c]?|ya?ml|te?xt|plaintext|python|toml|tool_code)?[ \t]*\n?", re.I)
 _INVENTED = re.compile(r"(?<=\s)Observation:")
 
 
-def _refuse(constant: str) -> Any:
-    raise ValueError(constant)
+class _NoNumber(ValueError):
+    """A NaN or an infinity, which JSON does not have."""
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise _NoNumber(constant)
 
 
 _DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=_refuse, strict=False)
 
 
-def read_arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Reads the arguments a model wrote; never raises.
+def parse_arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Reads the arguments of a function call: JSON is taken as it is, any other form goes through the cascade.
 
     Args:
-        text: the content of an Action Input.
+        text: what the model wrote.
+        schema: the tool's JSON schema; empty when nothing is known of it.
+
+    Returns:
+        The arguments; `{"input": ...}` when the text is one bare value. Never raises.
+    """
+    text = text.strip()
+    if not text:
+        return {}
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except _NoNumber:
+        return {"input": text}
+    except (ValueError, RecursionError) as error:
+        if text[0] in "{[" and isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":
+            return {"input": text}  # perhaps two calls run together: which one is meant is not guessed
+        return read_arguments(text, schema)
+    return value if isinstance(value, dict) else {"input": value}
+
+
+def is_sendable(arguments: dict[str, Any]) -> bool:
+    """Whether the arguments can be put on the wire (no half surrogates, no infinities)."""
+    try:
+        json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def read_arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Reads arguments that a model wrote as text, and gives them the types of the schema; never raises.
+
+    Args:
+        text: what the model wrote.
         schema: the tool's JSON schema; empty when nothing is known of it.
 
     Returns:

@@ -1,4 +1,4 @@
-"""`key: value, other=value`: the arguments of models that do not write JSON.
+"""Reads pairs, `key: value, other=value`: the arguments of models that do not write JSON.
 
 A comma or a new line ends a value only when another key follows. What counts as one is the schema's to say: an
 unknown word with the separator that its neighbours have (`labelSelector: app=nginx,env=prod`) is part of the value.
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from tarsy.engine.strategies.react import relaxed
-from tarsy.engine.strategies.react.names import plain_name
-from tarsy.engine.strategies.react.relaxed import Bare, NotRelaxed
-from tarsy.engine.strategies.react.shape import Shape
+from tarsy.mcp.arguments import relaxed
+from tarsy.mcp.arguments.plain_names import plain_name
+from tarsy.mcp.arguments.relaxed import Bare, NotRelaxed
+from tarsy.mcp.arguments.shape import Shape
 
 _PAIR = re.compile(
     r"[ \t]*(?:[-*•][ \t]+)?(?P<q>[\"'`]?)(?P<key>[A-Za-z_][\w.-]*+)(?P=q)[ \t]*+(?P<sep>[:=])(?!//)[ \t]*+"

@@ -1,33 +1,25 @@
-"""A run's recorder that tells the log and the traces which step is under way.
+"""Sets the stage and agent of log lines, and makes the spans of a run, as its steps are recorded.
 
-Decision: the engine knows of neither. Every step begins and ends at its recorder, in the task that takes the step, so
-what is set there for the current task (the log's stage and agent, the span that tool servers are told of) holds for
-what that task does next, and for nothing else.
+An observer is called in the task that takes the step, so the log's fields and the current span, which tool servers
+receive, hold for what that task does next, and for nothing else.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+<<<<<<< HEAD:operator/tarsy/runtime/tracing_recorder.py
 from tarsy.engine.ports import Recorder
 from tarsy.llm.providers import gen_ai_provider_name
+=======
+>>>>>>> engine:operator/tarsy/runtime/tracing_observer.py
 from tarsy.observe.logs import bind
 from tarsy.observe.tracing import Attributes, RunTrace, Tracing
-from tarsy.plan.model import AgentPlan, Plan, ProviderPlan
+from tarsy.plan.model import Plan
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
-from tarsy.record.finding import Evidence
-from tarsy.record.history import BudgetExceeded, RunHistory
-from tarsy.record.run import (
-    ExecutionOutcome,
-    ExecutionRecord,
-    ExecutionStart,
-    RunOutcome,
-    StageOutcome,
-    StageRecord,
-    StageStart,
-    State,
-)
-from tarsy.record.timeline import Event, TimelineEvent
+from tarsy.record.run import ExecutionOutcome, ExecutionStart, RunOutcome, StageOutcome, StageStart, State
+from tarsy.record.timeline import Event
+from tarsy.runtime.observed_recorder import RunObserver
 from tarsy.store.claims import ClaimedRun
 
 _TOOL_ERROR = "tool_error"
@@ -63,45 +55,43 @@ def end_trace(trace: RunTrace | None, outcome: RunOutcome | None) -> None:
         trace.close({"tarsy.state": outcome.state.value}, error=None if outcome.state is State.COMPLETED else failed)
 
 
-class ObservedRecorder:
-    """Implements `engine.ports.Recorder` by another one.
+class TracingObserver(RunObserver):
+    """Sets the stage and agent of log lines, and makes the spans of a run.
 
     Args:
-        recorder: writes the record.
         plan: of the run.
-        trace: of this attempt; None where there are no traces.
+        trace: of this attempt; None where tracing is off.
     """
 
-    def __init__(self, recorder: Recorder, plan: Plan, trace: RunTrace | None) -> None:
-        self._recorder = recorder
+    def __init__(self, plan: Plan, trace: RunTrace | None) -> None:
         self._trace = trace
+<<<<<<< HEAD:operator/tarsy/runtime/tracing_recorder.py
         self._providers = {p.ref.name: gen_ai_provider_name(p.type) for p in _providers(plan)} if trace else {}
+=======
+        self._providers = {p.ref.name: PROVIDERS.get(p.type, p.type) for p in plan.providers} if trace else {}
+>>>>>>> engine:operator/tarsy/runtime/tracing_observer.py
         self._tools: set[tuple[str, str]] = set()
 
-    async def begin_stage(self, stage: StageStart) -> StageRecord:
-        """Creates the stage, or returns what an earlier attempt left."""
-        record = await self._recorder.begin_stage(stage)
+    def stage_began(self, stage: StageStart, *, finished: bool = False) -> None:
+        """Begins the span of a stage."""
         bind(stage=stage.name)
-        if self._trace and not record.state.finished:
+        if self._trace and not finished:
             about: dict[str, Any] = {
                 "tarsy.stage.name": stage.name,
                 "tarsy.stage.index": stage.index,
                 "tarsy.stage.kind": stage.kind,
             }
             self._trace.begin(stage.id, f"stage {stage.name}", about)
-        return record
 
-    async def finish_stage(self, outcome: StageOutcome, events: Sequence[Event] = ()) -> None:
-        """Closes the stage."""
-        await self._recorder.finish_stage(outcome, events)
+    def stage_ended(self, outcome: StageOutcome) -> None:
+        """Ends the span of a stage."""
         if self._trace:
             self._trace.end(outcome.stage, error=_failed(outcome))
 
-    async def begin_execution(self, execution: ExecutionStart) -> ExecutionRecord:
-        """Creates the execution, or returns what an earlier attempt left."""
-        record = await self._recorder.begin_execution(execution)
+    def execution_began(self, execution: ExecutionStart, *, finished: bool = False) -> None:
+        """Begins the span of an agent."""
         bind(agent=execution.display_name)
-        if self._trace and not record.state.finished:
+        if self._trace and not finished:
             about = {
                 "gen_ai.operation.name": "invoke_agent",
                 "gen_ai.agent.name": execution.agent,
@@ -111,17 +101,14 @@ class ObservedRecorder:
                 "tarsy.strategy": execution.strategy,
             }
             self._trace.begin(execution.id, f"invoke_agent {execution.display_name}", about, of=execution.stage)
-        return record
 
-    async def finish_execution(self, outcome: ExecutionOutcome, events: Sequence[Event] = ()) -> None:
-        """Closes the execution."""
-        await self._recorder.finish_execution(outcome, events)
+    def execution_ended(self, outcome: ExecutionOutcome) -> None:
+        """Ends the span of an agent."""
         if self._trace:
             self._trace.end(outcome.execution, error=_failed(outcome))
 
-    async def model_call_started(self, call: ModelCallStart, events: Sequence[Event] = ()) -> None:
-        """Boundary (a)."""
-        await self._recorder.model_call_started(call, events)
+    def model_call_began(self, call: ModelCallStart) -> None:
+        """Begins the span of a model call."""
         if self._trace:
             about: dict[str, Any] = {
                 "gen_ai.operation.name": "chat",
@@ -133,15 +120,13 @@ class ObservedRecorder:
             }
             self._trace.begin(call.id, f"chat {call.model}", about, of=call.execution, outside=True)
 
-    async def model_call_finished(self, result: ModelCallResult, events: Sequence[Event] = ()) -> None:
-        """Boundary (b)."""
-        await self._recorder.model_call_finished(result, events)
+    def model_call_ended(self, result: ModelCallResult, events: Sequence[Event]) -> None:
+        """Ends the span of a model call."""
         if self._trace:
-            self._trace.end(result.id, _said(result), error=result.failure.reason if result.failure else None)
+            self._trace.end(result.id, _answer(result), error=result.failure.reason if result.failure else None)
 
-    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
-        """Boundary (c); what this task asks from here on, it asks in the name of the call."""
-        await self._recorder.tool_call_started(call, events)
+    def tool_call_began(self, call: ToolCallStart) -> None:
+        """Begins the span of a tool call, and makes it the current one of this task."""
         if self._trace:
             known = (call.server, call.tool) in self._tools
             tool = call.tool if known else OTHER_TOOL
@@ -159,54 +144,27 @@ class ObservedRecorder:
             self._trace.begin(call.id, f"execute_tool {tool}", about, of=call.execution, outside=call.made)
             self._trace.enter(call.id)
 
-    async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
-        """The result of a call that stays open until its model is told of it."""
-        await self._recorder.tool_call_answered(call, result, duration_ms, events)
+    def tool_call_answered(self, call: UUID) -> None:
+        """Ends the span of a tool call: its server has answered."""
         if self._trace:
             self._trace.end(call)
 
-    async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
-        """Boundary (d)."""
-        await self._recorder.tool_call_finished(result, events)
+    def tool_call_ended(self, result: ToolCallResult) -> None:
+        """Ends the span of a tool call."""
         if self._trace:
             failed = _TOOL_ERROR if result.is_error else None
             self._trace.end(result.id, error=OUTCOME_UNKNOWN if result.interrupted else failed)
 
-    async def write_events(self, events: Sequence[Event]) -> None:
-        """Creates or replaces timeline events outside of a step."""
-        await self._recorder.write_events(events)
-
-    async def stage_timeline(self, stage: UUID) -> Mapping[UUID, Sequence[TimelineEvent]]:
-        """The events of a stage by execution, in order."""
-        return await self._recorder.stage_timeline(stage)
-
-    async def history(self) -> RunHistory:
-        """What the run used and called so far."""
-        return await self._recorder.history()
-
-    async def budget_exceeded(self, exceeded: BudgetExceeded, events: Sequence[Event] = ()) -> None:
-        """Notes the limit that the run reached."""
-        await self._recorder.budget_exceeded(exceeded, events)
-
-    async def evidence(self, call_ids: Collection[str]) -> Mapping[str, Evidence]:
-        """Those of `call_ids` that are closed tool calls of this run."""
-        return await self._recorder.evidence(call_ids)
-
-    async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
-        """What the run first saw of these servers; of other tools a trace does not tell the names."""
+    def tools_found(self, found: Mapping[str, Mapping[str, str]]) -> None:
+        """Notes the names of tools that exist: a trace contains no others."""
         self._tools |= {(server, tool) for server, tools in found.items() for tool in tools}
-        return await self._recorder.pin_tools(found)
-
-    async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
-        """Notes tool servers that were missing."""
-        await self._recorder.degrade_evidence(missing)
 
     def _provider(self, name: str) -> str:
         return self._providers.get(name, "_OTHER")
 
 
-def _said(result: ModelCallResult) -> dict[str, Any]:
-    """What a model's answer was like."""
+def _answer(result: ModelCallResult) -> dict[str, Any]:
+    """The attributes of a model's answer."""
     about: dict[str, Any] = {}
     if (reason := result.response_metadata.get("finish_reason")) is not None:
         about["gen_ai.response.finish_reasons"] = [str(reason)[:64]]
@@ -226,18 +184,3 @@ def _failed(outcome: StageOutcome | ExecutionOutcome) -> str | None:
     if outcome.state is State.COMPLETED:
         return None
     return outcome.failure.reason if outcome.failure else outcome.state.value
-
-
-def _agents(plan: Plan) -> list[AgentPlan]:
-    own = [agent for stage in plan.stages for agent in stage.agents]
-    others = [stage.synthesis for stage in plan.stages] + [plan.executive_summary]
-    return own + [agent for agent in others if agent is not None]
-
-
-def _providers(plan: Plan) -> list[ProviderPlan]:
-    return [
-        provider
-        for agent in _agents(plan)
-        for provider in (agent.provider, *(f.provider for f in agent.fallback), agent.summarizer)
-        if provider is not None
-    ]

@@ -1,4 +1,4 @@
-"""Values get the types their tool's schema asks for; where it is silent, text is coerced (reference section 3.5).
+"""Gives values the types of their tool's schema; where it is silent, text is coerced.
 
 A number keeps the text it was written as until its type is known, so `version: 1.10` can still become "1.10". What
 does not fit its type is left alone: the check against the schema tells the model, better than a guess would.
@@ -8,10 +8,10 @@ import math
 import re
 from typing import Any
 
-from tarsy.engine.strategies.react import relaxed
-from tarsy.engine.strategies.react.relaxed import Bare, NotRelaxed
-from tarsy.engine.strategies.react.shape import Shape
-from tarsy.mcp.arguments import coerce
+from tarsy.mcp.arguments import relaxed
+from tarsy.mcp.arguments.relaxed import Bare, NotRelaxed
+from tarsy.mcp.arguments.scalars import coerce
+from tarsy.mcp.arguments.shape import Shape
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}(?:\.0{1,18})?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,3})?", re.ASCII)

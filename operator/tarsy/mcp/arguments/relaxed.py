@@ -1,4 +1,4 @@
-"""JSON as models write it: single quotes, bare keys and words, trailing commas, comments.
+"""Reads JSON as models write it: single quotes, bare keys and words, trailing commas, comments.
 
 Only what is closed is read: a text that ends early was cut by the token limit, and half a command must not be sent.
 The reader goes once through the text and never deeper than a fixed level.

@@ -1,4 +1,4 @@
-"""What a tool's JSON schema says about one value: enough to give it the right type, never more.
+"""Finds the types that a tool's JSON schema allows for a value.
 
 Schemas come from outside: references stay inside the document, and at most a fixed number of alternatives is looked
 at. What a schema does not say stays open.
