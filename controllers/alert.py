@@ -68,7 +68,7 @@ async def reconcile(alert: Alert, context: ReconcileContext) -> float | None:
                     return await _fold(alert, leader, cache, client, now)
             investigation = await _create(alert, name, cache, client)
         if not _is_of(investigation, alert):
-            text = f"{investigation} is not of this alert; delete it, or create the alert under another name"
+            text = f"{investigation} belongs to another alert; delete it, or create the alert under another name"
             await write_status(client, cache, alert, _status(alert, None, ("NameTaken", text), now))
             return None
         if ACCEPTED_UID not in meta.annotations:
@@ -224,7 +224,9 @@ def _outcome(alert: Alert, investigation: Investigation | None, finished: bool, 
             type=ConditionType.SUCCEEDED,
             status="False",
             reason="InvestigationDeleted" if gone else "Unknown",
-            message="The investigation was deleted before it ended." if gone else "The investigation does not say.",
+            message="The investigation was deleted before it ended."
+            if gone
+            else "The investigation reports no outcome.",
         )
     return said
 

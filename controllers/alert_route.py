@@ -110,7 +110,7 @@ async def _rights(route: AlertRoute, client: KubeClient) -> list[ConfigurationPr
     if await may(client, subject, ResourceAttributes("create", GROUP, Alert.PLURAL, namespace=namespace)):
         return []
     text = (
-        f"ServiceAccount {own}/{name} may not create alerts in namespace {namespace}; bind it a role there, such as "
+        f"ServiceAccount {own}/{name} cannot create alerts in namespace {namespace}; bind a role to it there, such as "
         "tarsy-investigator"
     )
     return [((FieldPath.of(route) / "auth" / "serviceAccountName").error(text), "Forbidden")]

@@ -105,9 +105,9 @@ def _may_begin(message: ChatMessage) -> None:
     if accepted is not None:
         raise _Refused("RecordLost", "The record of this answer is gone from the database; ask again in a new message.")
     if message.spec.desired_state == "Cancelled":
-        raise _Refused("CancelledBeforeStart", "The question was cancelled before it was taken.")
+        raise _Refused("CancelledBeforeStart", "The question was cancelled before it was accepted.")
     if message.spec.desired_state == "Concluded":
-        raise _Refused("ConcludedBeforeStart", "The answer was asked to conclude before it was begun.")
+        raise _Refused("ConcludedBeforeStart", "The answer was asked to conclude before it started.")
 
 
 async def _about(message: ChatMessage, context: ReconcileContext) -> tuple[InvestigationRecord, Plan]:
@@ -116,7 +116,7 @@ async def _about(message: ChatMessage, context: ReconcileContext) -> tuple[Inves
     where = f"spec.investigationRef.name: Investigation {namespace}/{name}"
     investigation = context.cache.get(Investigation, namespace, name)
     if investigation is None:
-        raise NotYet("InvestigationMissing", f"{where} is not there; create it, or name another")
+        raise NotYet("InvestigationMissing", f"{where} does not exist; create it, or name another")
     record = await context.store.reads.record(UUID(investigation.metadata.uid))
     plan = await context.store.questions.plan(record.id) if record else None
     if record is None or plan is None:
@@ -126,7 +126,7 @@ async def _about(message: ChatMessage, context: ReconcileContext) -> tuple[Inves
     if not record.state.finished:
         raise _Refused("InvestigationNotFinished", f"{where} is {phase(record)}; ask when it has finished")
     if record.state is State.CANCELLED or investigation.spec.desired_state == "Cancelled":
-        raise _Refused("InvestigationCancelled", f"{where} was cancelled; questions are taken about others")
+        raise _Refused("InvestigationCancelled", f"{where} was cancelled; ask about another")
     if plan.chat is None:
         chain = f"{plan.chain.namespace}/{plan.chain.name}"
         raise _Refused("ChatDisabled", f"{where} ran Chain {chain}, whose spec.chat.enabled is false")

@@ -72,7 +72,7 @@ async def reconcile(obj: AnyResource, context: ReconcileContext) -> float | None
         try:
             await publish_limits(plan.ref, plan.limits)
         except StoreError as error:
-            _log.warning("the limits of %s are not known to all workers yet: %s", obj, error)
+            _log.warning("the limits of %s could not be published to all workers; retrying: %s", obj, error)
             waits.append(AFTER_ERROR_SECONDS)
     if isinstance(obj, LLMProvider) and check_provider is not None and not errors:
         found, again = await check_provider(obj, next(iter(values), None))
@@ -165,7 +165,7 @@ def validate(
     elif judged.unknown:
         said = ("Unknown", UNKNOWN_READINESS, _listed(obj, [(error, UNKNOWN_READINESS) for error in judged.unknown]))
     else:
-        said = ("True", judged.reason, " ".join(("All it names is there.", *judged.notes)).strip())
+        said = ("True", judged.reason, " ".join(("All referenced objects exist.", *judged.notes)).strip())
     condition = Condition(
         type=ConditionType.READY, status=said[0], reason=said[1], message=said[2], observed_generation=generation
     )
@@ -197,7 +197,9 @@ def _with_targets(
         type=kind,
         status="False" if untold else "True",
         reason=min(reason for _, reason in untold) if untold else "SecretsReadable",
-        message=f"Runs go on and these are not told: {said}" if untold else "The Secrets of all targets can be read.",
+        message=f"Runs are not affected, but these targets get no notifications: {said}"
+        if untold
+        else "The Secrets of all targets can be read.",
         observed_generation=obj.metadata.generation,
     )
     return set_condition(conditions, condition, now)

@@ -137,7 +137,7 @@ def _finished_without_record(investigation: Investigation) -> tuple[str, str] | 
     if accepted is not None:
         return (
             "RecordLost",
-            "The record of this investigation is gone from the database; create a new one to run it again.",
+            "The record of this investigation is no longer in the database; create a new one to run it again.",
         )
     if investigation.spec.desired_state == "Cancelled":
         return "CancelledBeforeStart", "The investigation was cancelled before it started."
@@ -227,7 +227,7 @@ async def mask_alert(text: str, setting: MaskingPlan | None, context: ReconcileC
         try:
             mask = await asyncio.to_thread(context.mask_of, setting)
         except InvalidPattern as error:
-            _log.warning("the namespace's alertMasking cannot be used whole: %s", error.sentence)
+            _log.warning("parts of the namespace's alertMasking are invalid and ignored: %s", error.sentence)
             mask = await asyncio.to_thread(lambda: context.mask_of(usable(setting)))
     return await asyncio.to_thread(mask_or_fail, mask, text, "a text of an alert")
 
@@ -249,7 +249,7 @@ async def _runbook(investigation: Investigation, alert: AlertContent, at: FieldP
         return fetched.text
     problem = f"The runbook at {redact_url(url)} is not available: {fetched.problem}."
     await context.kubernetes.events.tell(
-        investigation, "RunbookUnavailable", f"{problem} The default is used.", kind="Warning"
+        investigation, "RunbookUnavailable", f"{problem} The default runbook is used.", kind="Warning"
     )
     default = await default_runbook(
         at.namespace, context.cache, context.kubernetes.client, context.settings.library_namespace
@@ -265,7 +265,7 @@ async def _alert(
     if spec.alert is not None:
         return spec.alert, FieldPath.of(investigation) / "alert", spec.author
     if spec.alert_ref is None:
-        raise NotYet("AlertMissing", "spec: set exactly one of alertRef and alert; retryOf brings none")
+        raise NotYet("AlertMissing", "spec: set exactly one of alertRef and alert; retryOf does not replace them")
     alert = context.cache.get(Alert, meta.namespace, spec.alert_ref.name)
     if alert is None:
         # The watch may tell of the Investigation before it tells of the Alert.
@@ -275,10 +275,13 @@ async def _alert(
             raise NotYet("AlertInvalid", str(found.error))
         if not isinstance(found, Alert):
             where = f"{meta.namespace}/{spec.alert_ref.name}"
-            raise NotYet("AlertMissing", f"spec.alertRef.name: there is no Alert {where}; create it, or name another")
+            raise NotYet(
+                "AlertMissing", f"spec.alertRef.name: Alert {where} does not exist; create it, or name another"
+            )
         alert = found
     if spec.alert_ref.uid and spec.alert_ref.uid != alert.metadata.uid:
-        raise NotYet("AlertReplaced", f"spec.alertRef.uid: {alert} is another Alert of that name; name it without uid")
+        text = f"spec.alertRef.uid: {alert} has another uid, as it was created anew; remove uid to investigate it"
+        raise NotYet("AlertReplaced", text)
     return alert.spec, FieldPath.of(alert), alert.spec.author
 
 

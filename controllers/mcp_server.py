@@ -127,14 +127,14 @@ class _Known:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-_ONLY_IN_RUNS = "It wants the token of an agent's ServiceAccount, which only a run has: it is not looked at."
-_NOT_READY = _Said("Unknown", "NotReady", "It is not looked at until it is Ready.")
+_ONLY_IN_RUNS = "Not checked: it needs the token of an agent's ServiceAccount, which exists only within a run."
+_NOT_READY = _Said("Unknown", "NotReady", "Not checked until the MCPServer is Ready.")
 
 
 def _only_in_runs(plan: ServerPlan) -> str:
     """Why a server can be asked within a run only; empty when it can be looked at."""
     if isinstance(plan.transport, WorkloadTransport) and plan.transport.per_run:
-        return "Each run has one of its own (spec.run.scope is PerRun): it is not looked at."
+        return "Not checked: each run starts a server of its own (spec.run.scope is PerRun)."
     return _ONLY_IN_RUNS if isinstance(plan.transport, HttpTransport) and plan.wants_account else ""
 
 
@@ -143,12 +143,12 @@ def _known(server: MCPServer, plan: ServerPlan, health: Health | None) -> _Known
     failed = health.failed if health is not None else None
     error = {"last_error": (failed.failure or failed.reason) if failed else server.status.last_error}
     if health is not None and health.away and failed is not None:
-        text = f"Several looks in a row failed: {failed.failure}"
-        verified = _Said("Unknown", "NotChecked", "It must answer first.", only_if_nothing_is_known=True)
+        text = f"Several health checks in a row failed: {failed.failure}"
+        verified = _Said("Unknown", "NotChecked", "The server must respond first.", only_if_nothing_is_known=True)
         return _Known(_Said("False", failed.reason or "McpError", text), verified, error)
     if health is None or health.found is None or failed is not None:
-        not_yet = _only_in_runs(plan) or "It was not looked at yet."
-        text = f"A look failed: {failed.failure}" if failed else not_yet
+        not_yet = _only_in_runs(plan) or "Not checked yet."
+        text = f"A health check failed: {failed.failure}" if failed else not_yet
         unknown = _Said("Unknown", "NotChecked", text, only_if_nothing_is_known=True)
         return _Known(unknown, unknown, error)
     digests = health.found.digests
@@ -159,7 +159,7 @@ def _known(server: MCPServer, plan: ServerPlan, health: Health | None) -> _Known
         "tools_hash": list_hash(digests),
         "last_error": None,
     }
-    available = _Said("True", "Answers", f"It answers and has {len(digests)} tools.")
+    available = _Said("True", "Answers", f"It responds and lists {len(digests)} tools.")
     return _Known(available, _verified(server, plan, health.found), fields)
 
 
@@ -168,7 +168,7 @@ def _verified(server: MCPServer, plan: ServerPlan, found: Look) -> _Said:
     if not count:
         return _Said("False", "NothingOffered", "It has no tools.")
     if missing:
-        text = f"It has no such tools: {missing}. Correct the names, or update the server."
+        text = f"The server does not have these tools: {missing}. Correct the names, or update the server."
         return _Said("False", "ToolsMissing", text)
     if (why := nothing_offered(plan, found.offer)) is not None:
         return _Said("False", "NothingOffered", f"Agents get none of its tools: {why}.")
@@ -176,7 +176,7 @@ def _verified(server: MCPServer, plan: ServerPlan, found: Look) -> _Said:
     text = f"Agents get at most {len(offered)} of its {count} tools (toolPolicy {plan.policy})."
     bindable = sum(name in found.offer.bindable for name in offered)
     if bindable < len(offered):
-        text += f" In runs of other namespaces that spec.reach holds to their namespace: at most {bindable}."
+        text += f" In runs of other namespaces, which spec.reach binds to their own namespace: at most {bindable}."
     return _Said("True", "ToolsKnown", text)
 
 

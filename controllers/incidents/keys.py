@@ -95,7 +95,7 @@ def folded_status(alert: Alert, leader: Alert | None, now: datetime) -> AlertSta
         type=ConditionType.ACCEPTED,
         status="True",
         reason="Folded",
-        message=f"Alert {name} has the same incidentKey: its investigation is this one's.",
+        message=f"The alert is folded into Alert {name}, which has the same incidentKey; both share its investigation.",
     )
     for item in (accepted, _end(old, leader)):
         conditions = set_condition(conditions, item.model_copy(update={"observed_generation": generation}), now)
@@ -115,7 +115,7 @@ def _end(old: AlertStatus, leader: Alert | None) -> Condition:
     if before is not None and before.status == "True":
         return before
     if leader is None:
-        text = "The alert that led its incident was deleted."
+        text = "The leading alert of the incident was deleted."
         return Condition(type=ConditionType.FINISHED, status="True", reason="InvestigationDeleted", message=text)
     theirs = condition(leader.status.conditions, ConditionType.FINISHED)
     if theirs is not None and theirs.status == "True":

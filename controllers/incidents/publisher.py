@@ -49,7 +49,12 @@ class Incidents:
             except ApiError as error:
                 if error.transient:
                     raise
-                _log.info("status of Alert %s/%s: %s", tally.namespace, tally.alert, error.message)
+                _log.info(
+                    "the status of Alert %s/%s could not be written; retrying: %s",
+                    tally.namespace,
+                    tally.alert,
+                    error.message,
+                )
         for uid, namespace, name in await self._intake.changed_routes():
             key = Key(AlertRoute.KIND, namespace, name)
             version = self._cache.version(key)
@@ -60,11 +65,13 @@ class Incidents:
         try:
             await make_alert(owed, self._client, self._intake)
         except AlertRefused as refused:
-            _log.warning("Alert %s/%s can never be made: %s", owed.namespace, owed.name, refused.message)
+            _log.warning(
+                "Alert %s/%s was refused and is not created again: %s", owed.namespace, owed.name, refused.message
+            )
         except ApiError as error:
             if error.transient:
                 raise
-            _log.warning("Alert %s/%s cannot be made yet: %s", owed.namespace, owed.name, error.message)
+            _log.warning("Alert %s/%s could not be created; retrying: %s", owed.namespace, owed.name, error.message)
 
     async def _tell(self, tally: Tally) -> None:
         alert = self._cache.get(Alert, tally.namespace, tally.alert)

@@ -71,11 +71,11 @@ class Watch:
                 await asyncio.wait({ended, outdated}, return_when=asyncio.FIRST_COMPLETED)
                 if ended.done():
                     ended.result()
-                    _log.warning("watching the cluster ended; starting it again in %g s", pause)
+                    _log.warning("the watch of the cluster ended; restarting it in %g s", pause)
                 else:
                     outdated.result()
             except Exception as error:
-                _log.warning("watching the cluster failed; starting it again in %g s: %s", pause, error)
+                _log.warning("the watch of the cluster failed; restarting it in %g s: %s", pause, error)
             finally:
                 outdated.cancel()
                 stop.set()
@@ -156,7 +156,7 @@ class Watch:
 
 def _note(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Of kopf's tasks that failed together one tells why; the others' failures are found when nobody can use them."""
-    _log.debug("in the watching thread: %s", context.get("message"))
+    _log.debug("in the thread of the watch: %s", context.get("message"))
 
 
 async def until_one_ends(roots: Collection[asyncio.Task[None]]) -> None:

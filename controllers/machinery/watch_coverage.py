@@ -55,7 +55,7 @@ class WatchCoverage:
                 break
             except ApiError as error:
                 _log.warning(
-                    "the kinds that the API server serves are not known, again in %g s: %s", pause, error.message
+                    "the kinds that the API server serves could not be read; retrying in %g s: %s", pause, error.message
                 )
                 await asyncio.sleep(pause)
         self._listed.clear()
@@ -70,12 +70,12 @@ class WatchCoverage:
                 unwatched = served - self._started_with
                 # Nine definitions come one after another: the last of them is waited for.
                 if unwatched and unwatched == before:
-                    _log.warning("%s; the watch starts again", _not_watched(unwatched))
+                    _log.warning("%s; restarting the watch", _not_watched(unwatched))
                     return
                 before = unwatched
                 self._tell(_not_watched(unwatched) if unwatched else await self._unlisted(served))
             except ApiError as error:
-                _log.debug("the kinds that the API server serves are not known: %s", error.message)
+                _log.debug("the kinds that the API server serves could not be read: %s", error.message)
             await asyncio.sleep(SETTLE_SECONDS if before else pause)
 
     def _tell(self, why: str | None) -> None:
@@ -111,7 +111,7 @@ class WatchCoverage:
                 if error.reason != "Forbidden":
                     raise
                 _log.debug("%s", error.message)
-                return f"{KINDS[kind].PLURAL} are not watched: the operator may not list them{_in(space)}"
+                return f"{KINDS[kind].PLURAL} are not watched: the operator is not allowed to list them{_in(space)}"
             self._listed.add((kind, space))
         return None
 

@@ -153,19 +153,20 @@ class Notifications:
             if answer.problem is None:
                 await self._notices.sent(notice.id)
                 self._count(target, "sent")
-                await self._tell(record, "Notified", f"{notice.target} was told: {_what(notice)}.", "Normal")
+                await self._tell(record, "Notified", f"{notice.target} was notified: {_what(notice)}.", "Normal")
             elif not answer.passing or notice.tries >= MOST_TRIES or notice.age >= GIVE_UP_SECONDS:
                 await self._notices.failed(notice.id, answer.problem)
                 self._count(target, "given_up")
-                text = f"{notice.target} was not told: {_what(notice)}, after {notice.tries} tries: {answer.problem}."
+                tries = f"{notice.tries} tries"
+                text = f"{notice.target} could not be notified that {_what(notice)} ({tries}): {answer.problem}."
                 await self._tell(record, "NotificationFailed", text, "Warning")
             else:
                 self._count(target, "failed")
                 pause = max(self._pause(notice.tries), answer.after or 0.0)
-                _log.info("%s is told again in %.0f s: %s", notice.target, pause, answer.problem)
+                _log.info("%s could not be notified; retrying in %.0f s: %s", notice.target, pause, answer.problem)
                 await self._notices.later(notice.id, answer.problem, pause)
         except StoreError as error:
-            _log.warning("what became of a notice to %s is not noted: %s", notice.target, error)
+            _log.warning("the result of a notification to %s could not be recorded: %s", notice.target, error)
 
     def _count(self, target: NotifyTarget, outcome: Literal["sent", "failed", "given_up"]) -> None:
         self._metrics.add(NOTIFICATIONS, kind="webhook" if target.slack is None else "slack", outcome=outcome)

@@ -143,7 +143,7 @@ class NotificationSender:
         except SecretProblem as problem:
             return SendResult(str(problem))
         except ApiError as error:
-            return SendResult(f"the Kubernetes API gave no Secret ({error.reason})")
+            return SendResult(f"its Secret could not be read ({error.reason})")
         except TimeoutError:
             return SendResult(f"no answer within {self._seconds:g} s")
         except aiohttp.ClientConnectorDNSError as error:

@@ -151,8 +151,8 @@ class ServerChecks:
                 seen = await self._ask(asked, self.policy, min(server.init_seconds, LONGEST_SECONDS))
                 seen = replace(seen, failure=self._mask(seen.failure)) if seen.failure else seen
             except Exception:
-                _log.exception("%s could not be looked at", key)
-                seen = Look(reason="McpError", failure="it could not be looked at; the operator's log says more")
+                _log.exception("%s could not be checked", key)
+                seen = Look(reason="McpError", failure="it could not be checked; see the operator's log")
             known = self._known.get(server.ref.uid)
             if known is not None and known.about == _fingerprint(server):
                 known.looking = False

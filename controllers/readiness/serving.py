@@ -40,8 +40,8 @@ OF_THE_REQUEST: Final = frozenset({ModelErrorCode.CONTEXT_TOO_LONG, ModelErrorCo
 _KEPT = 4096
 """How many providers are remembered."""
 
-NOT_CALLED = "No run has called it yet as it is now."
-ANSWERS = "It answered a call of a run."
+NOT_CALLED = "No run has called it since its last change."
+ANSWERS = "It answered a recent call of a run."
 
 
 class CallReader(Protocol):
@@ -153,7 +153,7 @@ def serving_condition(last: LastCalls | None, generation: int, old: Condition | 
         type=ConditionType.SERVING,
         status="False",
         reason=failed[-1],
-        message=f"Its last calls failed: {kinds}. The timeline of a run that used it says more; the next call that "
-        "succeeds makes this True again.",
+        message=f"Its last calls failed: {kinds}. See the timeline of a run that used it; the next call that "
+        "succeeds sets this condition to True.",
         observed_generation=generation,
     )

@@ -26,8 +26,8 @@ _RECORD_GROUP = "record.tarsy.dev"
 
 UNKNOWN_AUTHOR = (
     "AuthorUnknown",
-    "spec.author: nobody stamped who created this, and authors are required; with admission installed "
-    "(manifests/base/admission.yaml), create it again",
+    "spec.author: no author is stamped, and authors are required; install the admission webhook "
+    "(manifests/base/admission.yaml), then create the object again",
 )
 """Why an object without an author is refused where authors are required: reason and message."""
 
@@ -101,7 +101,7 @@ async def authorization_refusal(
 
 def author_name(author: Author | None) -> str:
     """Who, at the beginning of a sentence."""
-    return author.username if author else "Somebody (no admission stamped who)"
+    return author.username if author else "An unknown user (no admission webhook stamped the author)"
 
 
 def _use(key: Key) -> ResourceAttributes:
@@ -113,8 +113,8 @@ async def _problem(subject: Subject, key: Key, client: KubeClient) -> str | None
     if doubt is None:
         return None
     return (
-        f"spec.author: {subject.username} may not use {key}{doubt}; in namespace {key.namespace} bind them a role with "
-        f"the verb use on {KINDS[key.kind].PLURAL}.{GROUP} {key.name}, such as tarsy-investigator"
+        f"spec.author: {subject.username} may not use {key}{doubt}; in namespace {key.namespace} grant them a role "
+        f"with the verb use on {KINDS[key.kind].PLURAL}.{GROUP} {key.name}, such as tarsy-investigator"
     )
 
 
@@ -127,7 +127,7 @@ async def _unread(subject: Subject, read: RequiredRead, client: KubeClient) -> s
     role = "tarsy-investigator" if about.group else "view"
     return (
         f"spec.author: {subject.username} may not read {read.kind} {about.namespace}/{about.name}, which "
-        f"{read.field} names{doubt}; in namespace {about.namespace} bind them a role with the verb get on "
+        f"{read.field} names{doubt}; in namespace {about.namespace} grant them a role with the verb get on "
         f"{resource}{'/' + about.subresource if about.subresource else ''} {about.name}, such as {role}"
     )
 

@@ -56,7 +56,7 @@ def news_of_answer(
 
 def _conditions(record: InvestigationRecord) -> Iterator[Condition]:
     failure = record.outcome.failure if record.outcome else None
-    yield made(ConditionType.ACCEPTED, "True", "Planned", f"Chain {record.chain} is to answer the question.")
+    yield made(ConditionType.ACCEPTED, "True", "Planned", f"Chain {record.chain} answers the question.")
     if not record.state.finished:
         yield made(ConditionType.FINISHED, "False", phase(record), "There is no answer yet.")
         yield made(ConditionType.SUCCEEDED, "Unknown", phase(record), "There is no answer yet.")

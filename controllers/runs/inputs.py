@@ -64,7 +64,9 @@ async def alert_data(alert: AlertContent, at: FieldPath, client: KubeClient, kep
         if text is None:
             field = (at / "dataFrom" / "record").error("")
             where = f"{field.kind} {field.namespace}/{field.name}: {field.field}"
-            raise NotYet("AlertTextMissing", f"{where}: this text is not kept here (any more); send the alert again")
+            raise NotYet(
+                "AlertTextMissing", f"{where}: the text of this alert is no longer stored; send the alert again"
+            )
         return text
     return await _config_map(source.config_map_key_ref, at / "dataFrom", MAX_CONFIG_MAP_BYTES, client)
 

@@ -100,7 +100,7 @@ class Publisher:
             try:
                 wait = await self.round()
             except (ApiError, StoreError) as error:
-                _log.warning("status could not be published: %s", error)
+                _log.warning("statuses could not be published; retrying: %s", error)
             try:
                 async with asyncio.timeout(wait):
                     await self._changed.wait()
@@ -148,10 +148,12 @@ class Publisher:
                     raise
                 if error.reason != "Conflict":
                     self._hold(record)
-                _log.info("status of %s/%s: %s", record.namespace, record.name, error)
+                _log.info(
+                    "the status of %s/%s could not be written; retrying: %s", record.namespace, record.name, error
+                )
             except Exception:
                 self._hold(record)
-                _log.exception("status of %s/%s could not be made", record.namespace, record.name)
+                _log.exception("the status of %s/%s could not be computed; retrying", record.namespace, record.name)
         return soonest
 
     async def _publish_despite_conflicts(self, record: InvestigationRecord) -> None:

@@ -59,7 +59,10 @@ async def make_run_secret(run: _Run, plan: Plan, context: ReconcileContext) -> N
     except ApiError as error:
         if error.reason == "Forbidden":
             _log.warning(
-                "%s acts as nobody: its Secret may not be made; component `tenant-agents`: %s", run, error.message
+                "the agents of %s have no ServiceAccount tokens: its Secret could not be created; apply the component "
+                "`tenant-agents`: %s",
+                run,
+                error.message,
             )
         elif error.reason != "AlreadyExists":
             raise
@@ -100,7 +103,11 @@ async def _revoke(uid: str, namespace: str, context: ReconcileContext) -> None:
     except ApiError as error:
         if error.reason != "Forbidden":
             raise
-        _log.warning("a Secret of an ended run in namespace %s was left to its owner: %s", namespace, error.message)
+        _log.warning(
+            "the Secret of an ended run in namespace %s could not be deleted; it goes with the run's object: %s",
+            namespace,
+            error.message,
+        )
 
 
 async def _mark(run: _Run, mark: str | None, context: ReconcileContext) -> None:

@@ -81,7 +81,7 @@ class Runbooks:
                 answer = Fetched(problem=str(error))
             except Exception:
                 _log.exception("the runbook of %s could not be fetched", wanted.key)
-                answer = Fetched(problem="it could not be fetched; the operator's log says more")
+                answer = Fetched(problem="it could not be fetched; see the operator's log")
             self._asked.discard(wanted.uid)
             self._answers[wanted.uid] = answer
             while len(self._answers) > MAX_ANSWERS:

@@ -157,14 +157,16 @@ class RunWorkloads:
         acting = None
         if account is not None:
             if not (_is_of(job, server.metadata.uid) and _is_of(secret, job["metadata"]["uid"] if job else "")):
-                return self._put_off(wanted, f"a Job or Secret {namespace}/{name} is there and not of it; delete it")
+                return self._put_off(
+                    wanted, f"a Job or Secret {namespace}/{name} exists and does not belong to it; delete it"
+                )
             if secret is None and (acting := await self._lent(wanted, account)) is None:
                 return None
         if job is None:
             seconds = int(wanted.seconds_left) + GRACE_SECONDS
             by = objects.owned_by(server)
             job = await self._client.create(objects.job(server, server.spec.run, by, run, seconds, account))
-            _log.info("Job %s/%s made for run %s", namespace, name, run)
+            _log.info("Job %s/%s created for run %s", namespace, name, run)
         by = objects.owner({"apiVersion": "batch/v1", "kind": "Job", "metadata": job["metadata"]})
         await self._client.apply(objects.service(server, by, run, account), manager=FIELD_MANAGER)
         if secret is None:
@@ -205,7 +207,7 @@ class RunWorkloads:
 
     def _put_off(self, wanted: _Wanted, why: str) -> None:
         self._later[wanted.place] = self._clock() + AGAIN_SECONDS
-        _log.warning("%s of run %s acts as nobody: %s", wanted.server, wanted.run, why)
+        _log.warning("%s of run %s has no ServiceAccount token: %s", wanted.server, wanted.run, why)
 
     async def _end(self, namespace: str, name: str) -> None:
         for kind in ("Secret", "Service", "Job"):
@@ -241,7 +243,7 @@ async def _side_by_side(work: Sequence[Awaitable[None]]) -> None:
             try:
                 await step
             except ApiError as error:
-                _log.warning("a tool server of a run could not be made or deleted: %s", error)
+                _log.warning("a tool server of a run could not be created or deleted; retrying: %s", error)
 
     async with asyncio.TaskGroup() as group:
         for step in work:

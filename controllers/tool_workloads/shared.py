@@ -81,12 +81,12 @@ async def keep_workload(server: MCPServer, client: KubeClient, operator_namespac
             )
         if error.reason != "Invalid":
             raise
-        problem = at.error(f"the API server refuses its {error.message}; correct the field it names")
+        problem = at.error(f"the API server rejects its {error.message}; correct the field it names")
         return Workload(name, [(problem, "WorkloadInvalid")], SETTLED_SECONDS)
     if run.scope == "PerRun" or _is_ready(applied):
         return Workload(name, again=SETTLED_SECONDS)
     problem = at.error(
-        f"Deployment {name} has no ready pod yet; kubectl describe it, and its pods, in namespace "
+        f"Deployment {name} has no ready pod yet; run kubectl describe on it and its pods in namespace "
         f"{server.metadata.namespace}"
     )
     return Workload(name, [(problem, "WorkloadNotReady")], NOT_READY_SECONDS)
@@ -119,7 +119,7 @@ async def _own_or_none(server: MCPServer, client: KubeClient, kind: str, name: s
         return None
     owners = found["metadata"].get("ownerReferences") or ()
     if not any(owner.get("uid") == server.metadata.uid for owner in owners):
-        raise Taken(f"{kind} {name} is there and not of this MCPServer")
+        raise Taken(f"{kind} {name} exists and does not belong to this MCPServer")
     return found
 
 

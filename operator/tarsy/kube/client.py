@@ -108,7 +108,7 @@ class KubeClient:
         except (kube_config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError) as error:
             where = kubeconfig or "the pod's ServiceAccount and the default kubeconfig"
             said = _without_content(error)
-            raise ApiError(0, "NoConfiguration", f"no usable configuration of a cluster in {where}: {said}") from None
+            raise ApiError(0, "NoConfiguration", f"no usable cluster configuration in {where}: {said}") from None
         return cls(configuration, loader)
 
     async def __aenter__(self) -> Self:
@@ -387,7 +387,7 @@ def _answer(what: str, code: int, phrase: str | None, content: bytes) -> dict[st
         return found
     said = found if isinstance(found, dict) else {}
     reason = str(said.get("reason") or phrase or "Error") if code >= 300 else "NoKubernetesAnswer"
-    message = str(said.get("message") or f"{what}: HTTP status {code}, and no answer of a Kubernetes API")
+    message = str(said.get("message") or f"{what}: HTTP status {code}, without a response of the Kubernetes API")
     raise ApiError(code if code >= 300 else 0, reason, message)
 
 
@@ -396,5 +396,5 @@ def _without_content(error: Exception) -> str:
     if isinstance(error, kube_config.ConfigException | OSError):
         return str(error)
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        return f"it is no YAML (line {error.problem_mark.line + 1})"
+        return f"it is not valid YAML (line {error.problem_mark.line + 1})"
     return f"it is malformed ({type(error).__name__})"

@@ -58,4 +58,4 @@ class Events:
             await self._client.create(body)
         except ApiError as error:
             if error.reason != "AlreadyExists":
-                _log.warning("event %s of %s was not written: %s", reason, obj, error.message)
+                _log.warning("Event %s of %s could not be written: %s", reason, obj, error.message)

@@ -152,4 +152,4 @@ class LeaderElection:
                     body["spec"]["holderIdentity"] = ""
                     await self._client.replace(body)
         except (ApiError, TimeoutError) as error:
-            _log.info("lease %s/%s was not given back and will lapse: %s", self._namespace, self._name, error)
+            _log.info("lease %s/%s could not be released and will expire: %s", self._namespace, self._name, error)

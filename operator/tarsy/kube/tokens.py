@@ -70,7 +70,7 @@ async def issue(client: KubeClient, namespace: str, account: str, secret: str, a
     except ApiError as error:
         if error.reason == "Forbidden":
             sentence = (
-                f"TARSy may not ask for tokens of {where}; apply the component `tenant-agents` in namespace "
+                f"TARSy may not request tokens of {where}; apply the component `tenant-agents` in namespace "
                 f"{namespace}, with that name in its Role tarsy-agent-tokens"
             )
             raise TokenProblem("TokenForbidden", sentence) from error
@@ -80,7 +80,7 @@ async def issue(client: KubeClient, namespace: str, account: str, secret: str, a
         if (error.status == 404 and secret in error.message) or "boundObjectRef" in error.message:
             sentence = (
                 f"Secret {namespace}/{secret}, which the tokens of this run are bound to, does not exist: the run has "
-                f"ended, or TARSy may not make it; apply the component `tenant-agents` in namespace {namespace}"
+                f"ended, or TARSy may not create it; apply the component `tenant-agents` in namespace {namespace}"
             )
             raise TokenProblem("RunSecretMissing", sentence) from error
         raise

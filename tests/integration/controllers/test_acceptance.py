@@ -59,7 +59,7 @@ async def test_a_question_about_an_investigation_that_never_comes_ends_as_not_ac
         await desk.ask("why", "nowhere")
         await desk.reason("ChatMessage", "why", "Accepted", "False", "InvestigationMissing")
         message = await desk.reason("ChatMessage", "why", "Finished", "True", "NotAccepted")
-        assert "Investigation" in message and "is not there; create it, or name another" in message
+        assert "Investigation" in message and "does not exist; create it, or name another" in message
         assert (await desk.conditions("ChatMessage", "why"))["Succeeded"][:2] == ("False", "NotAccepted")
         await desk.told(("ChatMessage", "NotAccepted"))
         await desk.still("ChatMessage", "why", 0.8)

@@ -99,7 +99,7 @@ async def test_service_account_that_may_not_create_alerts_is_named_with_the_reme
     await desk.put("AlertRoute", "all", {"auth": {"basic": basic, "serviceAccountName": "sender"}})
     async with desk.controller():
         message = await ready(desk, "False", "Forbidden")
-        assert f"ServiceAccount {desk.namespace}/sender may not create alerts in namespace {desk.namespace}" in message
+        assert f"ServiceAccount {desk.namespace}/sender cannot create alerts in namespace {desk.namespace}" in message
         rule = {"apiGroups": ["tarsy.dev"], "resources": ["alerts"], "verbs": ["create"]}
         space = desk.namespace
         bound = rights.binding("sender", space, "Role", "sender", rights.account("sender", space))

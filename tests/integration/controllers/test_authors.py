@@ -77,7 +77,7 @@ async def test_author_who_may_not_use_the_chain_waits_until_they_may(desk: Desk)
         await desk.put("Investigation", "crash", {"alert": ALERT, "author": ALICE})
         message = await refused(desk, "Investigation", "crash")
         where = desk.namespace
-        assert f"spec.author: alice may not use Chain {where}/one; in namespace {where} bind" in message
+        assert f"spec.author: alice may not use Chain {where}/one; in namespace {where} grant" in message
         assert "a role with the verb use on chains.tarsy.dev one, such as tarsy-investigator" in message
         assert (await desk.get("Investigation", "crash"))["status"]["lastError"]["reason"] == "Forbidden"
         await grant(desk, "chains")
@@ -145,7 +145,7 @@ async def test_a_config_map_that_an_alert_names_is_read_only_for_who_may_read_it
         message = await refused(desk, "Investigation", "crash")
         where = desk.namespace
         assert f"spec.author: alice may not read ConfigMap {where}/theirs, which Investigation {where}/crash" in message
-        assert f"spec.alert.{field}.configMapKeyRef names; in namespace {where} bind them a role" in message
+        assert f"spec.alert.{field}.configMapKeyRef names; in namespace {where} grant them a role" in message
         assert "the verb get on configmaps theirs, such as view" in message
         uid = UUID((await desk.get("Investigation", "crash"))["metadata"]["uid"])
         assert await desk.reads.record(uid) is None, "nothing was read into the record"
@@ -233,7 +233,7 @@ async def test_where_authors_are_required_what_nobody_stamped_is_refused(desk: D
         await desk.ask("why", "past")
         for kind, name in (("Alert", "crash"), ("Investigation", "direct"), ("ChatMessage", "why")):
             message = await desk.reason(kind, name, "Accepted", "False", "AuthorUnknown")
-            assert "spec.author: nobody stamped who created this" in message
+            assert "spec.author: no author is stamped, and authors are required" in message
             assert "manifests/base/admission.yaml" in message
         assert [found["metadata"]["name"] for found in await desk.investigations()] == ["direct", "past"]
     async with desk.controller():

@@ -187,7 +187,7 @@ async def test_investigation_of_no_alert_or_of_another_of_its_name_waits_and_run
     async with desk.controller():
         await desk.put("Investigation", "mine", {"alertRef": {"name": "later"}})
         message = await desk.reason("Investigation", "mine", "Accepted", "False", "AlertMissing")
-        assert message == f"spec.alertRef.name: there is no Alert {desk.namespace}/later; create it, or name another"
+        assert message == f"spec.alertRef.name: Alert {desk.namespace}/later does not exist; create it, or name another"
         wrong = {"name": "later", "uid": "00000000-0000-4000-8000-000000000000"}
         await desk.put("Investigation", "other", {"alertRef": wrong})
         await desk.alert("later")

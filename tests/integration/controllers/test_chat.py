@@ -204,7 +204,7 @@ async def test_cancelling_a_finished_investigation_cancels_the_questions_about_i
         await eventually(told)
         await desk.ask("later", "crash")
         message = await desk.reason("ChatMessage", "later", "Accepted", "False", "InvestigationCancelled")
-        assert "was cancelled; questions are taken about others" in message
+        assert "was cancelled; ask about another" in message
         found = (await desk.get("Investigation", "crash"))["status"]
         assert (found["phase"], found["finding"]) == (about["status"]["phase"], about["status"]["finding"])
 

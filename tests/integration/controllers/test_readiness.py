@@ -101,9 +101,9 @@ async def test_a_provider_whose_calls_all_fail_says_so_and_takes_it_back_on_the_
                 assert "words of a server" not in message
                 said = await desk.reason("Chain", "one", "Ready", "True", "Usable")
                 await eventually(lambda: _says(desk, "does not serve now: its last calls failed (ModelUnreachable)"))
-                assert "All it names is there." in said
+                assert "All referenced objects exist." in said
         await desk.reason("LLMProvider", "one", "Serving", "True", "Answers")
-        await eventually(lambda: _says(desk, "All it names is there.", whole=True))
+        await eventually(lambda: _says(desk, "All referenced objects exist.", whole=True))
         await desk.still("Chain", "one", 0.6)
         assert writes["PATCH llmproviders/status"] == 3, "one for the first look, one for each change"
 

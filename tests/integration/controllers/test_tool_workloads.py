@@ -149,7 +149,7 @@ async def test_an_object_of_somebody_else_is_not_taken_over_nor_deleted(desk: De
     async with desk.controller():
         await desk.put("MCPServer", "tools", spec())
         message = await desk.reason("MCPServer", "tools", "Ready", "False", "WorkloadNameTaken")
-        assert "Service mcp-tools is there and not of this MCPServer" in message
+        assert "Service mcp-tools exists and does not belong to this MCPServer" in message
         await desk.kube.patch("MCPServer", desk.namespace, "tools", {"spec": {"run": {"scope": "PerRun"}}})
         await desk.reason("MCPServer", "tools", "Ready", "True", "Usable")
         assert (await desk.get("Service", "mcp-tools"))["spec"]["selector"] == theirs["spec"]["selector"]

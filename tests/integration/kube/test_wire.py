@@ -178,7 +178,7 @@ async def test_kubeconfig_that_cannot_be_used_is_named_without_its_content(tmp_p
 
 
 async def test_kubeconfig_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ApiError, match=r"no usable configuration of a cluster in .*nowhere"):
+    with pytest.raises(ApiError, match=r"no usable cluster configuration in .*nowhere"):
         await KubeClient.load(tmp_path / "nowhere")
 
 

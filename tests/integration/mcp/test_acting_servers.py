@@ -89,7 +89,7 @@ async def test_nothing_is_sent_for_an_agent_without_an_account(kind: str) -> Non
 
 
 async def test_why_there_is_no_token_is_said_of_the_server() -> None:
-    why = "TARSy may not ask for tokens of ServiceAccount payments/viewer"
+    why = "TARSy may not request tokens of ServiceAccount payments/viewer"
     async with served() as web:
         servers = [http(web.url, transport={"token_audience": "tools"}, account="viewer"), with_kubeconfig("viewer")]
         async with acting(Tokens(refused=why)).open(servers) as box:

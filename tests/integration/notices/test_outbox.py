@@ -143,7 +143,7 @@ async def test_an_end_is_noted_once_and_told_once(desk: Desk) -> None:
     rows = await desk.rows()
     assert {row["state"] for row in rows} == {"sent"} and {row["tries"] for row in rows} == {1}
     assert {reason for reason, _ in desk.told.events} == {"Notified"}
-    assert "Chain team-a/crashloop: hook was told" in " ".join(message for _, message in desk.told.events)
+    assert "Chain team-a/crashloop: hook was notified" in " ".join(message for _, message in desk.told.events)
     assert KEY not in str([dict(row) for row in rows]) and TOKEN not in str([dict(row) for row in rows])
 
 

@@ -196,7 +196,7 @@ async def test_a_name_is_judged_where_it_is_connected_to() -> None:
     ("error", "problem"),
     [
         (SecretProblem("SecretMissing", "Secret team-a/s does not exist; create it"), "Secret team-a/s does not exist"),
-        (ApiError(503, "ServiceUnavailable", "away"), "the Kubernetes API gave no Secret (ServiceUnavailable)"),
+        (ApiError(503, "ServiceUnavailable", "away"), "its Secret could not be read (ServiceUnavailable)"),
     ],
 )
 async def test_a_secret_that_is_not_there_may_come(error: Exception, problem: str) -> None:

@@ -50,9 +50,10 @@ async def test_a_refusal_names_every_object_the_verb_and_the_remedy() -> None:
     assert refused is not None and refused[0] == "Forbidden"
     assert refused[1].split("; ") == [
         "spec.author: alice may not use Chain library/one",
-        "in namespace library bind them a role with the verb use on chains.tarsy.dev one, such as tarsy-investigator",
+        "in namespace library grant them a role with the verb use on chains.tarsy.dev one, such as tarsy-investigator",
         "spec.author: alice may not use MCPServer shop/kube",
-        "in namespace shop bind them a role with the verb use on mcpservers.tarsy.dev kube, such as tarsy-investigator",
+        "in namespace shop grant them a role with the verb use on mcpservers.tarsy.dev kube, such as "
+        "tarsy-investigator",
     ]
 
 
@@ -79,4 +80,4 @@ async def test_without_an_author_nobody_is_asked_and_only_what_requires_one_is_r
 
 def test_events_tell_who_or_that_nobody_knows() -> None:
     assert author_name(ALICE) == "alice"
-    assert author_name(None) == "Somebody (no admission stamped who)"
+    assert author_name(None) == "An unknown user (no admission webhook stamped the author)"

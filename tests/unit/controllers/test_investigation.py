@@ -141,7 +141,7 @@ async def test_investigation_of_an_alert_that_is_not_there_waits_for_it() -> Non
     world = World()
     assert await reconcile(investigation(), world.context()) is not None
     assert world.status is not None and world.status.conditions[0].reason == "AlertMissing"
-    assert "spec.alertRef.name: there is no Alert team-a/a; create it" in world.status.conditions[0].message
+    assert "spec.alertRef.name: Alert team-a/a does not exist; create it" in world.status.conditions[0].message
     assert [c.status for c in world.status.conditions] == ["False", "False", "Unknown"]
 
 

@@ -114,7 +114,7 @@ async def test_a_missing_right_is_told_by_namespace_until_it_is_given() -> None:
     discovery.plurals, discovery.refused = {"alerts"}, {"alerts"}
     coverage, task = await started(discovery, "shop", "pay")
     await looked(discovery)
-    assert coverage.why_not() == "alerts are not watched: the operator may not list them in namespace shop"
+    assert coverage.why_not() == "alerts are not watched: the operator is not allowed to list them in namespace shop"
     discovery.refused = set()
     await looked(discovery)
     assert coverage.why_not() is None
