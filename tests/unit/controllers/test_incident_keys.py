@@ -1,4 +1,4 @@
-"""When an incident goes on, and what a folded Alert tells."""
+"""Tests when an incident goes on, and the status of a folded Alert."""
 
 from datetime import UTC, datetime
 from typing import Any
