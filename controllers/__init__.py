@@ -1,6 +1,7 @@
-"""The controllers: events fill a cache and a queue, a reconcile is a function of spec, record and cache.
+"""Reconciles the custom resources: events fill a cache and a queue; a reconcile depends on spec, record and cache.
 
-`watch` brings what happens in the cluster into the `cache` and puts keys into the `queue`, `relist` finds what it
-missed; `alert`, `investigation`, `configuration` and `refusal` decide, one key at a time, level-triggered; `projection`
-turns the record into status, `publisher` writes it; `active` runs them where the Lease is held.
+Read first: `investigation`, then `machinery.active`. The modules at this level reconcile one kind each (`configuration`
+four alike), level-triggered, one key at a time. `machinery` watches, caches, queues, relists and dispatches them, where
+the Lease is held. `runs` accepts runs and projects their records onto status; `readiness` checks configuration;
+`incidents`, `notifications` and `tool_workloads` do the work that has no kind of its own.
 """

@@ -1,12 +1,13 @@
-"""Alert: becomes an Investigation.
+"""Reconciles Alerts: each becomes an Investigation.
 
-Watches: Alerts, Investigations, Chains. Decides: whether a chain takes the alert; it waits when none does yet, and is
-looked at again when a Chain appears. Writes: the Investigation (named after the alert, so creating it twice is creating
-it once; its author is the alert's, whose rights are asked for when it is accepted), the conditions `Accepted`,
-`Finished` and `Succeeded` (what became of its Investigation), and deletes the alert when its time is over. An alert
-whose Investigation was deleted is finished: who deleted it did not want it to run again. So is one that carries another
-alert's uid as its own: it was restored from a backup. One whose incidentKey another alert has as well is folded into
-that one (`incident_keys.py`).
+Watches: Alerts, Investigations, Chains. Decides: whether a chain takes the alert; without one it waits, and is queued
+again when a Chain appears. Writes: the Investigation, the conditions `Accepted`, `Finished` and `Succeeded` (the
+outcome of the Investigation), and the deletion of an alert whose time to live is over.
+
+The Investigation's name is derived from the alert, so that creating it twice creates one. Its author is the alert's,
+whose rights are checked at acceptance. An alert whose Investigation was deleted is finished and does not run again. So
+is one that carries the uid of another alert: it was restored from a backup. An alert with the incidentKey of another is
+folded into that one (`tarsy.controllers.incidents.keys`).
 """
 
 import hashlib
@@ -30,14 +31,14 @@ from tarsy.resources.v1alpha1.common import ConditionType
 
 _ALERT_LABEL = "tarsy.dev/alert-uid"
 ACCEPTED_UID = "tarsy.dev/accepted-uid"
-"""The annotation by which a restored copy is told from what ran: the uid that the object had (DESIGN section 3)."""
+"""Annotation with the uid that the object had when it was accepted: a copy restored from a backup has another uid."""
 
 _NAME_LIMIT = 63
 A = TypeVar("A", Alert, Investigation)
 
 
 async def reconcile(alert: Alert, context: ReconcileContext) -> float | None:
-    """Brings an alert one step further; returns after how many seconds to look again, if at all.
+    """Reconciles an alert; returns the seconds until the next look, None when none is needed.
 
     Raises:
         StoreError: Postgres is away, and the alert has an incidentKey.
@@ -85,7 +86,13 @@ async def _fold(alert: Alert, leader: Alert | None, cache: Cache, client: KubeCl
 
 
 async def mark_accepted(client: KubeClient, cache: Cache, obj: A) -> A:
-    """Lets a restored copy be told from what ran; the object as it is then."""
+    """Marks an object as accepted, which tells it from a restored copy; returns the patched object.
+
+    Args:
+        client: the Kubernetes API.
+        cache: takes the patched object.
+        obj: the Alert or Investigation.
+    """
     meta = obj.metadata
     body = {"metadata": {"uid": meta.uid, "annotations": {ACCEPTED_UID: meta.uid}}}
     patched = await client.patch(obj.KIND, meta.namespace, meta.name, body)
@@ -96,7 +103,7 @@ async def mark_accepted(client: KubeClient, cache: Cache, obj: A) -> A:
 async def _made_before(
     alert: Alert, reference: InvestigationRef, cache: Cache, client: KubeClient
 ) -> Investigation | None:
-    """The alert's Investigation; None when it is gone. The cache may not have it yet, so the API is asked."""
+    """Finds the Investigation of an alert in the cache, else in the API; None when it is gone."""
     namespace = alert.metadata.namespace
     found = cache.get(Investigation, namespace, reference.name)
     if found is None and not _is_finished(alert):
@@ -112,13 +119,13 @@ def _is_of(investigation: Investigation, alert: Alert) -> bool:
 
 
 def investigation_name(alert: Alert) -> str:
-    """The alert's name, cut, and a hash of its uid: the same alert always gives the same name."""
+    """Builds the name of an alert's Investigation from the alert's name and a hash of its uid; always the same."""
     digest = hashlib.sha256(alert.metadata.uid.encode()).hexdigest()[:8]
     return f"{alert.metadata.name[: _NAME_LIMIT - 9].rstrip('-.')}-{digest}"
 
 
 def _refusal(alert: Alert, cache: Cache, library_namespace: str) -> tuple[str, str] | None:
-    """Why no chain takes the alert, as reason and message."""
+    """Explains why no chain takes the alert, as reason and message."""
     try:
         chain = select(
             namespace=alert.metadata.namespace,
@@ -202,7 +209,7 @@ def _status(
 
 
 def _outcome(alert: Alert, investigation: Investigation | None, finished: bool, gone: bool) -> Condition | None:
-    """What became of the alert's Investigation, in its own reason and words; None: what is known stays.
+    """Copies the outcome of the alert's Investigation, with its reason and message; None keeps the old condition.
 
     One that is gone ended as it was told; an alert that ended before this condition was known is left as it is.
     """
@@ -251,6 +258,6 @@ def _is_finished(alert: Alert) -> bool:
 
 
 def _finished_at(alert: Alert) -> datetime | None:
-    """When that was seen, by this controller: an alert is never deleted before its end was told."""
+    """Returns when this controller saw the end: an alert is never deleted before its end was published."""
     end = condition(alert.status.conditions, ConditionType.FINISHED)
     return end.last_transition_time if end and end.status == "True" else None

@@ -1,11 +1,11 @@
-"""AlertRoute: can it be used, and what did it take?
+"""Reconciles AlertRoutes: checks that they can be used and counts what they took.
 
-Watches: AlertRoutes, and chains, which may come later. Decides: whether RE2 takes its expressions, whether the Secret
-of its senders can be read, whether their ServiceAccount may create Alerts where the route leads, and whether there is a
-chain for them. Writes: `Ready` with every error at once, `NotificationsReady` (see `configuration`), `matchedCount` and
+Watches: AlertRoutes, and Chains, which may come later. Decides: whether RE2 accepts its expressions, whether the Secret
+of its senders can be read, whether their ServiceAccount may create Alerts in the target namespace, and whether a chain
+takes them. Writes: `Ready` with every error at once, `NotificationsReady` (see `configuration`), `matchedCount` and
 `lastMatched`.
 
-The intake asks for itself and does not wait for this: a route without a chain takes alerts, which wait for it.
+The intake checks for itself and does not wait for this: a route without a chain takes alerts, which wait for one.
 """
 
 from datetime import UTC, datetime
@@ -70,7 +70,7 @@ async def reconcile(route: AlertRoute, intake: Intake, context: ReconcileContext
 
 
 def matcher_errors(route: AlertRoute) -> list[ConfigurationProblem]:
-    """The matchers whose expression cannot be used: such a route takes nothing."""
+    """Lists the matchers with an invalid expression: a route with one takes nothing."""
     errors: list[ConfigurationProblem] = []
     for index, matcher in enumerate(route.spec.matchers):
         try:
@@ -82,7 +82,13 @@ def matcher_errors(route: AlertRoute) -> list[ConfigurationProblem]:
 
 
 def chain_errors(route: AlertRoute, cache: Cache, library_namespace: str) -> list[ConfigurationProblem]:
-    """That no chain takes the Alerts, where the route itself says what takes them."""
+    """Reports that no chain takes the Alerts, if the route itself names a chain or an alert type.
+
+    Args:
+        route: the object.
+        cache: holds the chains.
+        library_namespace: whose chains all namespaces may use.
+    """
     spec, at = route.spec, FieldPath.of(route)
     if spec.chain_ref is None and spec.alert_type is None:
         return []
@@ -101,7 +107,7 @@ def chain_errors(route: AlertRoute, cache: Cache, library_namespace: str) -> lis
 
 
 async def _rights(route: AlertRoute, client: KubeClient) -> list[ConfigurationProblem]:
-    """That the ServiceAccount of senders with a secret may not create what they send."""
+    """Reports that the ServiceAccount of senders with a secret may not create Alerts."""
     assert route.spec.auth is not None
     own, name = route.metadata.namespace, route.spec.auth.service_account_name
     namespace = route.spec.namespace or own

@@ -1,9 +1,9 @@
-"""ChatMessage: a question about a finished Investigation becomes an answer.
+"""Reconciles ChatMessages: a question about a finished Investigation becomes an answer.
 
-Watches: ChatMessages and Investigations. Decides: whether the question is taken (the investigation ended and was not
-cancelled, its chain takes questions, who asks may use what will answer), and, at first sight, the order of questions
-that came together. Writes: the question into the record, the owner reference to the Investigation, `Accepted` while
-there is no record. What becomes of an accepted question is written by `publisher`, from the record.
+Watches: ChatMessages and Investigations. Decides: whether the question is accepted (the investigation has ended and was
+not cancelled, its chain allows questions, the author may use the tools of the answer), and the order of questions that
+are first seen together. Writes: the question into the record, the owner reference to the Investigation, and `Accepted`
+until there is a record. From then on `publisher` writes the status from the record.
 """
 
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ from tarsy.store.questions import NewQuestion
 
 
 class _Refused(Exception):
-    """The question is never answered, and why."""
+    """Raised when a question is never answered."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class _Refused(Exception):
 
 
 async def reconcile(message: ChatMessage, context: ReconcileContext) -> float | None:
-    """Brings a question one step further; returns after how many seconds to look again, if at all.
+    """Reconciles a question; returns the seconds until the next look, None when none is needed.
 
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
@@ -90,7 +90,7 @@ async def reconcile(message: ChatMessage, context: ReconcileContext) -> float | 
 
 
 def _wanted(message: ChatMessage, context: ReconcileContext) -> DesiredState:
-    """What shall become of a question: cancelling an investigation cancels the questions about it."""
+    """Returns the desired state of a question: cancelling an investigation cancels the questions about it."""
     about = context.cache.get(Investigation, message.metadata.namespace, message.spec.investigation_ref.name)
     owners = {owner.uid for owner in message.metadata.owner_references}
     if about is not None and about.metadata.uid in owners and about.spec.desired_state == "Cancelled":
@@ -111,7 +111,7 @@ def _may_begin(message: ChatMessage) -> None:
 
 
 async def _about(message: ChatMessage, context: ReconcileContext) -> tuple[InvestigationRecord, Plan]:
-    """The record of the investigation that is asked about, and the plan of an answer."""
+    """Returns the record of the investigation in question, and the plan of an answer."""
     namespace, name = message.metadata.namespace, message.spec.investigation_ref.name
     where = f"spec.investigationRef.name: Investigation {namespace}/{name}"
     investigation = context.cache.get(Investigation, namespace, name)
@@ -139,7 +139,7 @@ async def _authorized(message: ChatMessage, plan: Plan, context: ReconcileContex
 
 
 async def _refusal(message: ChatMessage, plan: Plan, context: ReconcileContext) -> tuple[str, str] | None:
-    """A question goes to the tools of the chain, and of servers that the alert brought: as much as to run it.
+    """Asks for the same rights as to run the chain: a question goes to its tools and to servers of the alert.
 
     It is answered out of the timeline, so who asks must be allowed to read that.
     """
@@ -151,7 +151,7 @@ async def _refusal(message: ChatMessage, plan: Plan, context: ReconcileContext) 
 
 
 def _comes_with(other: ChatMessage, message: ChatMessage) -> bool:
-    """Whether `other` is asked about the same, and as new."""
+    """Checks whether `other` is a new question about the same investigation."""
     same = other.spec.investigation_ref.name == message.spec.investigation_ref.name
     new = ACCEPTED_UID not in other.metadata.annotations and other.spec.desired_state == "Running"
     ended = any(c.type == ConditionType.FINISHED and c.status == "True" for c in other.status.conditions)
@@ -159,7 +159,7 @@ def _comes_with(other: ChatMessage, message: ChatMessage) -> bool:
 
 
 def _turn(message: ChatMessage) -> tuple[str, int, str]:
-    """The order of questions that are first seen together: creation time, resourceVersion, name."""
+    """Orders questions that are first seen together: by creation time, resourceVersion, name."""
     meta = message.metadata
     version = int(meta.resource_version) if meta.resource_version.isdigit() else 0
     return str(meta.creation_timestamp), version, meta.name
@@ -172,7 +172,7 @@ async def _question(message: ChatMessage, plan: Plan, context: ReconcileContext)
 
 
 async def _mark_accepted(message: ChatMessage, about: UUID | None, context: ReconcileContext) -> None:
-    """Lets a restored copy be told from what was answered, and has the Investigation own its question."""
+    """Marks a question as accepted, which tells it from a restored copy, and makes the Investigation its owner."""
     meta = message.metadata
     body: dict[str, Any] = {"metadata": {"uid": meta.uid, "annotations": {ACCEPTED_UID: meta.uid}}}
     investigation = context.cache.get(Investigation, meta.namespace, message.spec.investigation_ref.name)

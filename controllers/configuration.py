@@ -1,14 +1,14 @@
-"""Chain, Agent, LLMProvider, InvestigationDefaults: can it be used? (And what an MCPServer has in common with them.)
+"""Reconciles Chains, Agents, LLMProviders and InvestigationDefaults: checks that a run could use them.
 
-Watches: the configuration kinds. Decides: whether a run would start with the object now: all that it names is there,
-fits and is Ready itself, a Chain's whole plan resolves, the Secrets it names can be read, and an LLMProvider's server
-knows its key and its model (and, of calls that were made, whether it serves them: `Serving`). Writes: the condition
-`Ready` with every error at once, by field path; where `notify` tells somebody, `NotificationsReady` with those of its
-Secrets, because no run waits for them. They are one controller, because the question is one; what differs between the
-kinds is in `tarsy.plan.check` and `tarsy.plan.readiness`.
+Watches: the configuration kinds. Decides: whether a run could start with the object now: all referenced objects exist,
+fit and are Ready themselves, the whole plan of a Chain resolves, the referenced Secrets can be read, and the server of
+an LLMProvider accepts its key and knows its model (and, by the calls of runs, `Serving`). Writes: `Ready` with every
+error at once, by field path, and for objects with notification targets `NotificationsReady` with the errors of their
+Secrets, because no run waits for those. What differs between the kinds is in `tarsy.plan.check` and
+`tarsy.plan.readiness`; `mcp_server` and `alert_route` use the functions here for what they share.
 
-Secrets are not watched (DESIGN section 3), so an object that names some is looked at again now and then; so is an
-Agent that names a ServiceAccount.
+Secrets are not watched, so that the operator needs no right to list them; an object that names some is checked again
+at intervals. So is an Agent that names a ServiceAccount.
 """
 
 import logging
@@ -50,7 +50,7 @@ ConfigurationProblem = tuple[PlanError, str]
 
 
 async def reconcile(obj: AnyResource, context: ReconcileContext) -> float | None:
-    """Brings `Ready` up to date; returns after how many seconds to look again, if at all.
+    """Updates `Ready`; returns the seconds until the next look, None when none is needed.
 
     The limits of an LLMProvider are made known to all workers, whether it is Ready or not.
 
@@ -95,8 +95,16 @@ async def reconcile(obj: AnyResource, context: ReconcileContext) -> float | None
 async def problems(
     obj: AnyResource, judged: PlanReadiness, client: KubeClient, read_secret: SecretReader
 ) -> tuple[list[ConfigurationProblem], list[float], list[str]]:
-    """All that makes `obj` not Ready beside what was `judged` of it, each with a reason, after how many seconds that
-    may be another, and the values of the Secrets it names.
+    """Finds everything that makes an object not Ready, MCPServers included.
+
+    Args:
+        obj: the object.
+        judged: its readiness by the plan.
+        client: reads the ConfigMaps that it names.
+        read_secret: reads the Secrets that it names.
+
+    Returns:
+        The problems, each with a reason; the seconds until they are checked again; the values of the Secrets.
 
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
@@ -118,7 +126,7 @@ async def problems(
 async def notify_problems(
     obj: AnyResource, read_secret: SecretReader
 ) -> tuple[list[ConfigurationProblem], list[float]]:
-    """The Secrets that those whom `obj` tells would need and that cannot be read, and when to look again (seconds).
+    """Finds the Secrets of notification targets that cannot be read; returns them and the seconds until the next look.
 
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
@@ -131,7 +139,7 @@ async def notify_problems(
 async def _read(
     named: Iterable[tuple[SecretKey, FieldPath]], read_secret: SecretReader
 ) -> tuple[list[ConfigurationProblem], list[str]]:
-    """What keeps these from being read, and the values of the others."""
+    """Reads Secrets; returns the problems of those that cannot be read, and the values of the others."""
     found: list[ConfigurationProblem] = []
     values: list[str] = []
     for key, at in named:
@@ -149,7 +157,7 @@ def validate(
     judged: PlanReadiness = USABLE,
     untold: Sequence[ConfigurationProblem] = (),
 ) -> ConfigStatus:
-    """The status that says `errors` (each with a reason), or that there are none.
+    """Makes the status that reports `errors`, or that there are none.
 
     Args:
         obj: the object as it is.
@@ -177,7 +185,7 @@ def validate(
 
 
 def _listed(obj: AnyResource, found: Iterable[ConfigurationProblem]) -> str:
-    """All errors, by field path, and by object where that is another one."""
+    """Joins errors, by field path, and by object where it is another one."""
     own = (obj.KIND, obj.metadata.namespace, obj.metadata.name)
     return "; ".join(
         f"{error.field}: {error.message}" if (error.kind, error.namespace, error.name) == own else str(error)
@@ -188,7 +196,7 @@ def _listed(obj: AnyResource, found: Iterable[ConfigurationProblem]) -> str:
 def _with_targets(
     conditions: Conditions, obj: AnyResource, untold: Sequence[ConfigurationProblem], now: datetime
 ) -> Conditions:
-    """The conditions with the one about those whom `obj` tells; without it where it tells nobody."""
+    """Sets the condition of notification targets; removes it where `obj` has none."""
     kind = ConditionType.NOTIFICATIONS_READY
     if not notify_secrets(obj):
         return tuple(item for item in conditions if item.type != kind)

@@ -1,11 +1,11 @@
-"""Investigation: is accepted, and follows what its owner wants.
+"""Reconciles Investigations: accepts them and passes on their desired state.
 
-Watches: Investigations, Alerts, and all configuration (a plan that could not be made is tried again when something it
-may need changes). Decides: whether its author may use the chain; whether the plan can be resolved, and whether the wait
+Watches: Investigations, Alerts, and all configuration (a plan that cannot be made is retried when something changes
+that it may need). Decides: whether the author may use the chain; whether the plan can be resolved, and whether the wait
 for that is over (`tarsy.controllers.runs.acceptance`); whether the object is a restored copy; whether it was deleted.
-Writes: a pending run with its frozen plan into the record, `Accepted` while there is none, and the desired state, which
-cancels the questions about a finished one too. What an accepted run does is written by `publisher`, from the record;
-where somebody else wrote the status, it is asked to do so again.
+Writes: a pending run with its frozen plan into the record, `Accepted` until there is one, and the desired state, which
+also cancels the questions about a finished investigation. From then on `publisher` writes the status from the record;
+it is asked to write it again when another client has changed it.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ PRIORITIES: Mapping[Severity | None, int] = {"Critical": 10, "Warning": 0, None:
 
 
 async def reconcile(investigation: Investigation, context: ReconcileContext) -> float | None:
-    """Brings an investigation one step further; returns after how many seconds to look again, if at all.
+    """Reconciles an investigation; returns the seconds until the next look, None when none is needed.
 
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
@@ -122,14 +122,20 @@ async def reconcile(investigation: Investigation, context: ReconcileContext) -> 
 
 
 async def deleted(uid: str, namespace: str, context: ReconcileContext) -> None:
-    """An Investigation is gone: its run stops and acts as nobody, its record stays."""
+    """Stops the run of a deleted object and revokes its tokens; the record stays.
+
+    Args:
+        uid: of the object.
+        namespace: of the object.
+        context: of the reconcile.
+    """
     context.at_rest.pop(uid, None)
     await context.store.runs.object_deleted(UUID(uid))
     await revoke_run_secret(uid, namespace, context)
 
 
 def _finished_without_record(investigation: Investigation) -> tuple[str, str] | None:
-    """Why an investigation without a record shall not run, as reason and message."""
+    """Explains why an investigation without a record must not run, as reason and message."""
     uid = investigation.metadata.uid
     accepted = investigation.metadata.annotations.get(ACCEPTED_UID)
     if accepted is not None and accepted != uid:
@@ -205,7 +211,7 @@ async def _authorized(
 async def _may_read(
     investigation: Investigation, alert: AlertContent, at: FieldPath, named_by: Author | None, context: ReconcileContext
 ) -> None:
-    """Asks for whoever runs the alert and for whoever wrote it, before a text that it names is read for them."""
+    """Checks that the author of the run, and of the alert, may read the texts that the alert names."""
     author, ref = investigation.spec.author, investigation.spec.alert_ref
     texts = config_map_reads(alert, at)
     strange = ref is not None and author is not None and (named_by is None or named_by.username != author.username)
@@ -218,9 +224,14 @@ async def _may_read(
 
 
 async def mask_alert(text: str, setting: MaskingPlan | None, context: ReconcileContext) -> str:
-    """The text of an alert, a runbook or a question as it is stored (`tarsy.masking.mask_or_fail`).
+    """Masks the text of an alert, a runbook or a question before it is stored (`tarsy.masking.mask_or_fail`).
 
     Of a setting that cannot be used whole (its object is not Ready and says why), all that can be used is.
+
+    Args:
+        text: the text.
+        setting: alertMasking of the namespace; None: the default.
+        context: of the reconcile.
     """
     mask = context.mask
     if setting is not None:
@@ -233,7 +244,7 @@ async def mask_alert(text: str, setting: MaskingPlan | None, context: ReconcileC
 
 
 async def _runbook(investigation: Investigation, alert: AlertContent, at: FieldPath, context: ReconcileContext) -> str:
-    """The alert's runbook, else the default; one by URL that cannot be had is told of, and the default is used."""
+    """Reads the alert's runbook, else the default; when a URL fails, an Event reports it and the default is used."""
     if alert.runbook is None or alert.runbook.url is None:
         return await local_runbook(
             alert, at, context.cache, context.kubernetes.client, context.settings.library_namespace
@@ -260,7 +271,7 @@ async def _runbook(investigation: Investigation, alert: AlertContent, at: FieldP
 async def _alert(
     investigation: Investigation, context: ReconcileContext
 ) -> tuple[AlertContent, FieldPath, Author | None]:
-    """What is investigated, where it stands, and who wrote it."""
+    """Returns the alert of an investigation, the path of the field that holds it, and its author."""
     spec, meta = investigation.spec, investigation.metadata
     if spec.alert is not None:
         return spec.alert, FieldPath.of(investigation) / "alert", spec.author

@@ -1,12 +1,12 @@
-"""MCPServer: can it be used, does it answer, and are its tools those that its object names?
+"""Reconciles MCPServers: checks that they can be used, respond, and have the tools that their object names.
 
-Watches: MCPServers. Decides: `Ready` as for all configuration (`tarsy.controllers.configuration`), and that a stdio
-command does not run in a cluster; `Available` by looks at the server (`tarsy.controllers.readiness.server_checks`): one
-failure is none, several in a row are; `Verified` by comparing the lists of its object with the tools it has. Writes:
-these conditions, the tools' names and hash, the last error, and Events when a server comes, goes, or changes its tools.
+Watches: MCPServers. Decides: `Ready` as for all configuration (`tarsy.controllers.configuration`), without stdio
+commands in a cluster; `Available` by health checks (`tarsy.controllers.readiness.server_checks`), after several
+failures in a row; `Verified` by comparing the lists of its object with the tools of the server. Writes: these
+conditions, the tools' names and hash, the last error, and Events when a server comes, goes, or changes its tools.
 
-A failed look changes what is known only when it counts; until then, and after a restart of the operator, what the
-status says already stays.
+A failed check changes the status only when it counts; until then, and after a restart of the operator, the status
+stays.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ _Told = tuple[Literal["Normal", "Warning"], str, str]
 
 
 async def reconcile(server: MCPServer, context: ReconcileContext) -> float | None:
-    """Brings the conditions up to date; returns after how many seconds to look again, if at all.
+    """Updates the conditions; returns the seconds until the next look, None when none is needed.
 
     What runs for it (`spec.run`) is kept where the operator says in which namespace those are who may reach it.
 
@@ -68,14 +68,14 @@ async def reconcile(server: MCPServer, context: ReconcileContext) -> float | Non
 
 
 def server_plan_of(server: MCPServer) -> ServerPlan:
-    """A server by itself, with all of its tools."""
+    """Makes the plan of a server by itself, with all of its tools."""
     meta = server.metadata
     ref = ObjectRef(kind=server.KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid or "")
     return server_plan(server, ref, McpSelection(name=meta.name))
 
 
 def stdio_errors(server: MCPServer, allowed: bool) -> list[tuple[PlanError, str]]:
-    """That a command may not be run here, where it may not (DESIGN section 7)."""
+    """Reports a stdio command where none may run: in a cluster it would run with the rights of the worker."""
     if allowed or server.spec.transport.stdio is None:
         return []
     return [((FieldPath.of(server) / "transport" / "type").error(NO_STDIO), "StdioNotInCluster")]
@@ -88,7 +88,7 @@ def assess_server(
     health: Health | None,
     now: datetime,
 ) -> MCPServerStatus:
-    """The status that says what is known.
+    """Makes the status from what is known.
 
     Args:
         server: the object as it is.
@@ -112,7 +112,7 @@ def assess_server(
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a condition says; one that is there of this generation stays where that is asked for."""
+    """Describes a condition; with `only_if_nothing_is_known`, an existing one of this generation stays."""
 
     status: ConditionStatus
     reason: str
@@ -132,14 +132,14 @@ _NOT_READY = _Said("Unknown", "NotReady", "Not checked until the MCPServer is Re
 
 
 def _only_in_runs(plan: ServerPlan) -> str:
-    """Why a server can be asked within a run only; empty when it can be looked at."""
+    """Explains why a server can be checked only within a run; empty when it can be checked."""
     if isinstance(plan.transport, WorkloadTransport) and plan.transport.per_run:
         return "Not checked: each run starts a server of its own (spec.run.scope is PerRun)."
     return _ONLY_IN_RUNS if isinstance(plan.transport, HttpTransport) and plan.wants_account else ""
 
 
 def _known(server: MCPServer, plan: ServerPlan, health: Health | None) -> _Known:
-    """What is known of a server that is Ready."""
+    """Derives the conditions of a server that is Ready from its health."""
     failed = health.failed if health is not None else None
     error = {"last_error": (failed.failure or failed.reason) if failed else server.status.last_error}
     if health is not None and health.away and failed is not None:
@@ -181,7 +181,7 @@ def _verified(server: MCPServer, plan: ServerPlan, found: Look) -> _Said:
 
 
 def happened(before: MCPServerStatus, after: MCPServerStatus) -> Iterator[_Told]:
-    """What to tell of a change: kind, reason and message of each Event."""
+    """Lists the Events for a change: kind, reason and message of each."""
     was, now = (condition(status.conditions, ConditionType.AVAILABLE) for status in (before, after))
     old = was.status if was is not None else "Unknown"
     if now is not None and now.status != old:
@@ -206,7 +206,7 @@ def _difference(before: MCPServerStatus, after: MCPServerStatus) -> str:
 
 
 def _missing(server: MCPServer, tools: Collection[str]) -> Iterator[str]:
-    """Entries of the object's lists that name no tool of the server, with their field."""
+    """Lists the entries of the object's lists that match no tool of the server, with their field."""
     spec = server.spec
     lists = {
         "spec.tools.allow": spec.tools.allow or (),

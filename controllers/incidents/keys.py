@@ -1,10 +1,11 @@
-"""Alerts of one incident: equal `spec.incidentKey` in a namespace means one Investigation, however the Alerts came.
+"""Folds alerts of one incident: equal `spec.incidentKey` in a namespace means one Investigation.
 
 The first Alert of a key that a chain takes leads its incident; those that follow are folded into it, counted on it, and
-tell its Investigation as theirs. Decision: who leads is a row in Postgres, decided under a lock, because two active
-controllers may overlap for seconds and the watch may show Alerts in any order. An incident is over as at the intake:
-when its investigation has ended and nothing was heard of it for an hour, or when its sender said that it fires no more.
-It is over as well when what leads it was deleted, or never ran.
+report its Investigation as theirs. An incident is over as at the intake: when its investigation has ended and no alert
+came for an hour, or when its sender resolved it. It is also over when its leader was deleted, or never ran.
+
+Decision: the leader is a row in Postgres, chosen under a lock, because two active controllers may overlap for seconds
+and the watch may show Alerts in any order.
 """
 
 from datetime import datetime
@@ -21,7 +22,7 @@ _TRIES = 10
 
 
 async def leader_of(alert: Alert, key: str, cache: Cache, client: KubeClient, intake: Intake) -> Alert | None:
-    """The Alert that leads the incident of this one; None: this one does, from now on.
+    """Finds the Alert that leads the incident of an Alert; None: it leads the incident itself from now on.
 
     Args:
         alert: one that a chain takes, and that has no Investigation.
@@ -48,7 +49,7 @@ async def leader_of(alert: Alert, key: str, cache: Cache, client: KubeClient, in
 
 
 def stands(led: Led, leader: Alert, investigation: Investigation | None) -> bool:
-    """Whether an incident goes on, so that another Alert of its key is folded into it.
+    """Checks whether an incident goes on, so that another Alert of its key is folded into it.
 
     Args:
         led: what is on record of it.
@@ -68,7 +69,13 @@ def stands(led: Led, leader: Alert, investigation: Investigation | None) -> bool
 
 
 async def leader_again(alert: Alert, cache: Cache, client: KubeClient) -> Alert | None:
-    """The Alert that a folded one follows; None when it is gone."""
+    """Finds the Alert that a folded one follows; None when it is gone.
+
+    Args:
+        alert: the folded Alert.
+        cache: the cached objects.
+        client: is asked where the cache does not have the leader.
+    """
     reference = alert.status.folded_into
     if reference is None:
         return None
@@ -80,7 +87,7 @@ async def leader_again(alert: Alert, cache: Cache, client: KubeClient) -> Alert 
 
 
 def folded_status(alert: Alert, leader: Alert | None, now: datetime) -> AlertStatus:
-    """The status of an Alert that is folded.
+    """Makes the status of a folded Alert.
 
     Args:
         alert: which.

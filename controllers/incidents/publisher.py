@@ -1,4 +1,4 @@
-"""Incidents: what the intake owes is made, and what it counted is told.
+"""Creates the Alerts that the intake still owes, and writes the counts of incidents to their Alerts.
 
 Watches: incidents and routes in Postgres, every two seconds. Decides: nothing. Writes: Alerts that an intake could not
 make (it was killed, or the Kubernetes API was away, and nobody sent again), how often an incident came on its Alert,
@@ -22,7 +22,7 @@ OWED_SECONDS = 5.0
 
 
 class Incidents:
-    """Makes and tells.
+    """Creates owed Alerts and writes counts.
 
     Args:
         look_at: takes the key of an object that is to be reconciled.
@@ -35,7 +35,7 @@ class Incidents:
         self._look_at = look_at
 
     async def round(self) -> None:
-        """Does all there is to do now; what one Alert does not allow is left for the next round.
+        """Does all that is due; an Alert that cannot be written is left for the next round.
 
         Raises:
             ApiError: the Kubernetes API is away.

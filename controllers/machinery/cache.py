@@ -17,7 +17,7 @@ _R = TypeVar("_R", bound=AnyResource)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An object's name in the cluster."""
+    """Names an object of the cluster."""
 
     kind: str
     namespace: str
@@ -29,7 +29,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which object, and which state of it."""
+    """Identifies an object and one state of it."""
 
     uid: str
     generation: int
@@ -37,26 +37,26 @@ class Version:
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> "Version":
-        """That of an object as the API gave it."""
+        """Reads the version of an object as the API gave it."""
         meta = raw["metadata"]
         return cls(meta.get("uid", ""), meta.get("generation", 0), meta.get("resourceVersion", ""))
 
     def older_than(self, other: "Version") -> bool:
-        """Whether it was made before: resourceVersions grow (KEP-5504); what is no number is not compared."""
+        """Checks whether it was made earlier: resourceVersions grow (KEP-5504); only numbers are compared."""
         ours, theirs = self.resource_version, other.resource_version
         return ours.isdigit() and theirs.isdigit() and int(ours) < int(theirs)
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableObject:
-    """An object of ours that does not fit its kind: raw, and why."""
+    """Holds an object that does not fit its kind, and the errors."""
 
     raw: Mapping[str, Any]
     error: InvalidResource
 
 
 class Cache:
-    """Objects of this project's kinds, and the labels of namespaces. Implements `tarsy.plan.catalog.Catalog`."""
+    """Caches objects of this project's kinds, and the labels of namespaces. Implements `tarsy.plan.catalog.Catalog`."""
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[tuple[str, str], AnyResource]] = {}
@@ -65,7 +65,7 @@ class Cache:
         self._labels: dict[str, Mapping[str, str]] = {}
 
     def put(self, raw: Mapping[str, Any], *, instead_of: Version | None = None) -> Key:
-        """Takes an object as the API gave it, unless what is here is newer.
+        """Stores an object as the API gave it, unless a newer version is stored.
 
         Args:
             raw: the object.
@@ -88,7 +88,7 @@ class Cache:
         return key
 
     def drop(self, key: Key, uid: str) -> None:
-        """Forgets an object that is gone; another of the same name stays."""
+        """Removes an object that is gone; another of the same name stays."""
         here = self.version(key)
         if here is None or here.uid != uid:
             return
@@ -97,23 +97,23 @@ class Cache:
         self._objects.get(key.kind, {}).pop((key.namespace, key.name), None)
 
     def version(self, key: Key) -> Version | None:
-        """Which version of an object is here, readable or not."""
+        """Returns the stored version of an object, readable or not."""
         return self._versions.get(key.kind, {}).get((key.namespace, key.name))
 
     def find(self, key: Key) -> AnyResource | UnreadableObject | None:
-        """The object, what is wrong with it, or None."""
+        """Returns the object, its errors, or None."""
         return self._objects.get(key.kind, {}).get((key.namespace, key.name)) or self._unreadable.get(key)
 
     def all_keys(self) -> list[Key]:
-        """The keys of all objects."""
+        """Lists the keys of all objects."""
         return [key for kind in self._versions for key in self.keys_of(kind)]
 
     def keys_of(self, kind: str) -> list[Key]:
-        """The keys of a kind's objects, readable or not."""
+        """Lists the keys of a kind's objects, readable or not."""
         return [Key(kind, namespace, name) for namespace, name in self._versions.get(kind, {})]
 
     def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
-        """Takes the labels of a namespace (None: it is gone)."""
+        """Stores the labels of a namespace; None removes it."""
         if labels is None:
             self._labels.pop(name, None)
         else:
@@ -121,23 +121,35 @@ class Cache:
 
     @property
     def namespaces(self) -> list[str]:
-        """The names of the namespaces that are known."""
+        """Lists the names of the known namespaces."""
         return sorted(self._labels)
 
     def get(self, kind: type[_R], namespace: str, name: str) -> _R | None:
-        """The object of a kind, or None."""
+        """Returns the object of a kind, or None.
+
+        Args:
+            kind: its class.
+            namespace: of the object.
+            name: of the object.
+        """
         found = self._objects.get(kind.KIND, {}).get((namespace, name))
         return found if isinstance(found, kind) else None
 
     def list(self, kind: type[_R], namespace: str) -> Sequence[_R]:
-        """The objects of a kind in a namespace."""
+        """Lists the objects of a kind in a namespace."""
         objects = self._objects.get(kind.KIND, {})
         return [obj for (space, _), obj in objects.items() if space == namespace and isinstance(obj, kind)]
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """The labels of a namespace; only its name when it is not known."""
+        """Returns the labels of a namespace; only its name when it is not known."""
         return self._labels.get(namespace, {"kubernetes.io/metadata.name": namespace})
 
     def is_invalid(self, kind: type[AnyResource], namespace: str, name: str) -> bool:
-        """Whether there is an object of that name that does not fit its kind, so that `get` gives None."""
+        """Checks for an object that does not fit its kind, so that `get` returns None.
+
+        Args:
+            kind: its class.
+            namespace: of the object.
+            name: of the object.
+        """
         return Key(kind.KIND, namespace, name) in self._unreadable

@@ -1,8 +1,7 @@
-"""Objects whose time is over: an Alert or Investigation goes `ttlSecondsAfterFinished` after its end.
+"""Deletes Alerts and Investigations `ttlSecondsAfterFinished` after their end.
 
-Decides: whether that is now. Writes: the deletion, of the very state of the object that was looked at: whoever raised
-the time to live a moment ago, as to read the finding in peace, keeps the object. The record is not touched; how long
-that stays is `tarsy.store.retention`'s to say.
+Decides: whether that is now. Writes: the deletion, with the resourceVersion of the object as precondition: an object
+whose time to live was raised a moment ago stays. The record is not touched; `tarsy.store.retention` deletes it.
 """
 
 from datetime import datetime, timedelta
@@ -15,7 +14,7 @@ from tarsy.resources.v1alpha1 import Alert, Investigation
 async def expire(
     client: KubeClient, cache: Cache, obj: Alert | Investigation, finished: datetime | None, now: datetime
 ) -> float | None:
-    """Deletes a finished object when its time is over; else the seconds until then, None when it has no end yet.
+    """Deletes a finished object when its time to live is over; else returns the seconds until then.
 
     Args:
         client: the Kubernetes API.

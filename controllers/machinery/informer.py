@@ -1,13 +1,13 @@
-"""The informer: takes the news of the cluster into the cache, and puts into the queue whoever it concerns.
+"""Takes the events of the watch into the cache, and queues the keys of the objects that they concern.
 
-Decides nothing about an object and writes nothing: whose turn it is follows from what it is told, by the watch, the
-listings and our own writes alike. Decision: who depends on whom is not kept. Whatever waits, and all configuration, is
-looked at again when a spec changes, because a look that changes nothing costs next to nothing, and a dependency that
-was forgotten leaves an object waiting for ever. A change of a status wakes an Investigation's Alert, the questions
-about it and the Alerts that were folded into an Alert; and where it changes what others may rely on (is it Ready, does
-it answer, which tools are there), the configuration of its namespace that depends on others, of all namespaces where it
-is the library's. These dependencies have no circles, so it comes to rest after as many rounds as there are kinds in a
-row.
+Decides nothing about an object and writes nothing; events of the watch, listings and our own writes are treated alike.
+
+Decision: dependencies between objects are not stored. All configuration, and every object that waits, is reconciled
+again when a spec changes: a reconcile that changes nothing is cheap, and a forgotten dependency would leave an object
+waiting for ever. A change of a status queues an Investigation's Alert, the questions about it and the Alerts that were
+folded into an Alert. Where it changes what others rely on (readiness, availability, tools), it also queues the
+configuration of its namespace that depends on others; for the library, that of all namespaces. These dependencies have
+no circles, so the queue comes to rest.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _RELIED_ON: Mapping[str, tuple[ConditionType, ...]] = {
 
 
 class Informer:
-    """What is known of the cluster, and whose turn it is.
+    """Updates the cache and the queue.
 
     Args:
         cache: is filled.
@@ -79,7 +79,7 @@ class Informer:
             self.seen(raw)
 
     def seen(self, raw: Mapping[str, Any], instead_of: Version | None = None) -> None:
-        """An object is there: takes it, and whoever it concerns is looked at."""
+        """Takes an object that exists, and queues the objects that it concerns."""
         meta = raw["metadata"]
         before = self._cache.version(Key(raw["kind"], meta.get("namespace", ""), meta["name"]))
         key = self._cache.put(raw, instead_of=instead_of)
@@ -99,7 +99,7 @@ class Informer:
             self._wake_users(key)
 
     def gone(self, key: Key, uid: str) -> None:
-        """An object is there no more, whatever has its name now."""
+        """Removes an object that no longer exists, whichever object has its name now."""
         old = self._cache.find(key) if (self._cache.version(key) or Version("", 0, "")).uid == uid else None
         self._cache.drop(key, uid)
         self._told.pop(key, None)
@@ -113,22 +113,22 @@ class Informer:
         self._spec_changed(key)
 
     def deleted(self, key: Key) -> tuple[str, ...]:
-        """The uids of those of this name that are gone, until `ended` says that nothing of them is left to do."""
+        """Lists the uids of the deleted objects of a name, until `ended` is called for each."""
         return tuple(self._deleted.get(key, ()))
 
     def ended(self, key: Key, uid: str) -> None:
-        """What an object's end asked for was done."""
+        """Notes that the deletion of an object was handled."""
         self._deleted[key].discard(uid)
         if not self._deleted[key]:
             del self._deleted[key]
 
     def look_at_all(self) -> None:
-        """Looks at every object that is known."""
+        """Queues every known object."""
         for key in self._cache.all_keys():
             self.look_at(key)
 
     def look_at(self, key: Key) -> None:
-        """Soon; what has ended, of which there may be tens of thousands, when nothing else is to be done."""
+        """Queues an object; finished ones, of which there may be tens of thousands, only when idle."""
         found = self._cache.find(key)
         ended = isinstance(found, Alert | Investigation) and condition(found.status.conditions, ConditionType.FINISHED)
         if ended and ended.status == "True":
@@ -137,7 +137,7 @@ class Informer:
             self._queue.add(key)
 
     def _spec_changed(self, key: Key) -> None:
-        """Not for changes of a status: nobody depends on the status of another, but alerts on their Investigation's."""
+        """Queues the dependents of a changed spec; a status has none, but for an Investigation's Alert."""
         if key.kind not in PASSIVE:
             self._wake_dependents(key)
         elif key.kind == Alert.KIND:
@@ -153,7 +153,7 @@ class Informer:
             self.look_at(Key(Alert.KIND, raw["metadata"].get("namespace", ""), reference["name"]))
 
     def _wake_followers(self, alert: Key) -> None:
-        """Alerts that were folded into this one; notes what this one was folded into."""
+        """Queues the Alerts that were folded into this one; notes which Alert this one was folded into."""
         found = self._cache.find(alert)
         if isinstance(found, Alert) and found.status.folded_into is not None:
             leader = Key(Alert.KIND, alert.namespace, found.status.folded_into.name)
@@ -167,14 +167,14 @@ class Informer:
             del self._followers[alert]
 
     def _wake_questions(self, investigation: Key) -> None:
-        """Those that wait for an Investigation that was not there."""
+        """Queues the questions that wait for this Investigation to exist."""
         for key in self._waiting:
             found = self._cache.find(key) if key.namespace == investigation.namespace else None
             if isinstance(found, ChatMessage) and found.spec.investigation_ref.name == investigation.name:
                 self._queue.add(key)
 
     def _wake_dependents(self, changed: Key | None) -> None:
-        """Configuration changed: whatever may have waited for it is looked at again."""
+        """Queues every object that may have waited for a change of configuration."""
         for key in self._cache.all_keys():
             if key.kind not in PASSIVE and key != changed:
                 self._queue.add(key)
@@ -182,7 +182,7 @@ class Informer:
             self._queue.add(key)
 
     def _has_other_news(self, key: Key) -> bool:
-        """Whether an object that others rely on says something else than when it was seen last.
+        """Checks whether an object reports something else to its users than when it was last seen.
 
         What was told is kept here, not compared with the cache: that has what this controller writes before the watch
         tells of it.
@@ -201,7 +201,7 @@ class Informer:
         return before is not None and before != news
 
     def _wake_users(self, changed: Key) -> None:
-        """Whatever may rely on `changed`: configuration, and what waits for a plan."""
+        """Queues the objects that may rely on `changed`: configuration, and those that wait for a plan."""
         everywhere = changed.namespace == self._library_namespace
         for kind in JUDGED_BY_OTHERS:
             for key in self._cache.keys_of(kind.KIND):
@@ -212,7 +212,7 @@ class Informer:
                 self._queue.add(key)
 
     def _note_waiting(self, key: Key) -> None:
-        """Alerts, Investigations and questions that are not accepted, nor finished: they wait for something else."""
+        """Notes Alerts, Investigations and questions that are neither accepted nor finished, and so wait."""
         found = self._cache.find(key)
         self._waiting.pop(key, None)
         if isinstance(found, Alert | Investigation | ChatMessage):

@@ -1,7 +1,7 @@
-"""What is not worked on, and says so: objects that do not fit their kind.
+"""Marks objects that fail validation as Invalid in their status.
 
-Watches: nothing of its own. Decides: nothing. Writes: all conditions of the object, so that neither silence nor an old
-word is taken for an answer. Objects that do not fit come from API servers without CEL, or past admission.
+Watches: nothing of its own. Decides: nothing. Writes: all conditions of the object, so that no old condition stays that
+was true of a valid one. Invalid objects come from API servers without CEL, or past admission.
 """
 
 from datetime import UTC, datetime
@@ -34,7 +34,12 @@ _PHASES = {Alert.KIND: "Rejected", Investigation.KIND: "Pending", ChatMessage.KI
 
 
 async def mark_invalid(broken: UnreadableObject, client: KubeClient, cache: Cache) -> None:
-    """Says in the status of an object that does not fit its kind everything that is wrong with it.
+    """Writes every validation error of an object to its status.
+
+    Args:
+        broken: the object and its errors.
+        client: the Kubernetes API.
+        cache: the cached objects.
 
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
@@ -58,7 +63,7 @@ async def mark_invalid(broken: UnreadableObject, client: KubeClient, cache: Cach
 
 
 def _conditions(kind: str, status: object) -> Conditions:
-    """Those of a raw status; one that this version cannot read has none."""
+    """Reads the conditions of a raw status; one that this version cannot read has none."""
     model = KINDS[kind].model_fields["status"].annotation
     assert model is not None  # every kind has a status
     try:

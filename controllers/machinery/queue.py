@@ -1,4 +1,4 @@
-"""A queue of keys: each key once, one at a time, later again after a failure.
+"""Queues keys: each key once, by one worker at a time, and later again after a failure.
 
 The semantics of client-go's workqueue: a key that is added while it is being worked on is worked on once more after;
 failures wait exponentially longer, up to a limit; success forgets them. Beside it is a line of keys that can wait, so
@@ -13,7 +13,7 @@ _K = TypeVar("_K")
 
 
 class KeyedQueue(Generic[_K]):
-    """Deduplicating, delaying queue for one event loop.
+    """Deduplicates and delays the keys of one event loop.
 
     Args:
         first_delay: seconds before the first retry of a failed key; doubled each time.
@@ -34,7 +34,7 @@ class KeyedQueue(Generic[_K]):
         self._wake = asyncio.Event()
 
     def add(self, key: _K) -> None:
-        """Wants `key` worked on now."""
+        """Queues a key for now."""
         if key in self._working:
             self._again.add(key)
             return
@@ -43,7 +43,7 @@ class KeyedQueue(Generic[_K]):
         self._wake.set()
 
     def add_when_idle(self, key: _K) -> None:
-        """Wants `key` worked on when nothing else is to be done; an earlier wish stands."""
+        """Queues a key for when no other is left; an earlier request stands."""
         if key in self._working:
             self._again.add(key)
         elif key not in self._ready:
@@ -51,7 +51,7 @@ class KeyedQueue(Generic[_K]):
             self._wake.set()
 
     def add_after(self, key: _K, seconds: float) -> None:
-        """Wants `key` worked on in `seconds`; an earlier wish stands."""
+        """Queues a key for `seconds` from now; an earlier request stands."""
         due = asyncio.get_running_loop().time() + seconds
         if self._due.get(key, due + 1) <= due:
             return
@@ -61,7 +61,7 @@ class KeyedQueue(Generic[_K]):
         self._wake.set()
 
     async def get(self) -> _K:
-        """The next key; `done` or `failed` must follow."""
+        """Waits for the next key; `done` or `failed` must follow."""
         while True:
             now = asyncio.get_running_loop().time()
             while self._later and self._later[0][0] <= now:
@@ -83,12 +83,12 @@ class KeyedQueue(Generic[_K]):
                 continue
 
     def done(self, key: _K) -> None:
-        """The key was worked on with success."""
+        """Notes that a key was processed with success."""
         self._failures.pop(key, None)
         self._finish(key)
 
     def failed(self, key: _K) -> float:
-        """The key could not be worked on; returns the seconds until it is tried again."""
+        """Notes that a key could not be processed; returns the seconds until its retry."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         delay = min(self._first * 2.0 ** min(failures, 30), self._longest)

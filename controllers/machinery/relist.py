@@ -1,7 +1,7 @@
-"""Compares what the watch told with what is there: objects that came, changed or went, and runs without an object.
+"""Compares the cache with the cluster: finds missed additions, changes and deletions, and runs without an object.
 
-What is only here is gone, but not what came while the list was being read: so the cache is looked at before, and the
-record before that. A run is stopped only after the API was asked for its object by name.
+An object that is only in the cache was deleted, unless it came while the list was being read: so the cache is read
+before the list, and the record before the cache. A run is stopped only after the API was asked for its object by name.
 """
 
 import logging
@@ -22,22 +22,28 @@ PASSIVE = (Alert.KIND, Investigation.KIND, ChatMessage.KIND)
 
 
 class Seen(Protocol):
-    """Takes an object that is there; `instead_of` is what it is known to follow."""
+    """Takes an object that exists; `instead_of` is the version that it is known to follow."""
 
     def __call__(self, raw: Mapping[str, Any], instead_of: Version | None = None) -> None: ...
 
 
 class _Gone(Protocol):
-    """Takes note of an object that is there no more."""
+    """Takes note of an object that no longer exists."""
 
     def __call__(self, key: Key, uid: str) -> None: ...
 
 
 async def learn(client: KubeClient, cache: Cache, namespaces: tuple[str, ...], *, seen: Seen) -> None:
-    """Lists what runs are planned from, which is to be known before the first is planned.
+    """Lists the configuration before the first run is planned.
 
     A Chain that nobody has told of yet is waited for; defaults of a namespace would be missed without a word, with its
     budget and its masking. A kind that may not be listed, or is not there, is left to the watch, which says so.
+
+    Args:
+        client: the Kubernetes API.
+        cache: the cached objects.
+        namespaces: that the operator watches; empty: all.
+        seen: takes each object that differs from the cache.
 
     Raises:
         ApiError: the Kubernetes API failed or could not be reached.
@@ -62,7 +68,16 @@ async def relist(
     seen: Seen,
     gone: _Gone,
 ) -> None:
-    """Lists all kinds once.
+    """Lists all kinds once, and stops runs without an object.
+
+    Args:
+        client: the Kubernetes API.
+        cache: the cached objects.
+        reads: the records.
+        runs: stops runs.
+        namespaces: that the operator watches; empty: all.
+        seen: takes each object that differs from the cache.
+        gone: takes each object that no longer exists.
 
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
@@ -86,7 +101,7 @@ async def relist(
 async def _list(
     kind: str, spaces: tuple[str | None, ...], client: KubeClient, cache: Cache, seen: Seen
 ) -> tuple[dict[Key, Version], set[str]]:
-    """Lists a kind and tells what differs from the cache: what was known before, and the uids of what is there."""
+    """Lists a kind and passes on what differs from the cache; returns the cached versions and the uids that exist."""
     before = {key: version for key in cache.keys_of(kind) if (version := cache.version(key))}
     listed = [{**raw, "kind": kind} for space in spaces for raw in await client.list(kind, space)]
     for raw in listed:

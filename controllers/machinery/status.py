@@ -1,4 +1,4 @@
-"""Writes a status when, and only when, it differs.
+"""Writes a status if, and only if, it differs.
 
 A status is written as a merge patch of the difference, with uid and resourceVersion of the object it was computed from
 as precondition: what was computed from an old object is refused by the API server, and computed again from the new one.
@@ -23,7 +23,16 @@ def set_alike(
     generation: int,
     now: datetime,
 ) -> Conditions:
-    """Sets several conditions for one reason, each to a status of its own."""
+    """Sets several conditions for one reason, each to a status of its own.
+
+    Args:
+        conditions: those to change.
+        wanted: type and status of each condition to set.
+        reason: of all of them.
+        message: of all of them.
+        generation: of the object.
+        now: the current time.
+    """
     for type_, status in wanted:
         item = Condition(type=type_, status=status, reason=reason, message=message, observed_generation=generation)
         conditions = set_condition(conditions, item, now)
@@ -31,7 +40,7 @@ def set_alike(
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON merge patch that makes `old` into `new`; empty when they are equal."""
+    """Computes the JSON merge patch from `old` to `new`; empty when they are equal."""
     patch: dict[str, Any] = {key: None for key in old if key not in new}
     for key, value in new.items():
         before = old.get(key)
@@ -44,7 +53,13 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
 
 
 async def write_status(client: KubeClient, cache: Cache, obj: AnyResource, status: Status) -> Mapping[str, Any] | None:
-    """Makes the object's status `status`, and the cache know it.
+    """Writes the status of an object and caches the result.
+
+    Args:
+        client: the Kubernetes API.
+        cache: takes the written object.
+        obj: the object that `status` was computed from.
+        status: the new status.
 
     Returns:
         The object as the API has it now; None when nothing was written: it was so already, or the object is gone.
@@ -62,7 +77,15 @@ async def write_status(client: KubeClient, cache: Cache, obj: AnyResource, statu
 async def patch_status(
     client: KubeClient, cache: Cache, key: Key, seen: Mapping[str, Any], patch: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """As `write_status`, with the difference given; `seen` are uid and resourceVersion of what it was computed from."""
+    """Patches a status as `write_status` does, with the difference given.
+
+    Args:
+        client: the Kubernetes API.
+        cache: takes the written object.
+        key: of the object.
+        seen: uid and resourceVersion of the object that the patch was computed from.
+        patch: the difference; empty: nothing is written.
+    """
     if not patch:
         return None
     body = {"metadata": dict(seen), "status": patch}

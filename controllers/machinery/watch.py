@@ -1,9 +1,9 @@
-"""Watches the cluster with kopf and hands what happens to the main loop.
+"""Watches the cluster with kopf and passes its events to the main loop.
 
 kopf runs in a thread with a loop of its own, because it takes over signal handling on the main thread and, when it
 ends, cancels every task of its loop. Only `on.event` handlers are registered: kopf then writes no annotation, sets no
-finalizer and keeps no state, and existing objects arrive at 3,000 a second (DESIGN section 4). Watching is restarted
-when it fails; what was missed in between, the next listing brings.
+finalizer and keeps no state, and existing objects arrive at 3,000 a second. The watch is restarted when it fails; the
+next listing brings what it missed.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ OnEvent = Callable[[str | None, Mapping[str, Any]], None]
 
 
 class _Backoffs:
-    """Seconds between the tries of a request: growing to 5, without an end (an API server may stay away long)."""
+    """Lists the seconds between retries of a request: up to 5, without an end (an API server may stay away long)."""
 
     def __iter__(self) -> Iterator[float]:
         return itertools.chain((0.2, 0.5, 1.0, 2.0), itertools.repeat(5.0))
@@ -52,7 +52,7 @@ class Watch:
         self._coverage = WatchCoverage(client, namespaces)
 
     def why_not(self) -> str | None:
-        """Why not every kind that the API server serves is watched; None: every one is."""
+        """Explains why a served kind is not watched; None when every one is."""
         return self._coverage.why_not()
 
     async def run(self) -> None:
@@ -155,7 +155,7 @@ class Watch:
 
 
 def _note(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Of kopf's tasks that failed together one tells why; the others' failures are found when nobody can use them."""
+    """Logs failures of kopf's tasks at debug level: when several fail together, one is raised and reports them."""
     _log.debug("in the thread of the watch: %s", context.get("message"))
 
 

@@ -1,4 +1,4 @@
-"""Finds kinds that the API server serves and that nothing watches.
+"""Finds kinds that the API server serves and the operator does not watch.
 
 Watches discovery and lists one object of each kind, decides whether the watch covers them, writes nothing. kopf learns
 of new kinds from CustomResourceDefinitions alone, and ignores its first listing of them: when the right to list them
@@ -29,7 +29,7 @@ FIRST_PAUSES = (0.2, 0.5, 1.0, 2.0)
 
 
 class WatchCoverage:
-    """Knows which served kinds are watched; see `why_not`.
+    """Compares the served kinds with the watched ones; see `why_not`.
 
     Args:
         client: the identity that watches.
@@ -44,11 +44,11 @@ class WatchCoverage:
         self._why: str | None = "the watch has not started yet"
 
     def why_not(self) -> str | None:
-        """Why not every served kind is watched, in a sentence; None: every one is."""
+        """Explains in a sentence why a served kind is not watched; None when every one is."""
         return self._why
 
     async def start(self) -> None:
-        """Notes what is served now, for a watch that starts afterwards; returns when the API server answers."""
+        """Reads the served kinds before a watch starts; returns when the API server answers."""
         for pause in _pauses():
             try:
                 self._started_with = await self._served()
@@ -86,7 +86,7 @@ class WatchCoverage:
         self._why = why
 
     async def _served(self) -> frozenset[str]:
-        """The kinds of this project that are served.
+        """Reads which kinds of this project are served.
 
         Raises:
             ApiError: discovery could not be read.
@@ -101,7 +101,7 @@ class WatchCoverage:
         return frozenset(name for name, kind in KINDS.items() if kind.PLURAL in plurals)
 
     async def _unlisted(self, served: frozenset[str]) -> str | None:
-        """Why a served kind cannot be listed, hence not watched; each is asked for until it could be, once."""
+        """Explains why a served kind cannot be listed, and so not watched; each is tried until it succeeded once."""
         for kind, space in itertools.product(sorted(served), self._spaces):
             if (kind, space) in self._listed:
                 continue

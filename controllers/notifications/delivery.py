@@ -1,4 +1,4 @@
-"""Notifications: chains and routes tell people how investigations start and end.
+"""Notifies people of the start and the end of runs, as chains and routes declare it.
 
 Watches: the record, through the publisher, and the outbox in Postgres, every two seconds. Decides: whom a run's chain,
 and the route that its alert came by, want told of this. Writes: rows of the outbox before the run counts as published,
@@ -54,7 +54,7 @@ class Sends(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """What is owed, what sends it, and the address of the page that messages link to (None: they link to none)."""
+    """Holds the due notifications, the sender, and the address of the web UI for links (None: no links)."""
 
     notices: Notices
     sender: Sends
@@ -62,7 +62,7 @@ class Outbox:
 
 
 class Notifications:
-    """Notes whom to tell, and tells them.
+    """Queues notifications and sends them.
 
     Args:
         pause: seconds until the next try, by the number of tries.
@@ -89,7 +89,7 @@ class Notifications:
         self._metrics = metrics or Metrics()
 
     async def note(self, record: InvestigationRecord, investigation: Investigation) -> None:
-        """Notes whom to tell of what a run has come to; again is once.
+        """Queues the notifications of a run; safe to repeat.
 
         Raises:
             StoreError: Postgres is away or refused.
@@ -121,7 +121,7 @@ class Notifications:
             await self._notices.forget_threads()
 
     def _alert(self, investigation: Investigation) -> tuple[AlertContent | None, str | None]:
-        """What a run is about, and the uid of its Alert where it has one."""
+        """Returns the alert of a run, and the uid of its Alert object if it has one."""
         spec = investigation.spec
         if spec.alert_ref is None:
             return spec.alert, None
@@ -131,7 +131,7 @@ class Notifications:
         return alert.spec, alert.metadata.uid
 
     async def _route(self, alert_uid: str | None) -> AlertRoute | None:
-        """The route that an Alert came by, as the intake knows it: what the Alert says of itself proves nothing."""
+        """Finds the route that an Alert came by as the intake recorded it: the Alert itself proves nothing."""
         if alert_uid is None or not any(route.spec.notify for route in self._routes()):
             return None
         name = await self._notices.route(alert_uid)
@@ -143,7 +143,7 @@ class Notifications:
                 yield route
 
     async def _send(self, notice: Notice) -> None:
-        """Sends one and notes what became of it; where Postgres is away it stays due."""
+        """Sends a notification and records the result; while Postgres is away it stays due."""
         try:
             record = await self._reads.record(notice.investigation)
             if record is None:

@@ -1,4 +1,4 @@
-"""What people are told about a run: JSON for a webhook, blocks for Slack; pure functions of the record.
+"""Formats notifications about a run: JSON for a webhook, blocks for Slack; pure functions of the record.
 
 Decision: nothing is told that is not in the record, where all text is masked, and all of it is bounded: by what Slack
 takes (header 150, section 3,000 characters), counted after its escapes, so that no message is refused for its length.
@@ -27,7 +27,7 @@ _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def page_address(text: str) -> str:
-    """The address of the page, as the links to its views begin.
+    """Validates the address of the web UI and returns it in the form that links begin with.
 
     Args:
         text: as an administrator wrote it, such as `https://tarsy.example.org`.
@@ -49,12 +49,12 @@ def page_address(text: str) -> str:
 
 
 def slack_link(page: str, record: InvestigationRecord) -> str:
-    """Where the page shows a run: its own router reads what stands behind `#` (`operator/page/src/logic/route.ts`)."""
+    """Builds the link to a run in the web UI, whose router reads the part after `#` (`page/src/logic/route.ts`)."""
     return f"{page}/#/investigations/{quote(record.namespace, safe='')}/{quote(record.name, safe='')}"
 
 
 def webhook_body(record: InvestigationRecord, occasion: NoticeOccasion, at: datetime, page: str | None = None) -> bytes:
-    """The JSON that a webhook is sent: the same bytes at every try.
+    """Makes the JSON for a webhook: the same bytes at every try.
 
     Args:
         record: of the run.
@@ -93,7 +93,7 @@ def webhook_body(record: InvestigationRecord, occasion: NoticeOccasion, at: date
 
 
 def slack_message(record: InvestigationRecord, occasion: NoticeOccasion, page: str | None = None) -> dict[str, Any]:
-    """The message for `chat.postMessage`, without its channel: a line for notifications, and blocks.
+    """Makes the message for `chat.postMessage`, without its channel: a line for notifications, and blocks.
 
     Args:
         record: of the run.
@@ -122,7 +122,7 @@ def slack_message(record: InvestigationRecord, occasion: NoticeOccasion, page: s
 
 
 def _words(record: InvestigationRecord) -> str:
-    """What came out: the executive summary, else the analysis, else why there is none."""
+    """Returns the executive summary, else the analysis, else the reason why there is none."""
     outcome = record.outcome
     if outcome is None:
         return ""
@@ -131,18 +131,18 @@ def _words(record: InvestigationRecord) -> str:
 
 
 def command(record: InvestigationRecord) -> str:
-    """How the whole of it is read."""
+    """Returns the command that prints the whole timeline."""
     return f"kubectl tarsy timeline {record.name} -n {record.namespace}"
 
 
 def _cut(text: str, limit: int) -> str:
-    """The text without control characters, in so many characters at most."""
+    """Removes control characters and truncates to a number of characters."""
     text = clean(text)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def mrkdwn(text: str, limit: int) -> str:
-    """The text as Slack shows it literally, its escapes counted in the limit: it calls nobody."""
+    """Escapes a text for Slack within a limit, so that it shows literally and mentions nobody."""
     escaped = [_ESCAPES.get(char, char) for char in clean(text)]
     if sum(map(len, escaped)) <= limit:
         return "".join(escaped)

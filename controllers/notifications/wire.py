@@ -1,4 +1,4 @@
-"""Sends what people are told: to Slack's Web API, and to webhooks signed as Standard Webhooks say.
+"""Sends notifications to Slack's Web API, and to webhooks signed as Standard Webhooks define.
 
 Decision: what went wrong is one of two: it may pass (try again, when the other side says so), or it will not (a wrong
 token, a channel that is not there, a URL that may not be used) and trying again would help nobody. Nothing of an answer
@@ -47,7 +47,7 @@ _ReadSecret = Callable[[SecretKey], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class SendResult:
-    """What became of it: `problem` is None when it was taken. One that is not `passing` comes again each time.
+    """Reports a try: `problem` is None when it succeeded; a retry cannot help when it is not `passing`.
 
     `after` is the pause in seconds that the other side asks for, `ts` the message that Slack made of it.
     """
@@ -65,7 +65,7 @@ class _NotSent(Exception):
 
 
 class NotificationSender:
-    """Sends one message at a time, within its time; never raises but on cancellation.
+    """Sends one message at a time, within a time limit; raises only on cancellation.
 
     Args:
         read_secret: gives a token or a key.
@@ -117,7 +117,14 @@ class NotificationSender:
     async def slack(
         self, namespace: str, target: SlackTarget, message: Mapping[str, Any], thread: str | None
     ) -> SendResult:
-        """Sends a message to a channel; under the message `thread`, where one is given."""
+        """Sends a message to a Slack channel.
+
+        Args:
+            namespace: of the Secret with the token.
+            target: channel and token.
+            message: for `chat.postMessage`.
+            thread: the timestamp of the message to reply to; None: a new thread.
+        """
 
         async def send() -> SendResult:
             token = await self._secret(namespace, target.token_secret_ref)
@@ -159,7 +166,7 @@ class NotificationSender:
     async def _post(
         self, url: str, namespace: str, body: bytes, headers: Mapping[str, str]
     ) -> tuple[int, float | None, bytes]:
-        """Status, the pause that is asked for, and the answer's beginning."""
+        """Posts a request; returns the status, the requested pause and the beginning of the response."""
         if why := self._destinations.why_not(url, namespace):
             raise _NotSent(why, passing=False)
         place = Place.of(url)
@@ -197,7 +204,7 @@ def _judged_by_slack(status: int, after: float | None, body: bytes) -> SendResul
 
 
 def _pause(header: str | None, now: float) -> float | None:
-    """The seconds that Retry-After says, as seconds or as a date, an hour at most."""
+    """Reads the seconds of Retry-After, given as seconds or as a date; one hour at most."""
     if header is None:
         return None
     try:
@@ -208,7 +215,7 @@ def _pause(header: str | None, now: float) -> float | None:
 
 
 def _key(secret: str) -> bytes:
-    """The bytes of a signing key: after `whsec_` they are in base64."""
+    """Decodes a signing key: base64 after `whsec_`."""
     if not secret.startswith("whsec_"):
         return secret.encode()
     try:

@@ -1,4 +1,4 @@
-"""What of an object's masking cannot be used, by field.
+"""Finds the parts of an object's masking that cannot be used, by field.
 
 It stands here and not with the other checks of the plan, because only maskers know their names and what RE2 takes.
 """
@@ -15,7 +15,7 @@ _FIELDS = {"groups": "patternGroups", "patterns": "patterns", "custom": "customP
 
 
 def masking_errors(obj: AnyResource) -> list[PlanError]:
-    """All that is wrong with the masking of an MCPServer or of InvestigationDefaults; nothing for other kinds."""
+    """Lists the errors in the masking of an MCPServer or of InvestigationDefaults; none for other kinds."""
     settings: dict[str, Masking | None] = {}
     match obj:
         case MCPServer():

@@ -1,4 +1,4 @@
-"""How many configuration objects are in order, for metrics.
+"""Counts configuration objects by readiness, for metrics.
 
 Watches nothing, decides nothing, writes nothing: it counts what the cache knows, by the conditions that the controllers
 of these kinds wrote, so every replica tells the same, and what is deleted is counted no more. Decision: it tells how
@@ -21,7 +21,7 @@ NOTIFYING = ("AlertRoute", "Chain")
 
 
 def count_ready(cache: Cache) -> Mapping[tuple[str, ...], float]:
-    """Configuration objects by kind, condition and its status; what cannot be read is not Ready."""
+    """Counts configuration objects by kind, condition and its status; an unreadable object is not Ready."""
     found: Counter[tuple[str, ...]] = Counter()
     for kind in CONFIGURATION.values or ():
         for about in _conditions(kind):
@@ -40,7 +40,7 @@ def _conditions(kind: str) -> tuple[ConditionType, ...]:
 
 
 def _status(obj: AnyResource | UnreadableObject, about: ConditionType) -> str | None:
-    """What is known of an object; None where the condition is not about it, because it tells nobody."""
+    """Returns the status of a condition; None where the object has no notification targets to report on."""
     if isinstance(obj, UnreadableObject):
         known = {ConditionType.READY: "False", ConditionType.AVAILABLE: "Unknown"}
         return known.get(about)

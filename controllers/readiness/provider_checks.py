@@ -1,4 +1,4 @@
-"""When a provider is asked whether it knows its key and its model, and what it said last.
+"""Checks whether providers accept their key and know their model, and keeps the last result.
 
 A reconcile happens at every change of anything that is named, and of the status itself, so what was asked is kept: a
 provider is asked again when its spec or its key changed, and else now and then, each at a time of its own, so that
@@ -35,7 +35,7 @@ class _Known:
 
 
 def provider_plan_of(provider: LLMProvider) -> ProviderPlan:
-    """A provider by itself, with no agent that uses it."""
+    """Makes the plan of a provider that no agent uses."""
     meta, spec = provider.metadata, provider.spec
     ref = ObjectRef(
         kind=provider.KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid or "", generation=meta.generation
@@ -46,7 +46,7 @@ def provider_plan_of(provider: LLMProvider) -> ProviderPlan:
 
 
 class ProviderChecks:
-    """Asks providers, not more often than is needed.
+    """Checks providers, not more often than needed.
 
     Args:
         ask: asks one.
@@ -67,7 +67,7 @@ class ProviderChecks:
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     async def __call__(self, provider: LLMProvider, key: str | None) -> tuple[Probed, float]:
-        """What the provider said, and in how many seconds it wants to be asked again."""
+        """Returns the result of the last check, and the seconds until the next."""
         plan = provider_plan_of(provider)
         same = plan.model_copy(
             update={"limits": None, "timeouts": None, "ref": plan.ref.model_copy(update={"generation": 0})}

@@ -1,4 +1,4 @@
-"""What a Chain that other namespaces run is held to: the condition `ReachBound`.
+"""Reports the limits of a Chain that other namespaces run: the condition `ReachBound`.
 
 Decision: it is told on the Chain, because the owner of the Chain can grant more. It names the servers that act with the
 rights of its namespace, the namespaces whose runs they are bound for, and those whose providers are not used with them.
@@ -20,7 +20,14 @@ _LISTED = 10
 
 
 def with_reach(status: ConfigStatus, obj: AnyResource, cache: Cache, now: datetime) -> ConfigStatus:
-    """The status with the condition `ReachBound` where `obj` is a Chain whose tools are bound for other namespaces."""
+    """Adds the condition `ReachBound` where `obj` is a Chain whose tools are bound for other namespaces.
+
+    Args:
+        status: of the object.
+        obj: the object.
+        cache: the cached objects.
+        now: the current time.
+    """
     said = sentence(obj, cache) if isinstance(obj, Chain) else None
     kept: Conditions = tuple(item for item in status.conditions if item.type != ConditionType.REACH_BOUND)
     if said is None:
@@ -36,7 +43,7 @@ def with_reach(status: ConfigStatus, obj: AnyResource, cache: Cache, now: dateti
 
 
 def sentence(chain: Chain, cache: Cache) -> str | None:
-    """Which runs of a Chain are held to their own namespace, and how to grant more; None where none is."""
+    """Explains which runs of a Chain are bound to their own namespace, and how to grant more; None where none is."""
     foreign = [server for server in servers_of(chain, cache) if acts_elsewhere(server, "")]
     if not foreign:
         return None
@@ -55,7 +62,7 @@ def sentence(chain: Chain, cache: Cache) -> str | None:
 
 
 def servers_of(chain: Chain, cache: Cache) -> list[MCPServer]:
-    """The MCPServers that a Chain and its Agents name, each once."""
+    """Lists the MCPServers that a Chain and its Agents name, each once."""
     home, spec = chain.metadata.namespace, chain.spec
     found: dict[str, MCPServer] = {}
     selections: list[Sequence[McpSelection] | None] = [spec.mcp_servers, spec.chat.mcp_servers if spec.chat else None]
@@ -73,7 +80,7 @@ def servers_of(chain: Chain, cache: Cache) -> list[MCPServer]:
 
 
 def _runs(chain: Chain, unbound: AllowedNamespaces | None, cache: Cache) -> str | None:
-    """The namespaces whose runs of a Chain are bound, in words; None where there are none."""
+    """Names the namespaces whose runs of a Chain are bound; None where there are none."""
     allowed, home = chain.spec.allowed_namespaces, chain.metadata.namespace
     if allowed is None or allowed.from_ == "None" or (unbound is not None and unbound.from_ == "All"):
         return None
@@ -89,7 +96,7 @@ def _runs(chain: Chain, unbound: AllowedNamespaces | None, cache: Cache) -> str 
 
 
 def _lenders(chain: Chain, cache: Cache) -> Iterator[str]:
-    """The namespaces whose defaults name providers that a Chain does not take."""
+    """Lists the namespaces whose defaults name providers that a Chain does not accept."""
     grant = chain.spec.allowed_provider_namespaces
     for key in cache.keys_of(InvestigationDefaults.KIND):
         defaults = cache.get(InvestigationDefaults, key.namespace, DEFAULTS_NAME)

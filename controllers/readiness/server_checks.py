@@ -1,4 +1,4 @@
-"""When tool servers are looked at, and what was found last.
+"""Checks the health of tool servers, and keeps the last result.
 
 Decision: a reconcile never waits for a server. It asks here what is known and goes; a few workers look, and wake the
 MCPServer when something is found. A server is looked at when it is new or its transport changed, then at an interval
@@ -41,7 +41,7 @@ _Ask = Callable[[ServerPlan, Policy, float], Awaitable[Look]]
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What is known of a server: what was found when it answered last, and how it has failed since.
+    """Holds the last successful check of a server, and its failures since.
 
     `found` is None when it never answered; `failed` is the last failure, None when it answered last.
     """
@@ -52,11 +52,11 @@ class Health:
 
     @property
     def away(self) -> bool:
-        """Whether it failed so often in a row that it counts as away."""
+        """Whether so many checks in a row failed that the server counts as away."""
         return self.failures >= FAILURES
 
     def after(self, seen: Look) -> "Health":
-        """What is known after another look.
+        """Returns the health after another check.
 
         A failure that differs from the last by times, process ids and their like alone is told in its words: what is
         told is written into a status when it differs.
@@ -78,7 +78,7 @@ class _Known:
 
 
 class ServerChecks:
-    """Looks at tool servers, not more often than is needed.
+    """Checks tool servers, not more often than needed.
 
     Args:
         policy: What servers may be, and how their values are resolved.
@@ -112,7 +112,7 @@ class ServerChecks:
         self._queue: asyncio.Queue[tuple[Key, ServerPlan]] = asyncio.Queue()
 
     def health(self, key: Key, server: ServerPlan) -> tuple[Health, float | None]:
-        """What is known, and in how many seconds to ask again; None: it is being looked at, and its key is woken.
+        """Returns the health and the seconds until the next look; None: a check is under way and will queue the key.
 
         Args:
             key: is woken.
@@ -134,7 +134,7 @@ class ServerChecks:
         return known.health, None
 
     async def run(self, wake: Callable[[Key], None]) -> None:
-        """Looks until cancelled.
+        """Checks until cancelled.
 
         Args:
             wake: is called with a server's key when something was found.
@@ -167,5 +167,5 @@ class ServerChecks:
 
 
 def _fingerprint(server: ServerPlan) -> str:
-    """Of what decides whether it answers; the lists of its tools do too, because they decide what is found."""
+    """Digests what decides the result of a check; the tool lists too, because they decide what is found."""
     return hashlib.sha256(server.model_dump_json().encode()).hexdigest()

@@ -1,11 +1,11 @@
-"""Whether an LLMProvider serves: what became of the last calls that runs made of it.
+"""Reports whether an LLMProvider serves, by the last calls that runs made to it.
 
-Watches: the record of model calls, every ten seconds. Decides: `Serving`, from the last calls of the provider as it is
-now (calls by the plans of earlier generations say nothing of it). Writes: nothing; its provider is reconciled when the
-answer changes, which writes it (`tarsy.controllers.configuration`).
+Watches: the record of model calls, every ten seconds. Decides: `Serving`, from the last calls to the current generation
+of the provider. Writes: nothing; when the result changes, the provider is reconciled, which writes it
+(`tarsy.controllers.configuration`).
 
-Decision: a reason is the kind of error alone. What a server says in words is for who may read the run (DESIGN
-section 7). One call that fails among others that do not is no news; of a provider that never served, it is.
+Decision: a reason is the kind of error alone, because the server's own words may only be read by people who may read
+the run. One failed call among successful ones changes nothing, except for a provider that never served.
 """
 
 import logging
@@ -52,14 +52,14 @@ class CallReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LastCalls:
-    """The last calls of one generation of a provider, the oldest first: why each failed, None where it did not."""
+    """Holds the last calls of one generation of a provider, oldest first: the error of each, None for a success."""
 
     generation: int
     failures: tuple[str | None, ...]
 
 
 class ServedCalls:
-    """Knows the last calls of every provider.
+    """Keeps the last calls of every provider.
 
     Args:
         calls: the record of calls.
@@ -73,7 +73,7 @@ class ServedCalls:
         self._known: dict[str, dict[UUID, EndedCall]] = {}
 
     def last(self, uid: str) -> LastCalls | None:
-        """The last calls of the provider with that uid; None when there are none."""
+        """Returns the last calls of the provider with that uid; None when there are none."""
         known = list(self._known.get(uid, {}).values())
         if not known:
             return None
@@ -81,7 +81,7 @@ class ServedCalls:
         return LastCalls(newest, tuple(one.failure for one in known if one.generation == newest))
 
     async def round(self) -> None:
-        """Reads what ended since the last round.
+        """Reads the calls that ended since the last round.
 
         Raises:
             StoreError: Postgres is away.
@@ -103,7 +103,7 @@ class ServedCalls:
 def with_serving(
     conditions: Conditions, provider: LLMProvider, served: ServedCalls | None, now: datetime
 ) -> Conditions:
-    """The conditions with `Serving`; as they are where nobody reads the record.
+    """Adds the condition `Serving`; nothing changes where `served` is None.
 
     Args:
         conditions: of the provider.
@@ -119,7 +119,7 @@ def with_serving(
 
 
 def serving_condition(last: LastCalls | None, generation: int, old: Condition | None) -> Condition | None:
-    """The condition that the last calls make; None: `old` stays.
+    """Makes the condition of the last calls; None keeps `old`.
 
     Args:
         last: the last calls, None when there are none.

@@ -1,4 +1,4 @@
-"""Whether the ServiceAccount that an Agent names can be acted as, in the Agent's own namespace.
+"""Checks whether runs can act as the ServiceAccount that an Agent names, in the Agent's own namespace.
 
 Decision: the API is asked for what a run will ask it for, in a way that makes no token. An Agent of the library is not
 asked about: the account is one of each run's namespace, and what is missing there is said in that run's timeline.
@@ -12,14 +12,14 @@ from tarsy.resources.v1alpha1.agent import Agent
 
 
 def account_to_check(obj: AnyResource, library: str) -> str | None:
-    """The account that `obj` names, where its namespace is the one it is looked for in."""
+    """Returns the account that `obj` names, if it is one of the object's own namespace."""
     if not isinstance(obj, Agent) or obj.metadata.namespace == library:
         return None
     return obj.spec.service_account_name
 
 
 async def account_errors(obj: AnyResource, client: KubeClient, library: str) -> list[tuple[PlanError, str]]:
-    """Why no run of the namespace can act as the account that `obj` names, with a condition's reason; at most one.
+    """Explains why no run of the namespace can act as the account, with the reason for a condition; at most one.
 
     Args:
         obj: any configuration; only Agents name accounts.

@@ -1,8 +1,8 @@
-"""Whether an author may use what an investigation, or a question about one, uses: asked when it is to be accepted.
+"""Checks the rights of an author when an investigation, or a question about one, is to be accepted.
 
 Watches: nothing of its own. Decides: whether the author has the verb `use` on the Chain and on each MCPServer that the
 alert brought itself, each in its own namespace, and the verb `get` on what the operator reads because the author names
-it: ConfigMaps, Alerts, the timeline of an investigation that is asked about (DESIGN section 7). Writes: nothing.
+it: ConfigMaps, Alerts, the timeline of an investigation that is asked about. Writes: nothing.
 
 The Kubernetes API is asked each time, so a right that is given later counts at the next look; one that is taken away
 stops no run that was accepted. Where nobody stamps authors (no admission is installed) there is nobody to ask
@@ -34,7 +34,7 @@ UNKNOWN_AUTHOR = (
 
 @dataclass(frozen=True, slots=True)
 class RequiredRead:
-    """What the operator reads for an author: an object, and the field that names it."""
+    """Names an object that the operator reads for an author, and the field that names it."""
 
     what: ResourceAttributes
     kind: str
@@ -42,7 +42,7 @@ class RequiredRead:
 
 
 def config_map_reads(alert: AlertContent, at: FieldPath) -> list[RequiredRead]:
-    """The ConfigMaps that an alert names, which stands at `at`."""
+    """Lists the ConfigMaps that an alert names; `at` is the field that holds the alert."""
     refs = [
         (alert.data_from.config_map_key_ref if alert.data_from else None, at / "dataFrom"),
         (alert.runbook.config_map_key_ref if alert.runbook else None, at / "runbook"),
@@ -58,13 +58,13 @@ def config_map_reads(alert: AlertContent, at: FieldPath) -> list[RequiredRead]:
 
 
 def alert_read(name: str, at: FieldPath) -> RequiredRead:
-    """The Alert that an Investigation names in field `at`."""
+    """Returns the read of the Alert that an Investigation names in field `at`."""
     what = ResourceAttributes("get", GROUP, KINDS["Alert"].PLURAL, namespace=at.namespace, name=name)
     return RequiredRead(what, "Alert", _field(at))
 
 
 def timeline_read(name: str, at: FieldPath) -> RequiredRead:
-    """The timeline of the Investigation that a question is about, which field `at` names."""
+    """Returns the read of the timeline of the Investigation that a question names in field `at`."""
     resource = KINDS["Investigation"].PLURAL
     what = ResourceAttributes("get", _RECORD_GROUP, resource, subresource="timeline", namespace=at.namespace, name=name)
     return RequiredRead(what, "the timeline of Investigation", _field(at))
@@ -78,7 +78,7 @@ async def authorization_refusal(
     required: bool,
     reads: Iterable[RequiredRead] = (),
 ) -> tuple[str, str] | None:
-    """Why the author may not, as reason and message that name verb, resource, object and remedy; None when they may.
+    """Explains what the author may not do: reason, and message with verb, object and remedy; None when they may.
 
     Args:
         author: as stamped; None where nobody did.
@@ -100,7 +100,7 @@ async def authorization_refusal(
 
 
 def author_name(author: Author | None) -> str:
-    """Who, at the beginning of a sentence."""
+    """Returns the name of an author for the beginning of a sentence."""
     return author.username if author else "An unknown user (no admission webhook stamped the author)"
 
 
@@ -133,7 +133,7 @@ async def _unread(subject: Subject, read: RequiredRead, client: KubeClient) -> s
 
 
 async def _doubt(subject: Subject, what: ResourceAttributes, client: KubeClient) -> str | None:
-    """None where somebody may; else what kept the API from deciding, empty where it decided."""
+    """Returns None where it is allowed; else what kept the API from deciding, empty where it decided."""
     try:
         return None if await may(client, subject, what) else ""
     except ApiError as error:

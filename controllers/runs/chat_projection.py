@@ -1,4 +1,4 @@
-"""The record of an answer becomes the status of its ChatMessage: a pure function, and the Events that tell of it."""
+"""Projects the record of an answer onto the status of its ChatMessage and onto Events; pure functions."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,7 +14,7 @@ from tarsy.resources.v1alpha1.investigation import RecordRef
 
 
 def project_answer(record: InvestigationRecord, message: ChatMessage, now: datetime) -> ChatMessageStatus:
-    """The status of an accepted question.
+    """Makes the status of an accepted question.
 
     Args:
         record: the answer's record.
@@ -43,7 +43,7 @@ def project_answer(record: InvestigationRecord, message: ChatMessage, now: datet
 def news_of_answer(
     record: InvestigationRecord, old: ChatMessageStatus
 ) -> Iterator[tuple[Literal["Normal", "Warning"], str, str]]:
-    """What happened since `old`, as Events: type, reason, message."""
+    """Lists what happened since `old` as Events: type, reason, message."""
     if record.attempt > 1 and record.attempt != (old.attempt or 0) and not record.state.finished:
         yield "Warning", "Resumed", f"The answer was resumed after its worker was lost (attempt {record.attempt})."
     if record.state.finished and old.phase != phase(record):

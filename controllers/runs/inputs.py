@@ -1,7 +1,7 @@
-"""What a run is given to read: the alert's data and the runbook, from where the objects say they are.
+"""Reads the inputs of a run: the alert's data and the runbook, from where the objects declare them.
 
 Decision: a text that an object names and that is not there keeps the run from being accepted, and says so; only a
-runbook by URL fails open (DESIGN section 6), because its host is not in anybody's hands here.
+runbook by URL fails open, because nobody here controls its host.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -27,7 +27,7 @@ KeptText = Callable[[str, str], Awaitable[str | None]]
 
 
 class NotYet(Exception):
-    """The investigation cannot be accepted as things are: why, for `Accepted`."""
+    """Raised when an object cannot be accepted yet; carries reason and message for `Accepted`."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -36,16 +36,16 @@ class NotYet(Exception):
 
 
 class BeingFetched(Exception):
-    """The investigation's runbook is being fetched; it is looked at again when that has ended."""
+    """Raised while an investigation's runbook is being fetched; the end of the fetch queues the investigation."""
 
 
 async def no_text(namespace: str, digest: str) -> str | None:
-    """Where no texts are kept."""
+    """Finds no text: for an operator without an intake."""
     return None
 
 
 async def alert_data(alert: AlertContent, at: FieldPath, client: KubeClient, kept: KeptText = no_text) -> str:
-    """The alert's data.
+    """Reads the alert's data.
 
     Args:
         alert: the alert.
@@ -74,7 +74,14 @@ async def alert_data(alert: AlertContent, at: FieldPath, client: KubeClient, kep
 async def local_runbook(
     alert: AlertContent, at: FieldPath, catalog: Catalog, client: KubeClient, library_namespace: str
 ) -> str:
-    """The alert's own runbook, inline or in a ConfigMap, else the default.
+    """Reads the alert's own runbook, inline or in a ConfigMap, else the default.
+
+    Args:
+        alert: the alert.
+        at: the field that holds it.
+        catalog: holds the InvestigationDefaults.
+        client: the Kubernetes API.
+        library_namespace: whose defaults all namespaces use.
 
     Raises:
         NotYet: it is not where the alert, or the defaults, say.
@@ -85,7 +92,13 @@ async def local_runbook(
 
 
 async def default_runbook(namespace: str, catalog: Catalog, client: KubeClient, library_namespace: str) -> str:
-    """The runbook of the namespace's defaults, else of the library's; empty when neither has one.
+    """Reads the runbook of the namespace's defaults, else of the library's; empty when neither has one.
+
+    Args:
+        namespace: of the run.
+        catalog: holds the InvestigationDefaults.
+        client: the Kubernetes API.
+        library_namespace: whose defaults all namespaces use.
 
     Raises:
         NotYet: it is not where the defaults say.
@@ -98,7 +111,13 @@ async def default_runbook(namespace: str, catalog: Catalog, client: KubeClient, 
 
 
 def namespace_sources(namespace: str, catalog: Catalog, library_namespace: str) -> Iterator[RunbookSource]:
-    """The hosts that a namespace's defaults allow runbooks from, with the Secrets of their tokens."""
+    """Lists the hosts that a namespace's defaults allow runbooks from, with the Secrets of their tokens.
+
+    Args:
+        namespace: of the run.
+        catalog: holds the InvestigationDefaults.
+        library_namespace: whose defaults all namespaces use.
+    """
     defaults = defaults_for(namespace, catalog, library_namespace)
     for entry in defaults.spec.runbook_hosts if defaults is not None else ():
         ref = entry.token_secret_ref

@@ -1,8 +1,7 @@
-"""The record becomes status: a pure function, and the Events that tell the difference.
+"""Projects the record of a run onto the status of its Investigation and onto Events; pure functions.
 
-The status is a best-effort picture of the record at one revision (DESIGN section 4): of bounded size, rebuilt as a
-whole each time, so nothing in it depends on what was written before but the transition times of its conditions, and
-the severity of an alert that is gone.
+The status is a best-effort picture of the record at one revision: of bounded size, and rebuilt as a whole each time.
+Only the transition times of its conditions, and the severity of an alert that is gone, come from the status before.
 """
 
 import re
@@ -52,7 +51,7 @@ _CONFIDENCE: dict[Confidence, Literal["High", "Medium", "Low", "Inconclusive"]] 
 def project(
     record: InvestigationRecord, investigation: Investigation, now: datetime, severity: Severity | None = None
 ) -> InvestigationStatus:
-    """The status of an accepted investigation.
+    """Makes the status of an accepted investigation.
 
     Args:
         record: the investigation's record.
@@ -91,7 +90,7 @@ def project(
 
 
 def project_usage(record: InvestigationRecord) -> UsageSummary:
-    """What a run used so far."""
+    """Makes the usage of a run so far."""
     return UsageSummary(
         model_calls=record.model_calls,
         tool_calls=record.tool_calls,
@@ -104,14 +103,14 @@ def project_usage(record: InvestigationRecord) -> UsageSummary:
 
 
 def progress(record: InvestigationRecord) -> str:
-    """Finished stages of all that the plan leads to, such as 2/4: syntheses and the executive summary count too."""
+    """Counts the finished stages of all planned ones, such as 2/4, syntheses and executive summary included."""
     return f"{sum(stage.state.finished for stage in record.stages)}/{record.stages_planned}"
 
 
 def news(
     record: InvestigationRecord, old: InvestigationStatus
 ) -> Iterator[tuple[Literal["Normal", "Warning"], str, str]]:
-    """What happened since `old`, as Events: type, reason, message. All stages that ended come in one."""
+    """Lists what happened since `old` as Events: type, reason, message. All stages that ended share one."""
     known = {(s.name, s.kind): s.phase for s in old.stages}
     ended = [s for s in record.stages if s.state.finished and known.get((_name(s), _KINDS[s.kind])) != _PHASES[s.state]]
     if ended and not record.state.finished:
@@ -140,14 +139,14 @@ def news(
 
 
 def _cost(record: InvestigationRecord) -> str | None:
-    """US dollars with four decimals; a + says that some of it is not known."""
+    """Formats US dollars with four decimals; a + marks a cost that is not fully known."""
     if record.cost_usd is None:
         return None
     return f"{record.cost_usd:.4f}{'' if record.cost_complete else '+'}"
 
 
 def _name(stage: StageProgress) -> str:
-    """The stage's name, as one that the API takes: those of a plan are, but for their length."""
+    """Truncates a stage's name to the length that the API accepts."""
     return re.sub(r"[^a-z0-9-]", "-", stage.name.lower())[:63].strip("-") or f"stage-{stage.index}"
 
 
@@ -176,7 +175,7 @@ def _finding(record: InvestigationRecord) -> FindingSummary | None:
 
 
 def last_error(record: InvestigationRecord) -> LastError | None:
-    """What went wrong last."""
+    """Returns the last error of a run."""
     outcome = record.outcome
     if outcome and outcome.failure:
         return LastError(reason=outcome.failure.reason, message=outcome.failure.message)

@@ -1,4 +1,4 @@
-"""Publishes records: what a run did becomes the status of its object, and Events.
+"""Publishes records: the progress of a run becomes the status of its object, and Events.
 
 Watches: the record, by its revisions. Decides: what is worth a write: a change that people wait for (a stage, the
 phase, a condition) at most once a second, the end at once, mere counters every ten seconds. Writes: the status of
@@ -48,7 +48,7 @@ TRIES = 5
 
 
 class Publisher:
-    """Brings status up to date with the record.
+    """Updates statuses from the record.
 
     Args:
         active: set while this replica may write.
@@ -82,7 +82,7 @@ class Publisher:
         self._not_kept: dict[UUID, int] = {}
 
     def again(self, record: InvestigationRecord) -> None:
-        """The status of this published run is another's: puts it right, in its turn.
+        """Queues the status of a published run that another client has changed.
 
         Not where the API itself changed it, such as one whose CRDs are older than this controller.
         """
@@ -218,7 +218,7 @@ def _status(record: InvestigationRecord, obj: Investigation | ChatMessage, cache
 
 
 def _severity(investigation: Investigation, cache: Cache) -> Severity | None:
-    """The severity of the alert that is investigated; None where it has none, or is gone."""
+    """Returns the severity of the alert in question; None where it has none, or is gone."""
     spec = investigation.spec
     if spec.alert is not None:
         return spec.alert.severity
@@ -234,6 +234,6 @@ def _news(record: InvestigationRecord, told: _Told) -> Iterable[tuple[Literal["N
 
 
 def _counters_only(old: _Told, new: _Told) -> bool:
-    """Whether nothing but what grows with every step differs."""
+    """Checks whether only values differ that grow with every step."""
     same = {"usage": old.usage, "record_revision": old.record_revision}
     return new.finished_at is None and new.model_copy(update=same) == old

@@ -1,4 +1,4 @@
-"""The empty Secret of a run, which the tokens that its agents act by are bound to (`tarsy.kube.tokens`).
+"""Manages the empty Secret of a run, to which the tokens of its agents are bound (`tarsy.kube.tokens`).
 
 Watches: nothing of its own. Decides: whether a run needs one, which is when an agent of its plan acts as a
 ServiceAccount. Writes: the Secret before the run can be claimed, and its deletion once the run has ended, which revokes

@@ -1,4 +1,4 @@
-"""Runbooks by URL, fetched beside the reconciles.
+"""Fetches runbooks by URL in the background.
 
 Decision: a reconcile never waits for a foreign host. It asks here and goes; a few workers fetch, and wake the
 Investigation when there is an answer, which is then there to be taken. So slow hosts delay only those that name them.
@@ -27,7 +27,7 @@ MAX_ANSWERS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A runbook's text, or why there is none."""
+    """Holds a runbook's text, or the problem."""
 
     text: str = ""
     problem: str | None = None
@@ -59,7 +59,14 @@ class Runbooks:
         self._answers: OrderedDict[str, Fetched] = OrderedDict()
 
     def take(self, uid: str, key: Key, url: str, among: tuple[RunbookSource, ...]) -> Fetched | None:
-        """The answer for an Investigation, once; None: it is being fetched, and will be woken."""
+        """Returns the result for an Investigation, once; None: it is being fetched, and the key is queued at the end.
+
+        Args:
+            uid: of the Investigation.
+            key: of the Investigation.
+            url: of the runbook.
+            among: the allowed hosts, with their tokens.
+        """
         answer = self._answers.pop(uid, None)
         if answer is None and uid not in self._asked:
             self._asked.add(uid)
@@ -90,7 +97,7 @@ class Runbooks:
 
 
 def token_reader(read_secret: Callable[[SecretKey], Awaitable[str]]) -> ReadToken:
-    """Reads tokens out of Secrets; one that cannot be read makes its runbook unavailable, and says why."""
+    """Reads tokens from Secrets; one that cannot be read makes its runbook unavailable."""
 
     async def read(key: SecretKey) -> str:
         try:

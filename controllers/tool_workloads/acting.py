@@ -1,4 +1,4 @@
-"""By what a tool server's workload acts as an agent's ServiceAccount: a kubeconfig and a token, in its Secret.
+"""Obtains the kubeconfig and token with which a tool server's workload acts as an agent's ServiceAccount.
 
 Decision: the active controller asks for the token, because workers write nothing to the Kubernetes API. It is bound to
 the empty Secret of the run (`tarsy.kube.tokens`), as all of a run's are, so it ends with the run. When it ends by
@@ -36,7 +36,7 @@ RENEW_SECONDS = LIFETIME_SECONDS / 2
 
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """What a workload acts by.
+    """Holds the credentials of a workload.
 
     Args:
         account: name of the ServiceAccount.
@@ -54,19 +54,19 @@ class Acting:
 
     @property
     def files(self) -> dict[str, str]:
-        """What its Secret holds; the kubeconfig names the token's file, so a new one applies while the server runs."""
+        """Returns the files of its Secret; the kubeconfig names the token's file, so a new token applies at once."""
         text = configuration(self.cluster, self.namespace, Path(DIRECTORY, API_TOKEN_KEY))
         return {KUBECONFIG_KEY: text, API_TOKEN_KEY: self.token}
 
     @property
     def annotations(self) -> dict[str, str]:
-        """What its Secret says of it."""
+        """Returns the annotations of its Secret."""
         return {ACCOUNT: self.account, EXPIRES: f"{self.expires:.0f}"}
 
 
 @dataclass(frozen=True, slots=True)
 class Lender:
-    """Asks for the tokens of workloads.
+    """Requests the tokens of workloads.
 
     Args:
         client: the Kubernetes API; workloads are told of it as it is told here.
@@ -77,7 +77,7 @@ class Lender:
     library: str
 
     async def lend(self, server: str, at: str, run: UUID, namespace: str, account: str, now: float) -> Acting:
-        """What a workload of one run acts by.
+        """Obtains the credentials of a workload of one run.
 
         Args:
             server: name of the MCPServer.
@@ -100,13 +100,13 @@ class Lender:
 
 
 def renewal(acting: Acting) -> dict[str, Any]:
-    """What changes of a workload's Secret with a new token: a merge patch."""
+    """Makes the merge patch that puts a new token into a workload's Secret."""
     data = {name: b64encode(text.encode()).decode() for name, text in acting.files.items()}
     return {"metadata": {"annotations": acting.annotations}, "data": data}
 
 
 def renew_at(secret: Mapping[str, Any]) -> float:
-    """When the token in a workload's Secret is to be replaced, in seconds since 1970; at once where nothing says it."""
+    """Reads when a workload's token is due for renewal, in seconds since 1970; 0 where it is not recorded."""
     try:
         return float((secret["metadata"].get("annotations") or {}).get(EXPIRES, "")) - RENEW_SECONDS
     except ValueError:

@@ -1,4 +1,4 @@
-"""The Kubernetes objects of a tool server's workload, as plain data: nothing here asks or writes.
+"""Builds the Kubernetes objects of a tool server's workload as plain data, without any request.
 
 Decision: tokens are files in the pod, in no variable, argument or annotation; a workload that acts as an agent's
 ServiceAccount is nobody else, so its pod has no token of an account of its own. And a pod of an MCPServer can do no
@@ -33,12 +33,18 @@ _IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 
 
 def labels(server: str, run: UUID | None = None, account: str | None = None) -> dict[str, str]:
-    """The labels of a workload's objects and pods; those that act as an agent's `account` have one more."""
+    """Makes the labels of a workload's objects and pods.
+
+    Args:
+        server: name of the MCPServer.
+        run: uid of the run; None for scope Shared.
+        account: the agent's ServiceAccount that it acts as, if any.
+    """
     return {"app.kubernetes.io/managed-by": "tarsy-operator", **_selector(server, run, account)}
 
 
 def owner(obj: Mapping[str, Any]) -> Object:
-    """A reference by which what `obj` owns goes with it."""
+    """Makes a reference to an owner, with which the owned object is deleted."""
     meta = obj["metadata"]
     return {
         "apiVersion": obj["apiVersion"],
@@ -50,13 +56,21 @@ def owner(obj: Mapping[str, Any]) -> Object:
 
 
 def owned_by(server: MCPServer) -> Object:
-    """A reference to an MCPServer as owner."""
+    """Makes a reference to an MCPServer as owner."""
     meta = {"name": server.metadata.name, "uid": server.metadata.uid or ""}
     return owner({"apiVersion": API_VERSION, "kind": server.KIND, "metadata": meta})
 
 
 def secret(server: MCPServer, by: Object, token: str, run: UUID | None = None, acting: Acting | None = None) -> Object:
-    """The Secret with the token that its callers bring and, where it acts as an agent's account, with that one's."""
+    """Makes the Secret with the token of the callers and, where it acts as an agent's account, that account's.
+
+    Args:
+        server: the MCPServer.
+        by: the owner reference.
+        token: that callers present.
+        run: uid of the run; None for scope Shared.
+        acting: the credentials of the agent's account, if any.
+    """
     meta = _metadata(server, by, run, acting.account if acting else None)
     meta["labels"][LABEL] = "true"
     texts = {TOKEN_KEY: token}
@@ -67,7 +81,14 @@ def secret(server: MCPServer, by: Object, token: str, run: UUID | None = None, a
 
 
 def service(server: MCPServer, by: Object, run: UUID | None = None, account: str | None = None) -> Object:
-    """The Service that it is reached by."""
+    """Makes the Service of the workload.
+
+    Args:
+        server: the MCPServer.
+        by: the owner reference.
+        run: uid of the run; None for scope Shared.
+        account: the agent's ServiceAccount that it acts as, if any.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -80,7 +101,13 @@ def service(server: MCPServer, by: Object, run: UUID | None = None, account: str
 
 
 def network_policy(server: MCPServer, by: Object, operator_namespace: str) -> Object:
-    """Who reaches its pods, and what they reach: TARSy's own pods; DNS and what is behind HTTPS, the API server too."""
+    """Makes the NetworkPolicy: only TARSy's pods reach the workload; it reaches DNS, HTTPS and the API server.
+
+    Args:
+        server: the MCPServer.
+        by: the owner reference.
+        operator_namespace: of the operator and the workers.
+    """
     ours = {"key": "app.kubernetes.io/name", "operator": "In", "values": list(_OURS)}
     place = {"kubernetes.io/metadata.name": operator_namespace}
     ports = [(53, "UDP"), (53, "TCP"), (443, "TCP"), (6443, "TCP")]
@@ -105,7 +132,13 @@ def network_policy(server: MCPServer, by: Object, operator_namespace: str) -> Ob
 
 
 def deployment(server: MCPServer, run: Run, by: Object) -> Object:
-    """The workload of scope Shared."""
+    """Makes the workload of scope Shared.
+
+    Args:
+        server: the MCPServer.
+        run: its `spec.run`.
+        by: the owner reference.
+    """
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -120,7 +153,7 @@ def deployment(server: MCPServer, run: Run, by: Object) -> Object:
 
 
 def job(server: MCPServer, run: Run, by: Object, identity: UUID, seconds: int, account: str | None = None) -> Object:
-    """The workload of scope PerRun, which ends after `seconds` if nobody ends it before.
+    """Makes the workload of scope PerRun, which ends after `seconds` if nobody deletes it before.
 
     Args:
         server: whose it is.
@@ -221,7 +254,7 @@ def _container(server: MCPServer, run: Run, *, acting: bool) -> Object:
 
 
 def _gateway(run: Run, passed: list[str]) -> tuple[list[str], list[str]]:
-    """The gateway before the server's own command; which variables go on to it, and none of their values."""
+    """Makes the container arguments of the gateway, which starts the server's own command with the named variables."""
     if run.service_account_name is not None:
         passed = passed + [name for name in _IN_CLUSTER if name not in passed]
     options = [f"--port={PORT}", f"--token-file={DIRECTORY}/{TOKEN_KEY}", "--json-logs"]
@@ -237,7 +270,7 @@ def _variable(item: EnvVar) -> Object:
 
 
 def _literal(text: str) -> str:
-    """As it is: the kubelet would put other variables in place of $(NAME)."""
+    """Escapes a value: the kubelet would replace $(NAME) in it."""
     return text.replace("$(", "$$(")
 
 

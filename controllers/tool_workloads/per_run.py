@@ -1,4 +1,4 @@
-"""MCPServers of scope PerRun: each run under way has a workload of its own, and one that has ended has none.
+"""Runs MCPServers of scope PerRun: each run under way has a workload of its own, removed when the run ends.
 
 Watches: the record, once a second while there is such a server. Decides: which runs are under way and have such
 servers in their plan, and as which ServiceAccounts their agents act; a run that waits in the queue has none yet.
@@ -46,7 +46,7 @@ _Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What a run has of its own: for which server, and as whose ServiceAccount it acts (None: as nobody's of a run)."""
+    """Describes a workload of a run: its server, and the ServiceAccount that it acts as (None: none of a run)."""
 
     server: MCPServer
     run: UUID
@@ -95,7 +95,7 @@ class RunWorkloads:
         self._looked: dict[str, float] = {}
 
     async def round(self) -> None:
-        """Makes what is missing, deletes what is over.
+        """Creates missing workloads and deletes those of ended runs.
 
         Raises:
             StoreError: Postgres is away or refuses.
@@ -148,7 +148,7 @@ class RunWorkloads:
             self._left |= {(namespace, job["metadata"]["name"]) for job in jobs if _is_ours(job)}
 
     async def _make(self, wanted: _Wanted) -> None:
-        """Whatever of it is missing: an operator may have died in the middle. Without its token nothing is made."""
+        """Creates the missing objects of a workload, as after a crash; without its token nothing is created."""
         server, run, account = wanted.server, wanted.run, wanted.account
         namespace, name = wanted.place
         assert server.spec.run is not None
@@ -174,7 +174,7 @@ class RunWorkloads:
         self._done(wanted, None if account is None else renew_at(secret))
 
     async def _renew(self, wanted: _Wanted) -> None:
-        """Puts a new token in place of one that is half over."""
+        """Replaces a token that has passed half of its lifetime."""
         namespace, name = wanted.place
         acting = await self._lent(wanted, wanted.account or "")
         if acting is None:
@@ -194,7 +194,7 @@ class RunWorkloads:
         self._later.pop(wanted.place, None)
 
     async def _lent(self, wanted: _Wanted, account: str) -> Acting | None:
-        """What it acts by; None where that is refused."""
+        """Returns its credentials; None where they are refused."""
         meta = wanted.server.metadata
         self._later[wanted.place] = self._clock() + AGAIN_SECONDS
         try:
@@ -218,12 +218,12 @@ class RunWorkloads:
 
 
 def _is_of(found: Mapping[str, Any] | None, owner: str | None) -> bool:
-    """Whether an object, if it is there, is owned by `owner` (a uid)."""
+    """Checks whether an object, if it exists, is owned by `owner` (a uid)."""
     return found is None or any(ref.get("uid") == owner for ref in found["metadata"].get("ownerReferences") or ())
 
 
 def _is_ours(job: Mapping[str, Any]) -> bool:
-    """Whether a Job's name is the one that its labels and annotation lead to: of another nothing is deleted."""
+    """Checks that a Job's name matches its labels and annotation: no other Job is deleted."""
     meta = job["metadata"]
     found = meta.get("labels") or {}
     try:
@@ -235,7 +235,7 @@ def _is_ours(job: Mapping[str, Any]) -> bool:
 
 
 async def _side_by_side(work: Sequence[Awaitable[None]]) -> None:
-    """Does all of it; what fails is tried again in the next round."""
+    """Runs several writes at once; failed ones are retried in the next round."""
     places = asyncio.Semaphore(_AT_ONCE)
 
     async def one(step: Awaitable[None]) -> None:

@@ -1,4 +1,4 @@
-"""MCPServer with `spec.run`: what runs for it is there, and as the object says.
+"""Keeps the workload of an MCPServer with `spec.run` as its object declares it.
 
 Watches: nothing of its own; `controllers.mcp_server` asks at each look at an MCPServer. Decides: which objects there
 shall be (`tarsy.controllers.tool_workloads.objects`), whether those of their names are this MCPServer's, whether its
@@ -30,7 +30,7 @@ COMPONENT = "tenant-workloads"
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is known of a server's workload.
+    """Describes a server's workload.
 
     Args:
         name: of its objects; None when there is none.
@@ -44,7 +44,7 @@ class Workload:
 
 
 async def keep_workload(server: MCPServer, client: KubeClient, operator_namespace: str) -> Workload:
-    """Brings the workload of a server to what its object says.
+    """Creates, updates or deletes the workload of a server.
 
     Args:
         server: the object, which has no errors otherwise.
@@ -93,23 +93,23 @@ async def keep_workload(server: MCPServer, client: KubeClient, operator_namespac
 
 
 class Taken(Exception):
-    """An object of this name is there, and is not of this MCPServer."""
+    """Raised when another owner has an object of this name."""
 
 
 async def _keep_secret(server: MCPServer, client: KubeClient, by: objects.Object) -> None:
-    """Made once and never changed: who rotates the token deletes it."""
+    """Creates the Secret once and never changes it: to rotate the token, delete it."""
     name = workload_name(server.metadata.name)
     if await _own_or_none(server, client, "Secret", name) is None:
         await client.create(objects.secret(server, by, new_token()))
 
 
 def new_token() -> str:
-    """A token that nobody guesses."""
+    """Generates a random token."""
     return random_secrets.token_urlsafe(32)
 
 
 async def _own_or_none(server: MCPServer, client: KubeClient, kind: str, name: str) -> dict[str, Any] | None:
-    """The object where it is this server's.
+    """Returns the object if it is this server's, None if it does not exist.
 
     Raises:
         Taken: It is somebody else's.

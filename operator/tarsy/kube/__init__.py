@@ -1,1 +1,1 @@
-"""The Kubernetes API as this project needs it: a client, credentials, Events, a Lease."""
+"""Accesses the Kubernetes API: client, credentials, Events, tokens, leader election."""

@@ -1,4 +1,4 @@
-"""Who may do what, as the Kubernetes API's own authorizers say (SubjectAccessReview).
+"""Asks the Kubernetes API's own authorizers who may do what (SubjectAccessReview).
 
 Decision: the question is asked, never worked out from roles here; so RBAC, webhooks and whatever else a cluster has all
 count. Nothing is kept: who asks often (`http/access.py`) remembers answers for seconds by itself.
@@ -16,7 +16,7 @@ UNDECIDED = "EvaluationError"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A person or ServiceAccount, as authentication named it."""
+    """Names a person or ServiceAccount as authentication does."""
 
     username: str
     uid: str = ""
@@ -26,7 +26,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class ResourceAttributes:
-    """What is to be done: `verb` on a resource of a group; without `namespace` cluster-wide, without `name` on all."""
+    """Describes an action: `verb` on a resource; without `namespace` cluster-wide, without `name` on all."""
 
     verb: str
     group: str
@@ -37,7 +37,7 @@ class ResourceAttributes:
 
 
 async def may(client: KubeClient, subject: Subject, attributes: ResourceAttributes) -> bool:
-    """Whether `subject` may do it.
+    """Asks whether `subject` may do it.
 
     Args:
         client: as somebody who may create SubjectAccessReviews.

@@ -1,4 +1,4 @@
-"""A small client for the Kubernetes API: dicts in, dicts out, one class of error.
+"""Sends requests to the Kubernetes API: dicts in, dicts out, one class of error.
 
 The official client loads the configuration (kubeconfig with exec plugins and OIDC, in-cluster tokens that rotate); the
 requests are ours, because a generated method a kind and a model class an answer cost more than they give when most
@@ -46,7 +46,7 @@ _PLACE = (
 
 
 class ApiError(Exception):
-    """The Kubernetes API refused, failed, or could not be reached.
+    """Raised when the Kubernetes API refused, failed, or could not be reached.
 
     `status` is the HTTP status (0: no answer), `reason` the API's word for it (`NotFound`, `Conflict`, `Forbidden`,
     ...; `Unreachable` when there was no answer).
@@ -66,7 +66,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How to reach the API, for libraries that connect by themselves."""
+    """Describes a connection to the API, for libraries that connect by themselves."""
 
     server: str
     ca_file: str | None
@@ -76,7 +76,7 @@ class Connection:
 
 
 class KubeClient:
-    """A connection to one Kubernetes API as one identity. Use as an async context manager."""
+    """Connects to one Kubernetes API as one identity. Use as an async context manager."""
 
     def __init__(self, configuration: Configuration, loader: Any = None) -> None:
         """Takes a loaded configuration, and what loaded it where tokens come from a plugin and end."""
@@ -88,7 +88,7 @@ class KubeClient:
 
     @classmethod
     async def load(cls, kubeconfig: str | Path | None = None, context: str | None = None) -> "KubeClient":
-        """A client from `kubeconfig`, else from the pod's ServiceAccount, else from the default kubeconfig.
+        """Makes a client from `kubeconfig`, else from the pod's ServiceAccount, else from the default kubeconfig.
 
         Raises:
             ApiError: no configuration could be loaded; the message says where was looked.
@@ -133,12 +133,12 @@ class KubeClient:
             await self._session.close()
 
     async def connection(self) -> Connection:
-        """How this client reaches the API."""
+        """Returns the address and credentials of this client."""
         cfg = self._configuration
         return Connection(cfg.host, cfg.ssl_ca_cert, cfg.cert_file, cfg.key_file, not cfg.verify_ssl)
 
     def without_identity(self) -> "KubeClient":
-        """A client to the same API that is nobody; enter it, and lend it the tokens of others by `bearing`.
+        """Makes an anonymous client of the same API; enter it, and give it the tokens of others by `bearing`.
 
         A client certificate wins over a bearer token, so a client that has one cannot act as somebody else.
         """
@@ -149,13 +149,13 @@ class KubeClient:
         return KubeClient(nobody)
 
     def bearing(self, token: str) -> "KubeClient":
-        """The same connections, as whoever `token` is of. Of a client `without_identity` that was entered."""
+        """Shares the connections with the owner of `token`; needs an entered `without_identity` client."""
         lent = KubeClient(self._configuration)
         lent._session, lent._lent = self._session, token
         return lent
 
     async def token(self) -> str | None:
-        """The bearer token as it is now, refreshed where the configuration says how; None without one."""
+        """Returns the current bearer token, refreshed where the configuration declares how; None without one."""
         if self._lent is not None:
             return self._lent
         if self._loader is not None and hasattr(self._loader, "exec_plugin_expiry"):
@@ -168,11 +168,11 @@ class KubeClient:
         return None
 
     async def get(self, kind: str, namespace: str | None, name: str) -> dict[str, Any]:
-        """One object."""
+        """Reads object `name` of a kind; `namespace` is None for a cluster-scoped kind."""
         return await self.request("GET", path(kind, namespace, name))
 
     async def find(self, kind: str, namespace: str | None, name: str) -> dict[str, Any] | None:
-        """One object, or None when it does not exist."""
+        """Reads an object as `get` does; None when it does not exist."""
         try:
             return await self.get(kind, namespace, name)
         except ApiError as error:
@@ -181,7 +181,7 @@ class KubeClient:
             raise
 
     async def list(self, kind: str, namespace: str | None = None, **query: str) -> list[dict[str, Any]]:
-        """All objects of a kind (in a namespace), page by page; query as the API names it (`labelSelector`)."""
+        """Lists all objects of a kind (in a namespace), page by page; query as the API names it (`labelSelector`)."""
         items: list[dict[str, Any]] = []
         token = ""
         while True:
@@ -207,12 +207,20 @@ class KubeClient:
         *,
         subresource: str | None = None,
     ) -> dict[str, Any]:
-        """Merges `body` into an object or its subresource (JSON merge patch)."""
+        """Merges `body` into an object or its subresource (JSON merge patch).
+
+        Args:
+            kind: of the object.
+            namespace: of the object; None for a cluster-scoped kind.
+            name: of the object.
+            body: the patch.
+            subresource: such as `status`; None: the object itself.
+        """
         target = path(kind, namespace, name, subresource)
         return await self.request("PATCH", target, body=body, content_type="application/merge-patch+json")
 
     async def apply(self, obj: Mapping[str, Any], *, manager: str = "tarsy") -> dict[str, Any]:
-        """Server-side apply, taking ownership of the fields given."""
+        """Applies an object server-side, taking ownership of its fields."""
         metadata = obj["metadata"]
         target = path(obj["kind"], metadata.get("namespace"), metadata["name"])
         query = {"fieldManager": manager, "force": "true"}
@@ -232,9 +240,16 @@ class KubeClient:
         uid: str | None = None,
         resource_version: str | None = None,
     ) -> None:
-        """Deletes an object, only the one with `uid` where given; one that is gone already is fine.
+        """Deletes an object; one that does not exist is no error.
 
         With `resource_version` only that state of it is deleted, and any other is a `Conflict`.
+
+        Args:
+            kind: of the object.
+            namespace: of the object; None for a cluster-scoped kind.
+            name: of the object.
+            uid: deletes only the object with this uid.
+            resource_version: deletes only this state of it; any other is a `Conflict`.
         """
         wanted = {"uid": uid, "resourceVersion": resource_version}
         body: dict[str, Any] = {"propagationPolicy": "Background"}
@@ -247,18 +262,18 @@ class KubeClient:
                 raise
 
     async def create_token(self, namespace: str, service_account: str, *, seconds: int = 3600) -> str:
-        """A token of a ServiceAccount (TokenRequest) that is valid for `seconds`."""
+        """Requests a token of a ServiceAccount by its namespace and name, valid for `seconds` (TokenRequest)."""
         answer = await self.request_token(namespace, service_account, {"expirationSeconds": seconds})
         return str(answer["status"]["token"])
 
     async def request_token(self, namespace: str, service_account: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """What the API answers to a TokenRequest with this `spec`."""
+        """Sends a TokenRequest with this `spec` for a ServiceAccount by its namespace and name."""
         target = path("ServiceAccount", namespace, service_account, "token")
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         return await self.request("POST", target, body=body)
 
     async def version(self) -> tuple[int, int]:
-        """The API server's version, such as (1, 30)."""
+        """Reads the API server's version, such as (1, 30)."""
         answer = await self.request("GET", "/version")
         return int(answer["major"]), int("".join(c for c in answer["minor"] if c.isdigit()))
 
@@ -305,14 +320,14 @@ class KubeClient:
             await asyncio.sleep(pause)
 
     async def read(self, target: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """What the server answers to a GET of any path, such as one of an aggregated API."""
+        """Sends a GET for any path, such as one of an aggregated API, and returns the response."""
         return await self.request("GET", target, query=query)
 
     @contextlib.asynccontextmanager
     async def streaming(
         self, target: str, query: Mapping[str, str] | None = None, *, accept: str, silence_seconds: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The pieces of an answer that goes on: a watch, or server-sent events.
+        """Streams a response that goes on: a watch, or server-sent events.
 
         Args:
             target: the path.
@@ -340,7 +355,7 @@ class KubeClient:
         query: Mapping[str, str] | None = None,
         data: bytes | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One request, as this client's identity; what breaks it is an ApiError, also while its answer is read."""
+        """Sends one request as this client's identity; failures are ApiErrors, also while the response is read."""
         if self._session is None:
             raise RuntimeError("KubeClient is an async context manager: enter it before a request")
         cfg = self._configuration
@@ -366,7 +381,7 @@ class KubeClient:
 
 
 def _pause(answer: aiohttp.ClientResponse) -> float | None:
-    """Seconds after which a request that was not taken is to be made again; None: it was taken, or nothing is said."""
+    """Reads the seconds until a rejected request is to be repeated; None: it was processed, or none are given."""
     after = answer.headers.get("Retry-After", "")
     if answer.status != 429 or not after.isascii() or not after.isdigit():
         return None
@@ -374,7 +389,7 @@ def _pause(answer: aiohttp.ClientResponse) -> float | None:
 
 
 def _answer(what: str, code: int, phrase: str | None, content: bytes) -> dict[str, Any]:
-    """The object in an answer.
+    """Parses a response.
 
     Raises:
         ApiError: it tells of a failure, or it is no answer of a Kubernetes API (a proxy's page).
@@ -392,7 +407,7 @@ def _answer(what: str, code: int, phrase: str | None, content: bytes) -> dict[st
 
 
 def _without_content(error: Exception) -> str:
-    """What is wrong with a configuration, without quoting it: a kubeconfig holds tokens and keys."""
+    """Describes the error in a configuration without quoting it: a kubeconfig holds tokens and keys."""
     if isinstance(error, kube_config.ConfigException | OSError):
         return str(error)
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:

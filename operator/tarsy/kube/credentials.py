@@ -1,4 +1,4 @@
-"""Secrets: fetched on use, cached for seconds, never watched, never stored (DESIGN section 3).
+"""Reads Secrets on use, caches them for seconds, never watches and never stores them.
 
 Only a Secret that carries the label `tarsy.dev/credentials: "true"` is ever read by a run: the label is how a
 namespace says which of its Secrets are meant for TARSy. Every problem is a sentence that names Secret and remedy, and
@@ -36,7 +36,7 @@ RETRY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A Secret's content, when it was read, and when it was last asked for (monotonic seconds)."""
+    """Holds a Secret's content, when it was read, and when it was last asked for (monotonic seconds)."""
 
     data: dict[str, str]
     read: float
@@ -48,7 +48,7 @@ _ROLE = "tarsy-secret-reader"
 
 
 def binding(namespace: str, refusal: str) -> str:
-    """The command that lets operator and workers read the Secrets of a namespace, as the component `tenant` does.
+    """Returns the command that lets operator and workers read the Secrets of a namespace, as component `tenant` does.
 
     Args:
         namespace: where the Secrets are.
@@ -82,7 +82,7 @@ class Secrets:
         self._known: dict[tuple[str, str], _Known] = {}
 
     async def __call__(self, key: SecretKey) -> str:
-        """The value of a key.
+        """Returns the value of a key.
 
         Raises:
             SecretProblem: the Secret is missing, unlabelled, unreadable, or lacks the key.
@@ -115,7 +115,7 @@ class Secrets:
         return known.data
 
     async def _learn(self, namespace: str, name: str) -> _Known:
-        """What was never read, or too long ago; waits for an API that is away."""
+        """Reads a Secret that was never read, or too long ago; waits for an API that is away."""
         until = self._clock() + self._wait_seconds
         while True:
             asked = self._clock()
@@ -127,7 +127,7 @@ class Secrets:
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _renew(self, namespace: str, name: str, known: _Known) -> _Known:
-        """What the API says now, else what was read before."""
+        """Reads a Secret again; keeps the old content while the API is away."""
         asked = self._clock()
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):

@@ -1,4 +1,4 @@
-"""Kubernetes Events: the story that `kubectl describe` tells.
+"""Writes Kubernetes Events, which `kubectl describe` prints.
 
 An Event's name is derived from its object, reason and message, so telling a thing twice (after a crash, by a second
 controller for the seconds two overlap) makes no second Event. Events are best effort by their nature: failing to write
@@ -29,7 +29,14 @@ class Events:
     async def tell(
         self, obj: AnyResource, reason: str, message: str, *, kind: Literal["Normal", "Warning"] = "Normal"
     ) -> None:
-        """Writes one Event about `obj`; `reason` is one CamelCase word."""
+        """Writes one Event about an object.
+
+        Args:
+            obj: the object.
+            reason: one CamelCase word.
+            message: a sentence.
+            kind: Normal or Warning.
+        """
         meta = obj.metadata
         digest = hashlib.sha256(f"{meta.uid}\0{reason}\0{message}".encode()).hexdigest()[:16]
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

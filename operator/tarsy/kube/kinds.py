@@ -1,4 +1,4 @@
-"""Where the objects of a kind are in the Kubernetes API.
+"""Maps kinds to the paths of their objects in the Kubernetes API.
 
 Of the kinds that are not this project's, only those that something here asks for: discovery would cost a request.
 """
@@ -38,7 +38,14 @@ _CORE = {
 
 
 def path(kind: str, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-    """The URL path of a kind's collection, of an object, or of a subresource."""
+    """Builds the URL path of a collection, of an object, or of a subresource.
+
+    Args:
+        kind: of the object.
+        namespace: None for a cluster-scoped kind or all namespaces.
+        name: None for the collection.
+        subresource: such as `status`.
+    """
     if kind in KINDS:
         version, plural, namespaced = API_VERSION, KINDS[kind].PLURAL, True
     else:

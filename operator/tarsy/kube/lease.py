@@ -1,4 +1,4 @@
-"""Which replica is the active controller: one `coordination.k8s.io` Lease.
+"""Elects the active controller by one `coordination.k8s.io` Lease.
 
 Time is judged by how long the Lease has not changed as seen here, never by comparing clocks of two machines (the way
 of client-go's leader election). A holder that cannot renew gives its role up after two thirds of the Lease, counted
@@ -54,7 +54,7 @@ class LeaderElection:
         self.passive.set()
 
     async def run(self) -> None:
-        """Tries for the Lease until cancelled, and gives it back then."""
+        """Competes for the Lease until cancelled, then releases it."""
         try:
             while True:
                 await self._step()
@@ -65,7 +65,7 @@ class LeaderElection:
                 await asyncio.shield(self._give_back())
 
     def _pause(self) -> float:
-        """Until the next try; never past the moment at which an unrenewed role must go."""
+        """Returns the seconds until the next try; never past the moment at which an unrenewed Lease is given up."""
         if not self.active.is_set():
             return self._renew_seconds
         left = self._renewed + self._trusted_seconds - time.monotonic()

@@ -1,4 +1,4 @@
-"""Short-lived tokens of ServiceAccounts, bound to the empty Secret of one run.
+"""Requests short-lived tokens of ServiceAccounts, bound to the empty Secret of one run.
 
 Decision: a token is bound to an object that exists for nothing else (`boundObjectRef`), so deleting it revokes every
 token of the run at once, also those that a tool server kept; that they are short-lived is for the case that nobody
@@ -18,7 +18,7 @@ _NO_SUCH_RUN = "tarsy-run-none"
 
 
 def secret_name(run: str) -> str:
-    """The name of the Secret that the tokens of a run are bound to.
+    """Returns the name of the Secret that the tokens of a run are bound to.
 
     Args:
         run: uid of the Investigation or ChatMessage.
@@ -28,7 +28,7 @@ def secret_name(run: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A token, how long it is good for, and for whom it is."""
+    """Holds a token, its lifetime and its account."""
 
     text: str = field(repr=False)
     seconds: float
@@ -36,7 +36,7 @@ class Issued:
 
 
 class TokenProblem(Exception):
-    """No token: `reason` is CamelCase (a condition's reason), `message` names the object and the remedy."""
+    """Raised without a token: `reason` is CamelCase (for a condition), `message` names the object and the remedy."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class TokenProblem(Exception):
 
 
 async def issue(client: KubeClient, namespace: str, account: str, secret: str, audience: str | None = None) -> Issued:
-    """Asks for a token.
+    """Requests a token.
 
     Args:
         client: the Kubernetes API.
@@ -90,9 +90,14 @@ async def issue(client: KubeClient, namespace: str, account: str, secret: str, a
 
 
 async def why_none(client: KubeClient, namespace: str, account: str) -> TokenProblem | None:
-    """Why runs will get no tokens of a ServiceAccount, or None; no token is made by asking.
+    """Explains why runs will get no tokens of a ServiceAccount; None when they will. No token is created.
 
     It is asked for one that is bound to a Secret that does not exist, which the API finds out last.
+
+    Args:
+        client: the Kubernetes API.
+        namespace: of the ServiceAccount.
+        name: of the ServiceAccount.
 
     Raises:
         ApiError: the Kubernetes API failed or could not be reached.

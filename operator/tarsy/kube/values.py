@@ -1,4 +1,4 @@
-"""What objects name instead of saying it: values out of Secrets and ConfigMaps, fetched on use.
+"""Reads values that objects reference in Secrets and ConfigMaps, on use.
 
 A ConfigMap is read anew for each use: it is small, seldom asked for, and whoever changes it wants the change to count.
 Every problem is a sentence that names the object and the remedy, and none holds a value.
@@ -11,7 +11,7 @@ from tarsy.plan.model import ConfigMapKey, Value
 
 
 class Values:
-    """Gives declared values: those that stand in the object, in a Secret, or in a ConfigMap.
+    """Resolves declared values: literal, in a Secret, or in a ConfigMap.
 
     Args:
         client: the Kubernetes API.
@@ -23,7 +23,7 @@ class Values:
         self._secrets = secrets
 
     async def __call__(self, value: Value) -> str:
-        """The value as text.
+        """Returns the value as text.
 
         Raises:
             SecretProblem: what it is in is missing or cannot be read, or lacks the key.
@@ -37,7 +37,7 @@ class Values:
 
 
 async def config_map_text(client: KubeClient, key: ConfigMapKey) -> str:
-    """The value of a ConfigMap's key.
+    """Reads the value of a ConfigMap's key.
 
     Raises:
         SecretProblem: the ConfigMap is missing or may not be read, or lacks the key.

@@ -8,11 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-<<<<<<< HEAD:operator/tarsy/runtime/tracing_recorder.py
-from tarsy.engine.ports import Recorder
 from tarsy.llm.providers import gen_ai_provider_name
-=======
->>>>>>> engine:operator/tarsy/runtime/tracing_observer.py
 from tarsy.observe.logs import bind
 from tarsy.observe.tracing import Attributes, RunTrace, Tracing
 from tarsy.plan.model import Plan
@@ -65,11 +61,7 @@ class TracingObserver(RunObserver):
 
     def __init__(self, plan: Plan, trace: RunTrace | None) -> None:
         self._trace = trace
-<<<<<<< HEAD:operator/tarsy/runtime/tracing_recorder.py
-        self._providers = {p.ref.name: gen_ai_provider_name(p.type) for p in _providers(plan)} if trace else {}
-=======
-        self._providers = {p.ref.name: PROVIDERS.get(p.type, p.type) for p in plan.providers} if trace else {}
->>>>>>> engine:operator/tarsy/runtime/tracing_observer.py
+        self._providers = {p.ref.name: gen_ai_provider_name(p.type) for p in plan.providers} if trace else {}
         self._tools: set[tuple[str, str]] = set()
 
     def stage_began(self, stage: StageStart, *, finished: bool = False) -> None:

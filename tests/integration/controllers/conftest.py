@@ -1,4 +1,4 @@
-"""A desk a test: a namespace on the real API server, a database on the real Postgres."""
+"""Gives each test a namespace on the API server and a database on the real Postgres."""
 
 import asyncpg
 import pytest

@@ -1,4 +1,4 @@
-"""The active controller in this process, the cluster it looks after, and workers played by hand."""
+"""Runs the active controller in this process, with a namespace, a database and workers that tests play by hand."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Rights as the manifests ship them, and a kubeconfig of whom they are given to."""
+"""Grants the rights of the shipped manifests and writes a kubeconfig of the identity that has them."""
 
 from importlib.resources import files
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A TCP connection to the API server that a test can cut: what happens then is seen by everybody but the operator."""
+"""Relays a TCP connection to the API server that a test can cut for the operator alone."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Objects that cannot run: final after their time, told everywhere, and gone when their time to live is over."""
+"""Tests objects that cannot run: they are given up after their time, report it, and expire."""
 
 from integration.controllers.desk import Desk, eventually
 from tarsy.kube.client import ApiError

@@ -1,4 +1,4 @@
-"""Whom agents may act as, and the Secret that ends with their run."""
+"""Tests which ServiceAccounts agents may act as, and the Secret that ends with their run."""
 
 from pathlib import Path
 from typing import Any

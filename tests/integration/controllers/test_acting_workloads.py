@@ -1,4 +1,4 @@
-"""Tool servers of a run that act as an agent's ServiceAccount (`spec.run.kubeconfig`), as the Kubernetes API sees them.
+"""Tests tool servers of a run that act as an agent's ServiceAccount (`spec.run.kubeconfig`).
 
 There is no kubelet here: a test takes what a pod would find in its Secret, and serves the tool where the Service is.
 """

@@ -1,4 +1,4 @@
-"""Routes say whether they can be used and what they took; alerts that the intake owes are made, and counted on."""
+"""Tests the status of routes, and that owed alerts are created and counted."""
 
 from datetime import UTC, datetime
 from typing import Any

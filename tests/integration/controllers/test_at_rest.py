@@ -1,4 +1,4 @@
-"""What is over costs nothing: many finished investigations are looked at once, and hold up nobody."""
+"""Tests that finished investigations cost nothing: each record is read once, and no other work waits for it."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whose run it is: what an author may use is asked at acceptance, level-triggered, and told in a sentence."""
+"""Tests the rights of authors: they are checked at acceptance, level-triggered, and reported in a sentence."""
 
 from collections.abc import Sequence
 from typing import Any

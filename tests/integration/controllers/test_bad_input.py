@@ -1,4 +1,4 @@
-"""Objects that are wrong: each says what is wrong, in which object and field, and what to do; and works once mended.
+"""Tests invalid objects: each reports object, field and remedy, and works once corrected.
 
 Where the API server evaluates CEL it refuses some of these objects itself; then that refusal has to say as much.
 """

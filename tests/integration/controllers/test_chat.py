@@ -1,4 +1,4 @@
-"""Questions as objects: which are taken, in which order, and what becomes of them."""
+"""Tests questions as objects: which are accepted, in which order, and their answers."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""What the watch missed is gone from etcd: it gets 410, lists anew, and misses and repeats nothing."""
+"""Tests a watch whose missed events are compacted: it gets 410, lists anew, and loses and repeats nothing."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Objects are deleted by people, or when their time is over; records when they were kept long enough."""
+"""Tests deletion: of objects by people or by their time to live, and of records by their retention."""
 
 import asyncio
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Alerts with one incidentKey: one Investigation, however many come, in whatever order, by whatever way."""
+"""Tests alerts with one incidentKey: one Investigation, however many come and in any order."""
 
 import asyncio
 from typing import Any

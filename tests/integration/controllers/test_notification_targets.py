@@ -1,4 +1,4 @@
-"""Chains and routes say whether those can be told whom they name; runs start whether or not."""
+"""Tests the condition of notification targets of chains and routes; runs start in any case."""
 
 from typing import Any
 

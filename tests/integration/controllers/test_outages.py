@@ -1,4 +1,4 @@
-"""API server or database away for a while: nothing is lost, nothing hangs."""
+"""Tests outages of the API server and the database: nothing is lost, nothing hangs."""
 
 import asyncio
 import os

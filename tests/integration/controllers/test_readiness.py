@@ -1,4 +1,4 @@
-"""`Ready` means that a run would start now, and comes to rest: one patch a change, none where nothing changed."""
+"""Tests `Ready`: it is true when a run could start now, with one patch for each change and none otherwise."""
 
 from dataclasses import replace
 from typing import Any

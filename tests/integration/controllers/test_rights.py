@@ -1,4 +1,4 @@
-"""The operator with no more rights than the shipped manifests give."""
+"""Tests the operator with the rights of the shipped manifests and no more."""
 
 import asyncio
 from importlib.resources import files

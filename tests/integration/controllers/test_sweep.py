@@ -1,4 +1,4 @@
-"""Every run ends: what nobody runs, and nobody has time left to run, is ended by the active controller, and counted."""
+"""Tests the sweep: the active controller ends and counts runs that no worker will end."""
 
 from uuid import UUID
 

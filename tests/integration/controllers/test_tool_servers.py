@@ -1,4 +1,4 @@
-"""MCPServers: whether they answer, what they have, and who is told when that changes."""
+"""Tests MCPServers: their availability, their tools, and the Events for changes."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""MCPServers that the operator runs itself (`spec.run`): their objects, what becomes of them, and how they are reached.
+"""Tests MCPServers that the operator runs itself (`spec.run`): their objects and how workers reach them.
 
 There is no kubelet here: a test says what one would in a Deployment's status, and serves the tool where the Service is.
 """

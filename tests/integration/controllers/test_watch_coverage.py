@@ -1,4 +1,4 @@
-"""An operator that is up before its kinds or its rights: it notices both by itself, and is not ready until then.
+"""Tests an operator that starts before its kinds or rights: it becomes ready by itself when they come.
 
 Decision: an API server of its own, because CRDs and roles concern the whole cluster.
 """

@@ -1,4 +1,4 @@
-"""From an Alert to a finished Investigation, with a worker played by hand, and what that costs the API server."""
+"""Tests the way from an Alert to a finished Investigation, and its cost for the API server."""
 
 import asyncio
 

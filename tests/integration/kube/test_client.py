@@ -1,4 +1,4 @@
-"""The client against a real API server: identities, refusals, pages, preconditions."""
+"""Tests the client against a real API server: identities, refusals, pages, preconditions."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""Who is the active controller, on a real API server; seconds are made short where a lease is to end by itself."""
+"""Tests leader election on a real API server, with short leases where one must expire."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Answers that go on: a watch, or server-sent events, from servers that refuse, break off, or fall silent."""
+"""Tests streamed responses, watches and server-sent events, of servers that refuse, break off, or fall silent."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tokens of a run's ServiceAccounts, as the Kubernetes API gives, takes and revokes them."""
+"""Tests tokens of a run's ServiceAccounts: the Kubernetes API issues, accepts and revokes them."""
 
 import uuid
 from collections.abc import AsyncIterator

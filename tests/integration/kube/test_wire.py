@@ -1,4 +1,4 @@
-"""The client against what is no healthy API server: nothing there, proxies, pages in HTML, paths before the API."""
+"""Tests the client against unhealthy servers: nothing there, proxies, pages in HTML, paths before the API."""
 
 import asyncio
 import contextlib

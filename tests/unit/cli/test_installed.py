@@ -1,7 +1,7 @@
 """Commands of other packages, found by entry points."""
 
-from dataclasses import dataclass
-from importlib.metadata import EntryPoint
+from importlib.metadata import PathDistribution
+from pathlib import Path
 
 import pytest
 import typer
@@ -10,17 +10,12 @@ from typer.testing import CliRunner
 from tarsy.cli import installed
 
 
-@dataclass(frozen=True)
-class _Distribution:
-    name: str
-
-
-def app(monkeypatch: pytest.MonkeyPatch, **commands: str) -> typer.Typer:
+def app(monkeypatch: pytest.MonkeyPatch, place: Path, **commands: str) -> typer.Typer:
     """A command with the entry points given, each by its reference, of a package named extra."""
-    found = [
-        EntryPoint(name, value, "tarsy.commands")._for(_Distribution("extra"))  # type: ignore[attr-defined]
-        for name, value in commands.items()
-    ]
+    (place / "METADATA").write_text("Metadata-Version: 2.1\nName: extra\nVersion: 1\n", encoding="utf-8")
+    entries = "\n".join(f"{name} = {value}" for name, value in commands.items())
+    (place / "entry_points.txt").write_text(f"[tarsy.commands]\n{entries}\n", encoding="utf-8")
+    found = PathDistribution(place).entry_points
     monkeypatch.setattr(installed, "entry_points", lambda group: found if group == "tarsy.commands" else [])
     made = typer.Typer()
     installed.add_installed(made)
@@ -28,8 +23,10 @@ def app(monkeypatch: pytest.MonkeyPatch, **commands: str) -> typer.Typer:
     return made
 
 
-def test_a_package_that_cannot_be_imported_takes_only_its_own_command_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = app(monkeypatch, dev="there_is_no_such_module:dev", demo="tarsy.cli.commands.configuration:crds")
+def test_a_package_that_cannot_be_imported_takes_only_its_own_command_away(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = app(monkeypatch, tmp_path, dev="there_is_no_such_module:dev", demo="tarsy.cli.commands.configuration:crds")
     broken = CliRunner().invoke(made, ["dev", "--keep", "x"])
     assert broken.exit_code == 1
     assert (
@@ -40,8 +37,10 @@ def test_a_package_that_cannot_be_imported_takes_only_its_own_command_away(monke
 
 
 @pytest.mark.parametrize("name", ["dev", "demo"])
-def test_a_command_whose_package_is_missing_names_the_package(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    missing = CliRunner().invoke(app(monkeypatch), [name, "--any", "option"])
+def test_a_command_whose_package_is_missing_names_the_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    missing = CliRunner().invoke(app(monkeypatch, tmp_path), [name, "--any", "option"])
     assert (missing.exit_code, missing.stderr) == (
         1,
         f"tarsy: the command `tarsy {name}` is in the package tarsy-dev: pip install tarsy-dev\n",

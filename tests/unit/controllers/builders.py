@@ -1,4 +1,4 @@
-"""Objects and records for tests of the controllers."""
+"""Builds objects, records and the context of a reconcile for tests of the controllers."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What cannot run does not wait for ever: how long a run waits to be accepted, and how it is given up."""
+"""Tests how long a run waits to be accepted, and how it is given up."""
 
 from datetime import timedelta
 from typing import Any

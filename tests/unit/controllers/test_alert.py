@@ -1,4 +1,4 @@
-"""What an Alert's Investigation is called, and what the Alert's status says."""
+"""Tests the name of an Alert's Investigation, and the Alert's status."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the Kubernetes API is asked about an author, and what its answers mean."""
+"""Tests what the Kubernetes API is asked about an author, and what its answers mean."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the cache believes when news come twice, late, or from several sides."""
+"""Tests the cache with events that come twice, late, or from several sides."""
 
 from tarsy.controllers.machinery.cache import Cache, Key, UnreadableObject
 from tarsy.plan.check import check_references

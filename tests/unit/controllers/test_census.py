@@ -1,4 +1,4 @@
-"""How many configuration objects are in order, as metrics tell it."""
+"""Tests the metrics that count configuration objects by readiness."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`Ready`: what it says of an object's errors."""
+"""Tests `Ready` of configuration objects with and without errors."""
 
 import pytest
 

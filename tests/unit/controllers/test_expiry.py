@@ -1,4 +1,4 @@
-"""When objects expire, and which state of them is deleted."""
+"""Tests when objects expire, and which state of them is deleted."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""When an incident goes on, and what a folded Alert tells."""
+"""Tests when an incident goes on, and the status of a folded Alert."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -64,7 +64,7 @@ def test_folded_alert_names_its_leader_and_its_investigation() -> None:
     accepted = condition(status.conditions, "Accepted")
     assert accepted is not None
     assert (accepted.status, accepted.reason) == ("True", "Folded")
-    assert "Alert first has the same incidentKey" in accepted.message
+    assert "Alert first, which has the same incidentKey" in accepted.message
     assert status.folded_into is not None and status.investigation_ref is not None
     assert (status.folded_into.name, status.folded_into.uid) == ("first", OTHER_UID)
     assert (status.investigation_ref.name, status.phase) == ("first-abc", "Folded")

@@ -1,4 +1,4 @@
-"""An Investigation that has no record: whether it shall run, and what its status says when it shall not."""
+"""Tests the reconcile of Investigations, most of all of those without a record."""
 
 from dataclasses import replace
 from datetime import timedelta

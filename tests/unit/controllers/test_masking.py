@@ -1,4 +1,4 @@
-"""What of an object's masking makes it not Ready, by field."""
+"""Tests which errors of an object's masking make it not Ready, by field."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What an MCPServer's status says of what is known, and which Events tell of it."""
+"""Tests the status of an MCPServer, and the Events for its changes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What people are told: bounded, literal, without what terminals or channels obey."""
+"""Tests notifications: bounded, literal, without control characters or mentions."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""When a provider is asked again, and what its condition says of it."""
+"""Tests when a provider is checked again, and its condition."""
 
 from dataclasses import dataclass, field
 from typing import Any

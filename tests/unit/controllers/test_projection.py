@@ -1,4 +1,4 @@
-"""The record as status and Events."""
+"""Tests the projection of a record onto status and Events."""
 
 import json
 from datetime import timedelta

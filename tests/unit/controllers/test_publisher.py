@@ -1,4 +1,4 @@
-"""What is published when, and what happens to what cannot be; with time set by hand."""
+"""Tests when statuses are published, and what happens to those that cannot be; with time set by hand."""
 
 import asyncio
 from collections.abc import Collection

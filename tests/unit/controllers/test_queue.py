@@ -1,4 +1,4 @@
-"""The queue of keys, in the time of an event loop that never sleeps."""
+"""Tests the queue of keys, on an event loop whose time passes without sleeping."""
 
 import asyncio
 import selectors

@@ -1,4 +1,4 @@
-"""The condition that names a Chain whose tools are held to the namespace of each run."""
+"""Tests the condition of a Chain whose tools are bound to each run's namespace."""
 
 from datetime import UTC, datetime
 from typing import Any

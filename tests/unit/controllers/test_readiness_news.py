@@ -1,4 +1,4 @@
-"""Whom a change of readiness wakes: whoever may rely on it, once, and nobody when nothing changed."""
+"""Tests which objects a change of readiness queues: those that may rely on it, once."""
 
 from typing import Any
 

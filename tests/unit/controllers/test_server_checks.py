@@ -1,4 +1,4 @@
-"""When tool servers are looked at, and how many failures make one away."""
+"""Tests when tool servers are checked, and after how many failures one counts as away."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""`Serving`: what the last calls of a provider say of it."""
+"""Tests `Serving` by a provider's last calls."""
 
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4

@@ -1,4 +1,4 @@
-"""The difference of two statuses, and when it is written."""
+"""Tests the difference of two statuses, and when it is written."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a workload acts by: where its token is, when it is replaced, and to whom none is given."""
+"""Tests the credentials of a workload: where its token is, when it is renewed, and when none is given."""
 
 import base64
 import copy

@@ -1,4 +1,4 @@
-"""The objects of a tool server's workload."""
+"""Tests the objects of a tool server's workload."""
 
 from typing import Any
 from uuid import UUID

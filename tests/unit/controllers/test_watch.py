@@ -1,4 +1,4 @@
-"""Watching goes on whatever becomes of kopf."""
+"""Tests that the watch goes on whatever happens to kopf."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What is watched is compared with what is served."""
+"""Tests the comparison of watched and served kinds."""
 
 import asyncio
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tarsy.http.errors import BadRequest
 from tarsy.http.routes import paging
-from tarsy.http.routes.investigations import _position
+from tarsy.http.routes.investigations import page_position
 from tarsy.http.routes.objects import paginate
 from tarsy.http.routes.parameters import MAX_TOKEN, ListQuery
 from tarsy.http.routes.timeline import with_limit
@@ -62,7 +62,7 @@ def test_a_time_has_a_zone() -> None:
 @pytest.mark.parametrize("sort", ["cost", "tokens"])
 def test_an_amount_that_is_none_is_refused(amount: str, sort: str) -> None:
     with pytest.raises(BadRequest):
-        _position([amount, str(uuid4())], sort)  # type: ignore[arg-type]
+        page_position([amount, str(uuid4())], sort)  # type: ignore[arg-type]
 
 
 @given(st.lists(st.integers(0, 50), max_size=30), st.integers(1, 7))

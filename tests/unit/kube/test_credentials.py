@@ -1,4 +1,4 @@
-"""Secrets: what is read, for how long it is believed, and what is said when it cannot be."""
+"""Tests Secrets: which are read, how long they are cached, and the sentences for those that cannot be read."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""A client that lends its connections to others has nothing of its own identity."""
+"""Tests a client that shares its connections: it uses nothing of its own identity."""
 
 from kubernetes.aio.client import Configuration
 

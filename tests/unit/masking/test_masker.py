@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarsy.masking import CustomPattern, InvalidPattern, Masker, MaskingFailed, build_masker
+from tarsy.masking import CustomPattern, InvalidPattern, Masker, MaskingFailed, build_masker, engine
 from tarsy.masking.engine import FirstLook
 from unit.masking.corpus import secrets, survivors
 
@@ -196,11 +196,14 @@ def test_many_slow_patterns_take_no_longer_than_one() -> None:
     assert time.process_time() - begun < 3.0
 
 
-def test_a_first_look_that_runs_out_of_memory_leaves_every_rule_to_look_for_itself() -> None:
-    look = FirstLook([b"a", b"b", b"c"])
-    assert look.among(b"b") == [1]
-    look._set = SimpleNamespace(Match=lambda text: [])  # so RE2 tells it
-    assert look.among(b"b") == [0, 1, 2]
+def test_a_first_look_that_runs_out_of_memory_leaves_every_rule_to_look_for_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rules = [b"a", b"b", b"c"]
+    assert FirstLook(rules).among(b"b") == [1]
+    exhausted = SimpleNamespace(Add=lambda pattern: 0, Compile=lambda: None, Match=lambda text: [])  # so RE2 reports it
+    monkeypatch.setattr(engine.re2, "Set", SimpleNamespace(SearchSet=lambda options: exhausted))
+    assert FirstLook(rules).among(b"b") == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

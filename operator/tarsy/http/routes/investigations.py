@@ -82,7 +82,7 @@ async def list_investigations(ask: CheckedRequest) -> InvestigationList:
     query = ask.query(InvestigationsQuery)
     filters = _filters(query, {name: await ask.services.namespaces.uid(name) for name in query.namespace})
     question = query.model_dump_json(exclude={"limit", "token"})
-    after = _position(paging.decode_continue(question, query.token, 2), query.sort) if query.token else None
+    after = page_position(paging.decode_continue(question, query.token, 2), query.sort) if query.token else None
     page = await Search(ask.services.pool).page(filters, query.sort, query.limit, after)
     token = None
     if page.next is not None:
@@ -132,7 +132,8 @@ def _filters(query: InvestigationsQuery, uids: dict[str, str]) -> Filters:
     )
 
 
-def _position(place: list[str], sort: Sort) -> PagePosition:
+def page_position(place: list[str], sort: Sort) -> PagePosition:
+    """Reads the position of a page from its token's parts, the sort key and the run; raises BadRequest."""
     key, run = place
     if sort in ("newest", "oldest", "finished"):
         return PagePosition(paging.moment(key), paging.identity(run))
