@@ -1,4 +1,4 @@
-"""Durations as configuration and options write them: 30s, 5m, 2h, 7d, 1w."""
+"""Parses durations of configuration and options: 30s, 5m, 2h, 7d, 1w."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""The error of a process that cannot start."""
+"""Defines the error of a process that cannot start."""
 
 
 class StartError(Exception):
-    """A process cannot start; the message says why, and what to do."""
+    """A process cannot start; the message contains the reason and the remedy."""

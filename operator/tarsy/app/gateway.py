@@ -1,7 +1,7 @@
-"""`tarsy mcp-gateway`: one stdio tool server served over HTTP until a signal comes.
+"""Runs `tarsy mcp-gateway`: serves one stdio tool server over HTTP until a signal arrives.
 
 It is the main process of a tool's own container, so it imports nothing of the operator but the MCP room, and it ends at
-the first SIGTERM: sessions end at once with all that their children started, and clients open others elsewhere.
+the first SIGTERM: sessions end immediately with all their child processes, and clients open others elsewhere.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals alone."""
+    """Installs no signal handlers."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -41,7 +41,7 @@ async def serve(command: Sequence[str], settings: GatewaySettings) -> None:
         settings: the address, the token and the limits.
 
     Raises:
-        StartError: The address is taken, there is no such program, or a variable is not set.
+        StartError: the address is in use, the program does not exist, or a variable is not set.
     """
     limits = GatewayLimits(settings.max_sessions, settings.max_message_mib * 1024 * 1024, settings.idle_seconds)
     gateway = Gateway(_tool(command, settings.environment, limits.message_bytes), settings.token_file, limits)
@@ -75,7 +75,7 @@ async def serve(command: Sequence[str], settings: GatewaySettings) -> None:
             stopping.cancel()
             server.should_exit = True
             await asyncio.wait({serving, stopping})
-    _log.info("the gateway has ended")
+    _log.info("the gateway has stopped")
 
 
 def _tool(command: Sequence[str], pass_on: Sequence[str], largest: int) -> Tool:

@@ -1,6 +1,6 @@
-"""The HTTP API of an operator process: what its handlers stand on, and its two doors.
+"""Opens the HTTP server of an operator process: the HTTP API, the aggregated API and the intake.
 
-Decision: it has connections to Postgres of its own. However much people ask, the worker beside it never waits for one.
+Decision: it has its own connections to Postgres, so requests never make the worker in this process wait for one.
 """
 
 import asyncio
@@ -35,14 +35,14 @@ _CONNECTIONS = 8
 @contextlib.asynccontextmanager
 async def http_server(
     settings: OperatorSettings,
-    world: ProcessContext,
+    connections: ProcessContext,
     stopping: asyncio.Event,
 ) -> AsyncIterator[HttpServer]:
     """Opens the HTTP server of a process, for the caller to run; closes its connections at the end.
 
     Args:
         settings: the topics of the operator.
-        world: the connections of the process.
+        connections: the connections of the process.
         stopping: set when the process is asked to stop; streams close then.
     """
     http, database = http_settings(settings), settings.database
@@ -53,38 +53,38 @@ async def http_server(
             "Postgres", lambda: open_pool(database.url, max_size=_CONNECTIONS, application=application)
         )
         stack.push_async_callback(pool.close)
-        watch_pool(world.metrics, pool, "http")
-        callers = await stack.enter_async_context(world.client.without_identity())
+        watch_pool(connections.metrics, pool, "http")
+        callers = await stack.enter_async_context(connections.client.without_identity())
         live = Hub(pool, Listener(database.listen_url or database.url, CHANNELS), Notifier(pool))
-        world.metrics.pull(STREAMS, lambda: {(): live.open_connections})
+        connections.metrics.pull(STREAMS, lambda: {(): live.open_connections})
         services = Services(
             pool=pool,
             reads=Reads(pool),
-            kube=world.client,
+            kube=connections.client,
             callers=callers,
-            access=AccessReviews(world.client),
-            namespaces=NamespaceReader(world.client),
+            access=AccessReviews(connections.client),
+            namespaces=NamespaceReader(connections.client),
             library_namespace=library_namespace,
             stopping=stopping,
             origins=http.origins,
             sign_in_file=http.sign_in_file,
             live=live,
-            texts=LargeTexts(Configuration(world.client, library_namespace), Intake(pool)),
+            texts=LargeTexts(Configuration(connections.client, library_namespace), Intake(pool)),
         )
         intake = partial(
             add_intake,
             services=services,
-            metrics=world.metrics,
-            read_secret=world.secrets,
+            metrics=connections.metrics,
+            read_secret=connections.secrets,
             queue_limit=settings.intake.queue_limit,
             namespace_queue_limit=settings.intake.namespace_queue_limit,
             namespaces=settings.controller.namespaces,
         )
-        yield HttpServer(http, all_routes(), services, world.metrics, beside=intake)
+        yield HttpServer(http, all_routes(), services, connections.metrics, beside=intake)
 
 
 def http_settings(settings: OperatorSettings) -> HttpSettings:
-    """Returns where the HTTP server of these settings listens, and whom it trusts."""
+    """Returns the settings of the HTTP server: addresses, certificates, audiences and the trusted proxy."""
     api, record, web_ui = settings.http, settings.record_api, settings.web_ui
     proxy = None
     if web_ui.proxy_ca_file is not None:

@@ -1,6 +1,6 @@
-"""The operator process: the active controller, and a worker unless workers are elsewhere, wired together.
+"""Runs the operator process: the active controller, the HTTP server, the webhook and, unless disabled, a worker.
 
-When it shall stop, the controller goes first: another replica takes its Lease while the worker here drains.
+On SIGTERM the controller stops first: another replica takes its Lease while the worker here drains.
 """
 
 import asyncio
@@ -68,21 +68,21 @@ async def operate(settings: OperatorSettings) -> None:
 
     async def main(shutdown: Shutdown) -> None:
         async with (
-            connected(settings, shutdown, "tarsy run") as world,
+            connected(settings, shutdown, "tarsy run") as connections,
             contextlib.AsyncExitStack() as stack,
             asyncio.TaskGroup() as group,
         ):
             product = run_product(
                 settings,
-                world.pool,
-                world.client,
-                world.secrets,
-                world.models,
-                world.toolboxes,
+                connections.pool,
+                connections.client,
+                connections.secrets,
+                connections.models,
+                connections.toolboxes,
                 shutdown,
-                world.metrics,
-                world.tracing,
-                world.readiness,
+                connections.metrics,
+                connections.tracing,
+                connections.readiness,
             )
             group.create_task(product)
             webhook = settings.webhook
@@ -93,13 +93,13 @@ async def operate(settings: OperatorSettings) -> None:
                 )
             if webhook.port is not None:
                 namespace = settings.controller.operator_namespace
-                admission = Admission(world.client, namespace, host=webhook.host, port=webhook.port)
+                admission = Admission(connections.client, namespace, host=webhook.host, port=webhook.port)
                 group.create_task(admission.run())
                 await admission.settled.wait()
-            server = await stack.enter_async_context(http_server(settings, world, shutdown.asked))
+            server = await stack.enter_async_context(http_server(settings, connections, shutdown.asked))
             group.create_task(server.run())
             await server.serving()
-            world.readiness.start()
+            connections.readiness.start()
 
     await until_stopped(main)
 
@@ -119,16 +119,16 @@ async def run_product(
     """Runs the active controller and a worker, with the wake-ups between them, until it is cancelled.
 
     Args:
-        settings: of `models` and `toolboxes` nothing is read.
+        settings: the topics of the operator; those of models and tool servers are not read.
         pool: a migrated database.
         client: the Kubernetes API.
         secrets: reads the Secrets of namespaces.
-        models: where the engine finds its models.
-        toolboxes: where it finds its tools.
-        shutdown: is told how to drain.
-        metrics: what is counted for people to see.
-        tracing: makes traces of the runs.
-        readiness: is told when the controller does not see the whole cluster.
+        models: the clients of LLMProviders.
+        toolboxes: the tools of MCPServers.
+        shutdown: gets the function that drains.
+        metrics: the metrics of the process.
+        tracing: exports traces of the runs; None: no traces.
+        readiness: becomes unready while the controller does not watch the whole cluster.
     """
     notifier, metrics = Notifier(pool), metrics or Metrics()
     controlled, destinations = settings.controller, settings.outbound.destinations()
@@ -212,6 +212,6 @@ async def run_product(
 async def _purge(
     retention: Retention, intake: Intake, seconds: float, namespaces: tuple[str, ...]
 ) -> Mapping[str, int]:
-    """Deletes what was kept long enough: what came in, and the records."""
+    """Deletes the records and the received notifications that are older than the retention."""
     await intake.purge(seconds)
     return await retention.purge(seconds, namespaces)

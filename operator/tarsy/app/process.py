@@ -1,8 +1,8 @@
-"""What the long-running processes of this project have in common: signals, health, and what they stand on.
+"""Provides signals, health and connections for the long-running processes.
 
-Postgres and the Kubernetes API may be away at start: both are waited for, with a line in the log, because a pod that
-restarts in circles helps nobody. Readiness is served on HTTP from the first moment. The first SIGTERM or SIGINT asks a
-process to stop in order, for which it takes its time; the second one asks it to hurry.
+Postgres and the Kubernetes API may be unavailable at start. A process waits for both and logs it, because a crash loop
+helps nobody. Readiness is served over HTTP from the start. The first SIGTERM or SIGINT drains the process, the second
+one stops it immediately.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 
 class Shutdown:
-    """How a process is asked to end; `drain` is what it does first, unless it shall hurry."""
+    """Shuts a process down: `drain` runs first, unless a second signal skips it."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
@@ -51,15 +51,17 @@ class Shutdown:
         self.drain: Callable[[], Awaitable[None]] | None = None
 
     def signal(self) -> None:
-        """SIGTERM or SIGINT came."""
+        """Handles SIGTERM or SIGINT."""
         (self.hurry if self.asked.is_set() else self.asked).set()
 
     async def over(self) -> None:
-        """Returns when the process shall end now: asked to, and drained or told to hurry."""
+        """Returns when the process must end: after a signal and draining, or after a second signal."""
         await self.asked.wait()
         if self.drain is None:
             return
-        _log.info("stopping: waiting for runs to reach a boundary; a second signal ends this at once")
+        _log.info(
+            "stopping: waiting for investigations to finish their current step; a second signal stops immediately"
+        )
         drained, hurried = asyncio.ensure_future(self.drain()), asyncio.create_task(self.hurry.wait())
         try:
             await asyncio.wait({drained, hurried}, return_when=asyncio.FIRST_COMPLETED)
@@ -72,7 +74,7 @@ class Shutdown:
 
 
 async def until_stopped(main: Callable[[Shutdown], Awaitable[None]]) -> None:
-    """Runs `main` until it ends or the process is asked to; then it is cancelled. Raises what it raises."""
+    """Runs `main` until it ends or a signal cancels it. Raises the errors of `main`."""
     shutdown = Shutdown()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -90,22 +92,22 @@ async def until_stopped(main: Callable[[Shutdown], Awaitable[None]]) -> None:
 
 
 class ProcessReadiness:
-    """Tells the readiness probe whether this process works."""
+    """Reports the readiness of this process to the probe."""
 
     def __init__(self) -> None:
         self._started = False
         self._checks: list[Callable[[], str | None]] = []
 
     def start(self) -> None:
-        """Notes that everything of this process runs."""
+        """Marks the process as started."""
         self._started = True
 
     def depend_on(self, check: Callable[[], str | None]) -> None:
-        """Adds a check, which returns why this process is not ready, or None."""
+        """Adds a check that returns why this process is not ready, or None."""
         self._checks.append(check)
 
     def why_not(self) -> str | None:
-        """Why this process is not ready; None: it is."""
+        """Returns why this process is not ready, or None."""
         if not self._started:
             return "starting"
         return next((why for check in self._checks if (why := check()) is not None), None)
@@ -113,7 +115,7 @@ class ProcessReadiness:
 
 @dataclass(frozen=True, slots=True)
 class ProcessContext:
-    """What a process stands on."""
+    """Connections and clients of a process."""
 
     pool: asyncpg.Pool
     client: KubeClient
@@ -127,17 +129,17 @@ class ProcessContext:
 
 @contextlib.asynccontextmanager
 async def connected(settings: ProcessSettings, shutdown: Shutdown, name: str) -> AsyncIterator[ProcessContext]:
-    """Waits for Postgres and the Kubernetes API, migrates, and opens what runs need; closes it at the end.
+    """Waits for Postgres and the Kubernetes API, migrates, and opens the clients of a process; closes them at the end.
 
     Args:
-        settings: where everything is.
-        shutdown: makes the process unready when it is asked to end.
-        name: of the process, for `pg_stat_activity`.
+        settings: the topics of the process.
+        shutdown: makes the process unready after a signal.
+        name: the name of the process for `pg_stat_activity`.
 
     Raises:
         StoreError: the database cannot be used (wrong credentials, a newer schema).
         ApiError: there is no usable configuration of a cluster.
-        TracingError: traces were asked for and cannot be sent.
+        TracingError: traces are configured and cannot be sent.
     """
     readiness, metrics = ProcessReadiness(), Metrics()
     async with contextlib.AsyncExitStack() as stack:
@@ -182,7 +184,7 @@ async def connected(settings: ProcessSettings, shutdown: Shutdown, name: str) ->
 
 
 async def pass_on(listener: Listener, channel: str, event: asyncio.Event) -> None:
-    """Sets `event` at each wake-up of a channel, and at each poll interval without one."""
+    """Sets `event` at each notification of a channel, and after each poll interval without one."""
     with listener.subscribe(channel) as subscription:
         while True:
             await subscription.wait()
@@ -190,7 +192,7 @@ async def pass_on(listener: Listener, channel: str, event: asyncio.Event) -> Non
 
 
 async def patiently(what: str, attempt: Callable[[], Awaitable[_T]]) -> _T:
-    """Tries until it works; only what may pass is tried again."""
+    """Repeats an attempt until it succeeds; only transient errors are retried."""
     delay = 0.5
     while True:
         try:

@@ -1,7 +1,7 @@
-"""The worker process: claims and runs investigations, and nothing else; any number of them, beside any operator.
+"""Runs the worker process, which claims and executes investigations; workers scale horizontally.
 
-It writes nothing to the Kubernetes API and watches nothing there: what it reads are the Secrets that plans name. What
-was accepted, by whichever operator, it finds in Postgres.
+A worker writes nothing to the Kubernetes API and watches nothing there: it only reads the Secrets that plans name. It
+finds accepted investigations in Postgres.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
 
 WORKER_CHANNELS = (QUEUE_CHANNEL, TURN_CHANNEL, FOLLOW_CHANNEL)
-"""What a process with a worker listens to."""
+"""Channels that a process with a worker listens to."""
 
 
 async def work(settings: WorkerProcessSettings) -> None:
-    """Runs a worker until SIGTERM or SIGINT; then it hands its runs back.
+    """Runs a worker until SIGTERM or SIGINT, then returns its investigations to the queue.
 
     Raises:
         StoreError: the database cannot be used (wrong credentials, a newer schema).
@@ -38,23 +38,23 @@ async def work(settings: WorkerProcessSettings) -> None:
     """
 
     async def main(shutdown: Shutdown) -> None:
-        async with connected(settings, shutdown, "tarsy worker") as world:
-            pool = world.pool
+        async with connected(settings, shutdown, "tarsy worker") as connections:
+            pool = connections.pool
             notifier, wake = Notifier(pool), asyncio.Event()
             listener = Listener(settings.database.listen_url or settings.database.url, WORKER_CHANNELS)
-            turnstiles = RateLimiters(ProviderSlots(pool, notifier.notify), listener.subscribe, world.metrics)
+            turnstiles = RateLimiters(ProviderSlots(pool, notifier.notify), listener.subscribe, connections.metrics)
             deltas = Deltas(pool, listener.hear)
             worker = new_worker(
                 settings.execution.worker() or WorkerSettings(),
                 pool,
-                world.models,
-                world.toolboxes,
+                connections.models,
+                connections.toolboxes,
                 notifier.notify,
                 wake,
                 turnstiles,
                 deltas,
-                world.metrics,
-                world.tracing,
+                connections.metrics,
+                connections.tracing,
             )
             async with asyncio.TaskGroup() as group:
                 group.create_task(notifier.run())
@@ -64,7 +64,7 @@ async def work(settings: WorkerProcessSettings) -> None:
                 group.create_task(deltas.run())
                 group.create_task(worker.run())
                 shutdown.drain = worker.drain
-                world.readiness.start()
+                connections.readiness.start()
 
     await until_stopped(main)
 
@@ -81,7 +81,20 @@ def new_worker(
     metrics: Metrics | None = None,
     tracing: Tracing | None = None,
 ) -> Worker:
-    """A worker on a migrated database; `wake` is set by whoever hears that something may be claimable."""
+    """Returns a worker.
+
+    Args:
+        settings: the limits and the lease.
+        pool: a migrated database.
+        models: the clients of LLMProviders.
+        toolboxes: the tools of MCPServers.
+        notify: sends a notification of Postgres.
+        wake: set when a run may be claimable.
+        turnstiles: the rate limiters of LLMProviders.
+        deltas: stores and publishes streamed text.
+        metrics: the metrics of the process; None: none.
+        tracing: exports traces; None: no traces.
+    """
     runner = Runner(
         pool,
         Runs(pool, notify),

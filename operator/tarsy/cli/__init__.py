@@ -1,1 +1,1 @@
-"""The command `tarsy`."""
+"""Declares the commands of `tarsy` and `kubectl tarsy`, and renders their output."""

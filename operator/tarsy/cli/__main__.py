@@ -1,4 +1,4 @@
-"""`python -m tarsy.cli`: the command without its script."""
+"""Runs the command as `python -m tarsy.cli`."""
 
 from tarsy.cli.main import main
 

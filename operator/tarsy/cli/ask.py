@@ -1,9 +1,9 @@
-"""`tarsy ask`: one question to one model, to try an LLMProvider by hand.
+"""Asks a model one question, to test an LLMProvider by hand (`tarsy ask`).
 
-With a cluster it uses the object and its Secret as a run would, with the rights of the caller's kubeconfig: who may
-not read the Secret cannot ask. Without one the key comes from `TARSY_MODEL_API_KEY`, which no cluster install reads.
-The answer is the only thing on standard output; thinking, tools of the provider, retries and usage go to the other. An
-answer that repeats itself is cut as in a run, and the limits of the provider's calls are those of a run.
+With a cluster it uses the object and its Secret as a run would, with the permissions of the caller's kubeconfig, which
+must include reading the Secret. Without one the key comes from `TARSY_MODEL_API_KEY`, which no cluster install reads.
+Standard output contains only the answer; thinking, tools of the provider, retries and usage go to standard error. An
+answer that repeats itself is cut as in a run, and calls have the limits of a run.
 """
 
 import asyncio
@@ -67,12 +67,12 @@ async def ask_cluster(
     """Asks the model of a cluster's LLMProvider; returns the exit status.
 
     Args:
-        question: sent as it is.
+        question: the prompt, sent unchanged.
         name: of the LLMProvider.
         namespace: of the LLMProvider.
-        kubeconfig: which cluster.
-        context: of the kubeconfig.
-        seconds: the longest an answer may take; see `ask`.
+        kubeconfig: the kubeconfig file; None: the default.
+        context: the context of the kubeconfig; None: the current one.
+        seconds: maximum seconds of the answer; None: `spec.timeouts`.
 
     Raises:
         AskError: there is no such LLMProvider, it is invalid, or the model gave no answer.
@@ -113,15 +113,15 @@ async def _ask(
     out: Console | None = None,
     beside: Console | None = None,
 ) -> int:
-    """Streams one answer.
+    """Streams an answer.
 
     Args:
-        question: sent as it is.
-        provider: whose model.
-        secrets: fetches its key.
-        seconds: the longest each wait for the model and the whole answer may take; None: as `spec.timeouts` says.
-        out: where the answer goes.
-        beside: where all else goes.
+        question: the prompt, sent unchanged.
+        provider: the LLMProvider.
+        secrets: reads its API key.
+        seconds: maximum seconds of each wait and of the whole answer; None: `spec.timeouts`.
+        out: the console for the answer.
+        beside: the console for everything else.
 
     Raises:
         AskError: the model gave no answer.
@@ -148,7 +148,7 @@ async def _ask(
 
 
 def summary(provider: ProviderPlan, usage: Usage | None) -> str:
-    """The model, and what the answer used and cost, as far as it is known."""
+    """Returns the model, and the known usage and cost of the answer."""
     told = [provider.model]
     if usage is None or not usage.complete:
         told.append("usage unknown")
@@ -165,7 +165,7 @@ def summary(provider: ProviderPlan, usage: Usage | None) -> str:
 
 
 async def _show(chunks: AsyncGenerator[Chunk, None], clock: CallClock, out: Console, beside: Console) -> Usage | None:
-    """Shows an answer as it comes, until it ends or repeats itself.
+    """Prints an answer as it streams, until it ends or repeats itself.
 
     Raises:
         AskError: the model repeated itself.
@@ -195,9 +195,9 @@ async def _show(chunks: AsyncGenerator[Chunk, None], clock: CallClock, out: Cons
                     pages = ", ".join(source.url for source in sources)
                     beside.print(Text(f"[{'; '.join(clean(q) for q in queries)}] {clean(pages)}", style="dim"))
                 case ToolCallChunk(call):
-                    beside.print(Text(f"[calls {clean(call.name)}, which it was not given]", style="dim"))
+                    beside.print(Text(f"[calls the tool {clean(call.name)}, which was not offered]", style="dim"))
                 case RetryChunk(error, seconds):
-                    beside.print(Text(f"{clean(error.message)}; again in {seconds:.1f} s", style="yellow"))
+                    beside.print(Text(f"{clean(error.message)}; retrying in {seconds:.1f} s", style="yellow"))
                 case NoticeChunk(_, text):
                     beside.print(Text(clean(text), style="yellow"))
                 case UsageChunk(found):
@@ -219,7 +219,7 @@ async def _show(chunks: AsyncGenerator[Chunk, None], clock: CallClock, out: Cons
 
 
 async def _timed(chunks: AsyncGenerator[Chunk, None], clock: CallClock) -> AsyncGenerator[Chunk, None]:
-    """The chunks; raises ModelError when the next sign of life does not come in time."""
+    """Yields the chunks; raises ModelError when the next one does not arrive in time."""
     due = clock.begin()
     async with aclosing(chunks) as stream:
         while True:

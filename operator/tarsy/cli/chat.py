@@ -1,8 +1,7 @@
-"""`chat NAME QUESTION`: asks a finished investigation, and shows the answer as it is written.
+"""Asks a question about a finished investigation and streams the answer (`chat NAME QUESTION`).
 
-Decision: two things are watched at once, because each knows what the other does not: the object, whether the question
-was taken or refused, and the record, what is being answered. The record has the last word; an answer that it does not
-tell soon after the object says that there is one is read from there.
+Decision: the object and the record are watched at the same time. The object reports whether the question is accepted or
+rejected, the record streams the answer and decides how it ended.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ _ANSWERS = (EventType.LLM_RESPONSE, EventType.FINAL_ANALYSIS)
 
 
 class ChatReply(View):
-    """A question and what came of it."""
+    """A question and its answer."""
 
     namespace: str
     investigation: str
@@ -46,21 +45,28 @@ class ChatReply(View):
     finished_at: datetime | None
 
 
-async def ask_and_follow(door: TarsyClient, namespace: str, name: str, question: str, output: Output) -> int:
-    """Asks; 0 only when there is an answer.
+async def ask_and_follow(client: TarsyClient, namespace: str, name: str, question: str, output: Output) -> int:
+    """Asks a question and prints its answer; returns the exit status, 0 only when it is answered.
+
+    Args:
+        client: the API.
+        namespace: of the investigation.
+        name: of the investigation.
+        question: the question.
+        output: for people, or the format for programs.
 
     Raises:
-        ApiUseError: it may not be asked, or was refused.
+        ApiUseError: the caller may not ask, or the question was rejected.
     """
     console, aside = printer(), beside()
     teller = AnswerTeller(console, aside, wide=output == "wide", silent=for_programs(output))
-    made = await door.ask(namespace, name, question)
+    made = await client.ask(namespace, name, question)
     left = (
-        f"question {namespace}/{made.name} goes on: read its answer with `timeline {name} -n {namespace}`, "
+        f"question {namespace}/{made.name} continues: read its answer with `timeline {name} -n {namespace}`, "
         f"stop it with `kubectl delete chatmessages.tarsy.dev {made.name} -n {namespace}`"
     )
     with goes_on(left), teller:
-        head = await _answered(door, namespace, name, made.name, teller)
+        head = await _answered(client, namespace, name, made.name, teller)
     if for_programs(output):
         write_output(
             ChatReply(
@@ -82,16 +88,16 @@ async def ask_and_follow(door: TarsyClient, namespace: str, name: str, question:
     return 0 if head.state is State.COMPLETED else 1
 
 
-async def _answered(door: TarsyClient, namespace: str, name: str, question: str, teller: "AnswerTeller") -> RunHead:
+async def _answered(client: TarsyClient, namespace: str, name: str, question: str, teller: "AnswerTeller") -> RunHead:
     def taken(obj: Mapping[str, Any]) -> bool | None:
         return True if status_condition(obj, "Accepted") == "True" else None
 
-    following = asyncio.create_task(follow_investigation(door, namespace, name, teller, question))
-    waiting = asyncio.create_task(until_taken(door, "ChatMessage", namespace, question, taken, name))
+    following = asyncio.create_task(follow_investigation(client, namespace, name, teller, question))
+    waiting = asyncio.create_task(until_taken(client, "ChatMessage", namespace, question, taken, name))
     try:
         await asyncio.wait({following, waiting}, return_when=asyncio.FIRST_COMPLETED)
         if not following.done():
-            waiting.result()  # a refusal ends it; from here on the record tells
+            waiting.result()  # raises if the question was rejected; from here on the record decides
         return await following
     finally:
         for task in (following, waiting):
@@ -100,7 +106,7 @@ async def _answered(door: TarsyClient, namespace: str, name: str, question: str,
 
 
 class AnswerTeller:
-    """Prints an answer as it is written; what is done for it goes beside, and so does a line that says what goes on."""
+    """Prints an answer as it streams; steps before it and a status line go to standard error."""
 
     def __init__(self, console: Console, aside: Console, *, wide: bool, silent: bool) -> None:
         self._console, self._aside, self._wide, self._silent = console, aside, wide, silent
@@ -158,10 +164,10 @@ class AnswerTeller:
         pass
 
     def away(self, why: str) -> None:
-        self._line.update(f"{plain(why)}; trying again")
+        self._line.update(f"{plain(why)}; retrying")
 
     def end(self, head: RunHead) -> None:
-        """How it ended, where it did not end well."""
+        """Prints how the answer ended, if it failed."""
         self._break()
         if head.final_analysis and plain(head.final_analysis).strip() != self._said:
             self._console.print(Text(plain(head.final_analysis)), soft_wrap=True)
@@ -177,7 +183,7 @@ class AnswerTeller:
         self._console.print(Text(text), end="", soft_wrap=True)
 
     def _break(self) -> None:
-        """Ends what was written of one event."""
+        """Ends the text of one event."""
         if self._text:
             if not self._text.endswith("\n"):
                 self._console.print()

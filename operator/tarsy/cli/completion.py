@@ -1,7 +1,7 @@
-"""Shell completion: what may come next on a command line, and the scripts by which shells ask.
+"""Completes command lines, for the scripts of shells and for kubectl.
 
-Decision: one hidden call (`__complete`) answers all shells and kubectl, by looking at the commands themselves, so a new
-option is completed without a line here. Names come from the cluster within two seconds, or not at all.
+Decision: one hidden command (`__complete`) serves all shells and kubectl. It inspects the commands themselves, so a new
+option needs no line here. Names of objects are read from the cluster within two seconds, or omitted.
 """
 
 import asyncio
@@ -60,17 +60,17 @@ class _Command(Protocol):
 
 
 def script(shell: Shell, program: str) -> str:
-    """What a shell has to read to complete the command lines of `program`."""
+    """Returns the completion script of a shell for `program`."""
     function = program.replace("-", "_") + "_completion"
     return _SCRIPTS[shell].replace("@FUNCTION@", function).replace("@PROGRAM@", program)
 
 
 def candidates(root: object, words: Sequence[str]) -> list[str]:
-    """What the last of `words`, which may be empty, can become.
+    """Returns the completions of the last of `words`, which may be empty.
 
     Args:
-        root: the command that the words belong to.
-        words: of a command line, without the program.
+        root: the root command.
+        words: the command line without the program.
     """
     *before, last = words or [""]
     command, path, waiting = _walk(cast(_Command, root), before)
@@ -89,7 +89,7 @@ def candidates(root: object, words: Sequence[str]) -> list[str]:
 
 
 def _walk(command: _Command, words: Sequence[str]) -> tuple[_Command, list[str], _Parameter | None]:
-    """The command that `words` lead to, the words that are no options, and the option whose value is next."""
+    """Returns the command of `words`, the words that are no options, and the option whose value is next."""
     path: list[str] = []
     waiting: _Parameter | None = None
     for word in words:
@@ -112,7 +112,7 @@ def _options(parameter: _Parameter) -> list[str]:
 
 
 def _choices(parameter: _Parameter) -> list[str]:
-    """The values that a parameter can have, where they are few: those of the Literal in its annotation."""
+    """Returns the values of a parameter with a Literal annotation."""
     annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     parts = [annotation, *get_args(annotation)]
     return [str(value) for part in parts if get_origin(part) is Literal for value in get_args(part)]
@@ -124,7 +124,7 @@ def _takes_value(command: _Command, word: str) -> _Parameter | None:
 
 
 def _names(words: Sequence[str]) -> list[str]:
-    """The investigations of the namespace that the words name; none where they cannot be had soon."""
+    """Returns the investigations of the namespace that the words name; none if the API does not respond in time."""
     from tarsy.client.opening import ConnectionOptions, open_client
     from tarsy.kube.client import ApiError
 
@@ -138,8 +138,9 @@ def _names(words: Sequence[str]) -> list[str]:
 
     async def read() -> list[str]:
         async with asyncio.timeout(NAMES_SECONDS):
-            async with open_client(ConnectionOptions(**{key: value for key, value in given.items() if value})) as door:  # type: ignore[arg-type]
-                return await door.names("Investigation", door.namespace)
+            options: dict[str, Any] = {key: value for key, value in given.items() if value}
+            async with open_client(ConnectionOptions(**options)) as client:
+                return await client.names("Investigation", client.namespace)
 
     with contextlib.suppress(ApiUseError, ApiError, TimeoutError):
         return sorted(asyncio.run(read()))

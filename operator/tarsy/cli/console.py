@@ -1,7 +1,6 @@
-"""The console of commands: as wide as the terminal, and without an end where the output is piped.
+"""Makes the console of commands: as wide as the terminal, of unlimited width where the output is piped.
 
-Decision: a line that a program reads is never wrapped or cut for a width that nobody sees, as with kubectl. So nothing
-here pads a line to the width of the console.
+Decision: piped lines are never wrapped, cut or padded, as with kubectl.
 """
 
 import sys
@@ -19,7 +18,7 @@ def new_console(stream: IO[str] | None = None, **options: Any) -> Console:
     """Makes the console of a command; highlighting is off unless `options` says otherwise.
 
     Args:
-        stream: where it writes; standard output by default.
+        stream: the output stream; standard output by default.
         options: of `rich.console.Console`.
     """
     stream = stream or sys.stdout
@@ -28,7 +27,7 @@ def new_console(stream: IO[str] | None = None, **options: Any) -> Console:
 
 
 class Indented:
-    """Something to be printed some columns to the right, without blanks behind its lines."""
+    """Renders something some columns to the right, without trailing blanks."""
 
     def __init__(self, inner: RenderableType, columns: int) -> None:
         self._inner, self._columns = inner, columns
@@ -43,7 +42,7 @@ class Indented:
 
 
 class Hanging:
-    """A text whose second and further lines begin some columns to the right."""
+    """Renders a text with a hanging indent."""
 
     def __init__(self, text: Text, columns: int) -> None:
         self._text, self._columns = text, columns

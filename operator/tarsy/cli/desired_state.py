@@ -1,4 +1,4 @@
-"""`cancel NAME` and `conclude NAME`: says what shall become of an investigation; the operator does it."""
+"""Sets the desired state of an investigation (`cancel NAME`, `conclude NAME`)."""
 
 from tarsy.cli.output import Output, for_programs, printer, write_output
 from tarsy.client.api import TarsyClient
@@ -9,19 +9,19 @@ _SENTENCES = {
 }
 
 
-async def want(door: TarsyClient, namespace: str, name: str, desired: str, output: Output) -> int:
+async def want(client: TarsyClient, namespace: str, name: str, desired: str, output: Output) -> int:
     """Sets the desired state of an investigation; returns the exit status.
 
     Raises:
-        ApiUseError: there is no such investigation, it may not be changed, or wanted more already.
+        ApiUseError: the investigation does not exist, or its desired state may not be changed so.
     """
-    questions = await door.want(namespace, name, desired)
+    questions = await client.want(namespace, name, desired)
     if for_programs(output):
         told = {"namespace": namespace, "name": name, "desiredState": desired}
         write_output({**told, **({"questions": questions} if questions else {})}, output)
     elif questions:
         for question in questions:
-            printer().print(f"chatmessage.tarsy.dev/{question} is being cancelled: it stops now, without an answer")
+            printer().print(f"chatmessage.tarsy.dev/{question} is being cancelled: it stops without an answer")
     else:
         printer().print(f"investigation.tarsy.dev/{name} {_SENTENCES[desired]}")
     return 0

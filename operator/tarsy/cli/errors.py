@@ -1,4 +1,4 @@
-"""Errors that end a command with one sentence."""
+"""Defines errors that end a command with one sentence."""
 
 
 class CommandError(Exception):

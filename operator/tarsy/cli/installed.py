@@ -1,4 +1,4 @@
-"""Commands of other packages: `tarsy dev` and `tarsy demo` come with the package tarsy-dev.
+"""Adds the commands of other packages: `tarsy dev` and `tarsy demo` are in the package tarsy-dev.
 
 A package adds a command by an entry point of the group `tarsy.commands`. The names below are known here as well, so
 that a command whose package is not installed names that package instead of being unknown.
@@ -10,13 +10,13 @@ import typer
 
 _GROUP = "tarsy.commands"
 PACKAGES = {"dev": "tarsy-dev", "demo": "tarsy-dev"}
-"""Commands of other packages, with the package of each."""
+"""Known commands of other packages, with the package of each."""
 
 
 def add_installed(app: typer.Typer) -> None:
-    """Adds the commands of installed packages, and one that tells the remedy for each that is not usable.
+    """Adds the commands of installed packages, and one that prints the remedy for each that is not usable.
 
-    A package that is installed but cannot be imported takes only its own commands away.
+    An installed package that cannot be imported disables only its own commands.
     """
     found = {entry.name: entry for entry in entry_points(group=_GROUP)}
     for name in dict.fromkeys((*PACKAGES, *sorted(found))):

@@ -1,7 +1,7 @@
-"""`tarsy ledger`: what became of every notification that came in.
+"""Prints the outcome of every notification that the intake received (`tarsy ledger`).
 
-Decision: a notification counts as investigated or folded only where its Alert has been made. What still owes one is
-shown apart, and the ledger does not balance: received = investigated + folded + resolved + rejected, to the last one.
+Decision: a notification counts as investigated or folded only after its Alert was created. Those without are printed
+separately, and the ledger does not balance: received = investigated + folded + resolved + rejected.
 """
 
 import json
@@ -20,7 +20,7 @@ FATES = ("investigated", "folded", "resolved", "rejected")
 
 
 async def show_ledger(database_url: str, seconds: float | None, since: str, *, output: Literal["text", "json"]) -> int:
-    """Prints the ledger of the last `seconds` (None: all of it); the exit status is 1 where it does not balance.
+    """Prints the ledger of the last `seconds` (None: all of it); returns 1 if it does not balance.
 
     Raises:
         StoreError: the record cannot be read.
@@ -39,7 +39,7 @@ async def show_ledger(database_url: str, seconds: float | None, since: str, *, o
 
 
 def account_of(lines: Sequence[LedgerLine], twice: int) -> dict[str, Any]:
-    """The sums, what is owed, and whether all of it balances; `twice` are incidents that were opened more than once."""
+    """Returns the sums, the missing Alerts and the balance; `twice` counts incidents opened more than once."""
     sums = Counter[str]()
     for line in lines:
         sums["owed" if line.owed else line.fate] += line.notifications
@@ -67,6 +67,10 @@ def _print(lines: Sequence[LedgerLine], account: dict[str, Any]) -> None:
     sides = " + ".join(f"{account[fate]} {fate}" for fate in FATES)
     console.print(f"{account['received']} received {'=' if account['balances'] else 'is not'} {sides}", soft_wrap=True)
     if account["owed"]:
-        console.print(f"{account['owed']} owe an Alert: the operator makes it when the Kubernetes API takes it.")
+        console.print(
+            f"{account['owed']} have no Alert yet: the operator creates it when the Kubernetes API accepts it."
+        )
     if account["openedTwice"]:
-        console.print(f"{account['openedTwice']} incidents were opened more than once, which must not be.")
+        console.print(
+            f"{account['openedTwice']} incidents were opened more than once, which must not happen; report it as a bug."
+        )

@@ -33,5 +33,5 @@ app.command()(configuration.crds)
 
 
 def main() -> None:
-    """The entry point of the command."""
+    """Runs the command `tarsy`."""
     run_app(app)

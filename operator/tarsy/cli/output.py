@@ -1,7 +1,7 @@
-"""What a command writes to standard output: for people by rich, for programs as JSON or YAML.
+"""Writes the output of a command: with rich for people, as JSON or YAML for programs.
 
-Decision: for programs the answer of the API is written as it is, so what a script reads is what OpenAPI describes; only
-characters that a terminal would obey are written as JSON and YAML escape them.
+Decision: programs get the response of the API unchanged, as OpenAPI describes it; only characters that a terminal would
+interpret are escaped.
 """
 
 import json
@@ -19,12 +19,18 @@ Output = Literal["text", "wide", "json", "yaml"]
 
 
 def for_programs(output: Output) -> bool:
-    """Whether the output is JSON or YAML."""
+    """Returns whether the output is JSON or YAML."""
     return output in ("json", "yaml")
 
 
 def write_output(value: BaseModel | dict[str, Any] | list[Any], output: Output, *, one_of_many: bool = False) -> None:
-    """Writes one document of JSON or YAML; `one_of_many` on a line of its own, or with a mark before it."""
+    """Writes a document.
+
+    Args:
+        value: the document.
+        output: json or yaml.
+        one_of_many: as one line of JSON, or with a document separator of YAML.
+    """
     plain = value.model_dump(mode="json", by_alias=True) if isinstance(value, BaseModel) else value
     text = json.dumps(plain, indent=None if one_of_many else 2, ensure_ascii=False)
     if output == "yaml":
@@ -35,10 +41,10 @@ def write_output(value: BaseModel | dict[str, Any] | list[Any], output: Output, 
 
 
 def printer() -> Console:
-    """Where a command prints for people: nothing in a text is read as markup."""
+    """Returns the console for people; text is never interpreted as markup."""
     return new_console(markup=False, emoji=False)
 
 
 def beside() -> Console:
-    """Where progress and remarks go, so that standard output holds the answer alone."""
+    """Returns the console for progress and remarks, on standard error; standard output contains only the answer."""
     return new_console(sys.stderr, markup=False, emoji=False)

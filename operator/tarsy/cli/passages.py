@@ -1,8 +1,8 @@
-"""Where a quote stands in a tool's result, with some of what is around it.
+"""Finds a quote in the result of a tool call, with the text around it.
 
-The record has decided whether the quote holds (`tarsy.engine.findings.citations`: blanks count as one, comment openers
-as broken as a model saw them); here its place is looked for in the same way, to be shown. Where it cannot be found as
-it stands, because it was masked on one side only, nothing is shown instead of something alike.
+Whether the quote is supported is recorded (`tarsy.engine.findings.citations`: blanks are collapsed, comment openers are
+broken as the model saw them); it is searched here in the same way, only to be printed. If it is not found, because one
+side was masked, nothing similar is printed instead.
 """
 
 import re
@@ -17,7 +17,7 @@ LINES_AROUND = 2
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A quoted piece of a text between what stands before and after it, each cut at a line where there is one near."""
+    """A quote and the text before and after it, cut at line ends where possible."""
 
     before: str
     quoted: str
@@ -25,7 +25,7 @@ class Passage:
 
 
 def passage(text: str, quote: str) -> Passage | None:
-    """The first place of `quote` in `text`; None when it is not found."""
+    """Finds the first occurrence of `quote` in `text`; None without one."""
     words = [re.escape(word) for word in defuse(plain(quote)).split()]
     if not words:
         return None

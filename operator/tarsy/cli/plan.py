@@ -1,7 +1,7 @@
-"""`tarsy plan`: what a run would do, out of files, without a cluster.
+"""Plans an investigation from files, without a cluster (`tarsy plan`).
 
-Decision: the very code of acceptance makes the plan, over a catalog of the files' objects, so what this prints is what
-the operator will do; what it cannot know (whether Secrets are there, and servers answer) it does not guess.
+Decision: the code of acceptance makes the plan from a catalog of the objects in the files, so the printed plan is the
+one of the operator. It makes no claim about Secrets and servers, which only the cluster knows.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Format = Literal["text", "yaml", "json"]
 def show_plan(
     paths: Sequence[Path], alert: Path | None, *, namespace: str, library_namespace: str, output: Format = "text"
 ) -> int:
-    """Prints the plan to standard output and every error to standard error; the exit status.
+    """Prints the plan to standard output and every error to standard error; returns the exit status.
 
     Args:
-        paths: files and folders with the configuration.
+        paths: files and directories with the configuration.
         alert: the file with the Alert, or the Investigation, to plan for; None: every chain is planned for each of its
             alert types.
-        namespace: that of objects that name none.
-        library_namespace: where shared objects are.
+        namespace: the namespace of objects without one.
+        library_namespace: the namespace of the library.
         output: text for people, yaml and json for programs.
     """
     manifests = read_files([*paths, *([alert] if alert else [])], namespace)
@@ -74,7 +74,7 @@ def show_plan(
 
 
 def _run_in(file: Path, manifests: Manifests) -> AnyResource | None:
-    """The one Alert or Investigation of a file."""
+    """Returns the only Alert or Investigation of a file."""
     kinds = (Investigation, Alert)
     there = [key for key, name in manifests.files.items() if Path(name).resolve() == file.resolve()]
     found = [manifests.objects[key] for key in there if isinstance(manifests.objects.get(key), kinds)]
@@ -90,7 +90,7 @@ def _run_in(file: Path, manifests: Manifests) -> AnyResource | None:
 
 
 def _is_refused(run: AnyResource, manifests: Manifests) -> bool:
-    """Whether its schema refuses the Alert or Investigation, so that no plan of it is shown."""
+    """Returns whether the Alert or Investigation is invalid, so that no plan of it is printed."""
     return (run.KIND, run.metadata.namespace, run.metadata.name) in manifests.broken
 
 
@@ -149,7 +149,7 @@ def _print(shown: RenderableType, document: dict[str, Any], output: Format) -> N
 
 
 def check_document(explained: Explained) -> dict[str, Any]:
-    """The plan, its hash, and where its settings come from, for programs."""
+    """Returns the plan, its hash and the sources of its settings, for programs."""
     origins: Iterable[tuple[str, FieldPath]] = sorted(explained.origins.items())
     return {
         "planHash": explained.plan.digest,

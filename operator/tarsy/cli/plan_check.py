@@ -1,7 +1,7 @@
-"""`tarsy plan` without an alert: everything that the files configure, planned as the runs that it would make.
+"""Plans every chain of some files for each of its alert types (`tarsy plan` without an alert).
 
-Decision: a chain is planned in its own namespace, and a library chain also in each namespace of the files that has
-InvestigationDefaults and that it admits: what a run takes from there may fail there alone.
+Decision: a chain is planned in its own namespace. A library chain is also planned in each namespace of the files that
+has InvestigationDefaults and that it admits, because these can cause errors of their own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ANY_TYPE = "Any"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A chain as it would run: in which namespace, for which alert type (None: where chainRef names it)."""
+    """A plan of a chain, with its namespace and alert type (None: for a chainRef)."""
 
     chain: Chain
     namespace: str
@@ -45,7 +45,7 @@ class Planned:
 def plan_all(
     manifests: Manifests, catalog: ResourceCatalog, library_namespace: str
 ) -> tuple[list[Planned], list[PlanError]]:
-    """Plans every chain for every alert type; what can be planned, and what is wrong with the rest."""
+    """Plans every chain for every alert type; returns the plans and the errors."""
     planned: list[Planned] = []
     errors: list[PlanError] = []
     objects = sorted(manifests.objects.values(), key=lambda obj: (obj.metadata.namespace, obj.metadata.name))
@@ -67,7 +67,7 @@ def plan_all(
 def is_whole(
     chain: Chain, namespace: str, manifests: Manifests, catalog: ResourceCatalog, library_namespace: str
 ) -> bool:
-    """Whether schemas refuse nothing of what a run of the chain is made of, so that its plan shows its own mistakes."""
+    """Returns whether all objects that a run of the chain uses are valid, so that its plan has only its own errors."""
     defaults = defaults_for(namespace, catalog, library_namespace)
     todo: list[AnyResource] = [chain, defaults] if defaults is not None else [chain]
     seen: set[Identity] = set()
@@ -84,7 +84,7 @@ def is_whole(
 
 
 def check_table(planned: Iterable[Planned]) -> Table:
-    """The chains that would run, a line for each alert type."""
+    """Renders the planned chains, one line per alert type."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for title in ("CHAIN", "RUNS IN", "ALERT TYPE"):
         made.add_column(title, overflow="fold")
@@ -99,7 +99,7 @@ def check_table(planned: Iterable[Planned]) -> Table:
 
 
 def check_document(planned: Iterable[Planned]) -> dict[str, Any]:
-    """The same for programs."""
+    """Returns the planned chains for programs."""
     return {
         "plans": [
             {
@@ -150,7 +150,7 @@ def _plans(
 
 
 def _route_errors(route: AlertRoute, catalog: ResourceCatalog, library_namespace: str) -> Iterator[PlanError]:
-    """Reports a chain that a route names and no namespace of its alerts has, or that does not admit them."""
+    """Reports a route whose chain does not exist in the namespaces of its alerts, or does not admit them."""
     if route.spec.chain_ref is None:
         return
     at = FieldPath.of(route) / "chainRef" / "name"

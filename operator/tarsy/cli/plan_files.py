@@ -1,7 +1,7 @@
-"""Manifests from files, as `kubectl apply` would take them, with everything that is wrong with them.
+"""Reads manifests from files, as `kubectl apply` does, with all their errors.
 
-Decision: what is not of this project is skipped (a folder for kustomize holds Deployments and Secrets as well), but of
-what is ours nothing is: an unknown field, a key that is written twice and an object that is there twice are errors.
+Decision: objects of other API groups are skipped, because a kustomize directory also contains Deployments and Secrets.
+Our own objects are checked strictly: an unknown field, a duplicate key and a duplicate object are errors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Identity = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class FileProblem:
-    """Something wrong: in which file, object and field."""
+    """An error, with its file, object and field."""
 
     file: str
     where: str
@@ -38,7 +38,7 @@ class FileProblem:
 
 @dataclass(slots=True)
 class Manifests:
-    """The objects of some files, in order, the labels of namespaces, and what is wrong."""
+    """The objects of some files, in order, the labels of namespaces, and the errors."""
 
     objects: dict[Identity, AnyResource] = field(default_factory=dict)
     files: dict[Identity, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Manifests:
     """What its schema refuses, with the refused fields where the rest could be read (`plan_mended.py`)."""
 
     def problem(self, error: PlanError) -> FileProblem | None:
-        """An error of a plan as a problem of a file; None when it follows from an object that is reported itself."""
+        """Converts an error of a plan to one of a file; None if it follows from an invalid object that is reported."""
         for kind, _, name in self.broken:
             if error.message.startswith(f"there is no {kind} {name} in namespace "):
                 return None
@@ -60,17 +60,17 @@ class Manifests:
 
 
 def read_files(paths: Iterable[Path], namespace: str) -> Manifests:
-    """The manifests of files and folders (with their sub-folders).
+    """Reads the manifests of files and directories, including subdirectories.
 
     Args:
-        paths: what is read; a file that is named twice is read once.
-        namespace: that of objects that name none.
+        paths: files and directories; a file that is named twice is read once.
+        namespace: the namespace of objects without one.
     """
     manifests = Manifests()
     files: dict[Path, Path] = {}
     for path in paths:
         if not path.exists():
-            manifests.problems.append(FileProblem(str(path), "", "there is no such file or folder; name another"))
+            manifests.problems.append(FileProblem(str(path), "", "there is no such file or directory; name another"))
         found = sorted(item for item in path.rglob("*") if item.suffix in SUFFIXES) if path.is_dir() else [path]
         for file in found:
             if file.is_file():
@@ -87,11 +87,11 @@ def _read(file: Path, namespace: str, manifests: Manifests) -> None:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}" if mark is not None else ""
         message = getattr(error, "problem", None) or "it cannot be read as YAML"
-        manifests.problems.append(FileProblem(str(file), where, f"is no YAML that Kubernetes takes: {message}"))
+        manifests.problems.append(FileProblem(str(file), where, f"is not YAML that Kubernetes accepts: {message}"))
         return
     for document in _objects(documents):
         if not isinstance(document, Mapping):
-            manifests.problems.append(FileProblem(str(file), "", "holds something that is no object; take it out"))
+            manifests.problems.append(FileProblem(str(file), "", "contains something that is not an object; remove it"))
         elif _is_ours(document):
             _take(document, file, namespace, manifests)
         elif document.get("apiVersion") == "v1" and document.get("kind") == "Namespace":

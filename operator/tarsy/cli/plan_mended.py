@@ -1,7 +1,7 @@
-"""A document without what its schema refuses, so that its references can be followed all the same.
+"""Removes invalid fields from a document, so that its references can be resolved nevertheless.
 
-Decision: what is refused is taken out, and where a kind requires it something takes its place that the kind allows. The
-errors of such a place are those of the schema alone; `under` tells which errors of a plan come from it.
+Decision: an invalid field is removed, and a required one gets a valid placeholder. Only the schema reports errors of
+such a field; `under` recognizes the errors of a plan that follow from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INSTEAD: tuple[Any, ...] = (_ABSENT, "x", 1, {}, ["x"])
 def mended_document(
     document: Mapping[str, Any], errors: Collection[FieldError]
 ) -> tuple[AnyResource, frozenset[str]] | None:
-    """The object without its refused fields, and their paths; None where no such object can be made."""
+    """Returns the object without its invalid fields, and their paths; None if that is impossible."""
     draft: dict[str, Any] = copy.deepcopy(dict(document))
     tried: dict[str, int] = {}
     for _ in range(_ROUNDS):
@@ -41,12 +41,12 @@ def mended_document(
 
 
 def under(field: str, paths: Collection[str]) -> bool:
-    """Whether a field is one of these paths, or below one."""
+    """Returns whether a field is at or below one of these paths."""
     return any(field == path or field.startswith((f"{path}.", f"{path}[")) for path in paths)
 
 
 def _replace(document: dict[str, Any], path: str, value: Any) -> bool:
-    """Sets a field (or takes it away); False where there is no such place."""
+    """Sets or removes a field; returns False if the path does not exist."""
     *way, last = [int(index) if index else name for name, index in _PARTS.findall(path)] or [""]
     place: Any = document
     for part in way:

@@ -1,6 +1,6 @@
-"""A plan on a terminal: a tree of the chain, its stages and agents, each setting with the field it comes from.
+"""Renders a plan as a tree of the chain, its stages and agents, with the source of each setting.
 
-Decision: names come from other people's objects, so they are printed as `Text`, which interprets nothing.
+Decision: names come from untrusted objects, so they are printed as `Text`, which interprets nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Row = tuple[str, str, FieldPath | None]
 
 
 def tree(explained: Explained) -> Tree:
-    """The plan as a tree."""
+    """Renders a plan as a tree."""
     plan, origins = explained.plan, explained.origins
     root = Tree(Text(f"Chain {plan.chain.namespace}/{plan.chain.name}", style="bold"))
     root.add(_table([("alert type", plan.alert_type, None), ("namespace", plan.namespace, None)], origin=False))
@@ -111,7 +111,7 @@ def _server(server: ServerPlan) -> str:
 
 
 def _reach(server: ServerPlan) -> list[Row]:
-    """How far a server goes that acts with the rights of another namespace than the run's."""
+    """Describes the access of a server that acts with the permissions of another namespace than the run's."""
     reach, at = server.reach, FieldPath("MCPServer", server.ref.namespace, server.name) / "reach"
     if reach is None or not reach.foreign:
         return []

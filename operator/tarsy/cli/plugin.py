@@ -42,12 +42,12 @@ def add_investigation_commands(app: typer.Typer) -> None:
 
 
 def main() -> None:
-    """The entry point `kubectl-tarsy`."""
+    """Runs the command `kubectl-tarsy`."""
     run(new_app())
 
 
 def complete() -> None:
-    """The entry point `kubectl_complete-tarsy`, by which kubectl (1.26 and newer) completes `kubectl tarsy`."""
+    """Runs `kubectl_complete-tarsy`, with which kubectl (1.26 and newer) completes `kubectl tarsy`."""
     _complete(new_app(), sys.argv[1:])
     sys.stdout.write(":4\n")  # directive for kubectl: no file names
 

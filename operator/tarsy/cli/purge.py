@@ -1,7 +1,7 @@
-"""`tarsy purge`: deletes old records, or says which it would delete.
+"""Deletes old records, or prints which it would delete (`tarsy purge`).
 
-The operator does the same by itself, by its `--retention`; this is for those who want less kept now, or for one
-namespace. What was deleted when the command is interrupted stays deleted; called again, it goes on.
+The operator does the same by its `--retention`; this command deletes more now, or only the records of one namespace. It
+may be interrupted and repeated: records that were deleted stay deleted.
 """
 
 import json
@@ -21,7 +21,7 @@ from tarsy.store.retention import OldRecords, Retention
 async def purge_records(
     database_url: str, seconds: float, older_than: str, namespaces: Sequence[str], *, dry_run: bool, output: str
 ) -> int:
-    """Deletes, or only shows, the records of runs that ended more than `seconds` ago; returns the exit status.
+    """Deletes, or only counts, the records of runs that ended more than `seconds` ago; returns the exit status.
 
     Raises:
         StoreError: the record cannot be read or written, or its schema is not this version's.
@@ -40,14 +40,14 @@ async def purge_records(
         return 0
     console = new_console()
     if not counts:
-        console.print(f"No record is of a run that ended more than {older_than} ago.")
+        console.print(f"There is no record of a run that ended more than {older_than} ago.")
         return 0
     console.print(purge_table(old, counts, dry_run))
     return 0
 
 
 def purge_table(old: Sequence[OldRecords], counts: Mapping[str, int], dry_run: bool) -> Table:
-    """What was deleted, or would be, for people, with its total."""
+    """Renders the numbers of deleted records with their total."""
     made = Table(box=None, pad_edge=False, header_style="bold", show_footer=len(counts) > 1)
     made.add_column("Namespace", footer="total", overflow="fold")
     made.add_column("Would be deleted" if dry_run else "Deleted", footer=f"{sum(counts.values()):,}", justify="right")

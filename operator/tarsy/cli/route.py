@@ -1,7 +1,7 @@
-"""`tarsy route --dry-run`: which route and chain a body would take, and why the others would not take it.
+"""Explains which route and chain match a request to the intake, and why others do not (`tarsy route --dry-run`).
 
-Decision: the very functions of the intake and of acceptance decide, over the routes and chains of files or of a
-cluster. What depends on the sender (who may create Alerts where) is not known here, and the answer says so.
+Decision: the functions of the intake and of acceptance decide, with the routes and chains of files or of a cluster. The
+permissions of the sender are unknown here, and the output states that.
 """
 
 import json
@@ -40,16 +40,16 @@ async def show_route(
     context: str | None,
     output: Literal["text", "json"],
 ) -> int:
-    """Prints what would become of a body; the exit status is 1 where no route takes it.
+    """Prints the outcome of a request; returns 1 if no route matches.
 
     Args:
-        body: the file with it.
-        configuration: files and folders with AlertRoutes and Chains; none: those of the cluster.
-        source: as what it would be sent.
-        namespace: whose routes are asked; None: the library's.
-        library_namespace: where shared chains are.
+        body: the file with the body of the request.
+        configuration: files and directories with AlertRoutes and Chains; empty: those of the cluster.
+        source: the intake endpoint.
+        namespace: the namespace of the routes; None: the library.
+        library_namespace: the namespace of the library.
         kubeconfig: of the cluster.
-        context: of the kubeconfig.
+        context: the context of the kubeconfig.
         output: text for people, json for programs.
 
     Raises:
@@ -82,7 +82,7 @@ def _body(path: Path, source: BodyFormat) -> IntakeBody:
 
 
 def answer_of(verdicts: Sequence[RouteMatch], catalog: Catalog, library_namespace: str) -> dict[str, Any]:
-    """What would become of it, for programs."""
+    """Returns the outcome of a request, for programs."""
     taker = next((verdict for verdict in verdicts if verdict.matches), None)
     before = f"matches too, but {taker.route.key} is asked before it" if taker is not None else ""
     others = [{"route": v.route.key, "why": v.why_not or before} for v in verdicts if v is not taker]
@@ -128,7 +128,7 @@ def _of_files(paths: Iterable[Path], namespace: str) -> tuple[list[AnyResource],
 async def _of_cluster(
     namespace: str, library_namespace: str, kubeconfig: str | None, context: str | None
 ) -> tuple[list[AnyResource], Catalog]:
-    """The routes, the chains where they lead and of the library, and the labels of those namespaces."""
+    """Reads the routes, the chains of their namespaces and of the library, and the labels of these namespaces."""
     async with await KubeClient.load(kubeconfig, context) as client:
         routes = _parsed(await client.list(AlertRoute.KIND, namespace), AlertRoute.KIND)
         places = {
@@ -149,7 +149,7 @@ async def _of_cluster(
 
 
 def _parsed(found: Iterable[dict[str, Any]], kind: str) -> list[AnyResource]:
-    """Those that fit their kind; the others are not used by anybody, and their status says so."""
+    """Returns the valid objects; invalid ones are not used, as their status reports."""
     objects = []
     for raw in found:
         try:

@@ -1,6 +1,6 @@
-"""Runs a command's coroutine to an exit status; what a person can mend becomes one sentence and status 1.
+"""Runs the coroutine of a command; an error that a user can correct becomes one sentence and exit status 1.
 
-Decision: errors are known by the modules they live in, so telling them costs no command the import of a room.
+Decision: such errors are listed by their modules, so recognizing them imports no further package.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ MENDABLE = {
     "tarsy.observe.tracing": "TracingError",
     "tarsy.store.errors": "StoreError",
 }
-"""Errors that become a sentence, by their modules."""
+"""Errors that a user can correct, by module."""
 
 
 def go(work: Any, *, service: bool = False) -> None:
-    """Runs a command's coroutine (a `service` runs for long); what a person can mend becomes a sentence."""
+    """Runs the coroutine of a command and exits; `service` marks a long-running process."""
     from tarsy.app.event_loop import fastest
 
     try:
@@ -50,14 +50,14 @@ def go(work: Any, *, service: bool = False) -> None:
 
 
 def _mendable() -> tuple[type[Exception], ...]:
-    """Errors a person can mend, of what is imported: a command cannot raise those of a room that it never needed."""
+    """Returns the errors of imported modules; others cannot have been raised."""
     return tuple(getattr(sys.modules[module], name) for module, name in MENDABLE.items() if module in sys.modules)
 
 
 async def _interruptible(work: Any) -> Any:
-    """Makes SIGTERM and a closed terminal end a command as Ctrl-C does: cancelled, so that it tidies up.
+    """Cancels a command on SIGTERM and SIGHUP as on Ctrl-C, so that it cleans up.
 
-    Commands with handlers of their own replace these; a signal that is ignored (nohup) stays ignored.
+    Commands with their own handlers replace these; a signal that is ignored (nohup) stays ignored.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     for number in (signal.SIGTERM, signal.SIGHUP):

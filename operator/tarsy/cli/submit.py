@@ -1,7 +1,7 @@
-"""`alerts submit -f FILE|-`: hands an alert in, waits until it is taken, and says which investigation it became.
+"""Submits an alert, waits until it is accepted and prints its investigation (`alerts submit -f FILE|-`).
 
-Decision: the file is what `kubectl apply` takes, an Alert; with `--type` it is the alert itself, as its sender wrote
-it, so whatever sends alerts can be piped in.
+Decision: the file contains an Alert, as for `kubectl apply`; with `--type` it contains the text of the alert, so any
+sender can be piped in.
 """
 
 import sys
@@ -24,64 +24,64 @@ _LARGEST = 2 * 1024 * 1024
 
 
 async def submit_alert(
-    door: TarsyClient, namespace: str, alert: Mapping[str, Any], output: Output, *, wait: bool
+    client: TarsyClient, namespace: str, alert: Mapping[str, Any], output: Output, *, wait: bool
 ) -> int:
-    """Creates the alert; returns the exit status: with `wait` 0 only when its investigation succeeded.
+    """Creates an alert; returns the exit status, with `wait` 0 only if its investigation succeeds.
 
     Raises:
-        ApiUseError: it may not be created, or is not investigated.
+        ApiUseError: the alert may not be created, or is not investigated.
     """
-    made = await door.submit(namespace, alert)
+    made = await client.submit(namespace, alert)
     aside = beside()
     look = f"kubectl get alerts.tarsy.dev {made.name} -n {namespace}"
-    stays = f"alert {namespace}/{made.name} is created and goes on: see what becomes of it with `{look}`"
+    stays = f"alert {namespace}/{made.name} is created and continues: see its state with `{look}`"
     with goes_on(stays), aside.status(f"alert {namespace}/{made.name} is submitted and waits to be taken"):
-        investigation = await until_taken(door, "Alert", namespace, made.name, _investigation)
+        investigation = await until_taken(client, "Alert", namespace, made.name, _investigation)
     if for_programs(output):
         told = {"namespace": namespace, "alert": made.name, "uid": made.uid, "investigation": investigation}
         write_output(told, output)
         if not wait:
             return 0
-        head = await follow_on_screen(door, namespace, investigation, aside)
+        head = await follow_on_screen(client, namespace, investigation, aside)
         return 0 if head.state is State.COMPLETED else 1
     console = printer()
     console.print(f"alert.tarsy.dev/{made.name} created", style="dim")
     console.print(f"investigation.tarsy.dev/{investigation}")
     if not wait:
         return 0
-    head = await follow_on_screen(door, namespace, investigation, console, wide=output == "wide")
+    head = await follow_on_screen(client, namespace, investigation, console, wide=output == "wide")
     return 0 if head.state is State.COMPLETED else 1
 
 
 def namespace_of(alert: Mapping[str, Any], option: str | None, usual: str) -> str:
-    """Where an alert is created: the option, else the alert's own, else the usual one.
+    """Returns the namespace of an alert: that of the option, else of the alert, else the default.
 
     Raises:
-        ApiUseError: the alert names another than the option does.
+        ApiUseError: the alert and the option name different namespaces.
     """
     own = str(alert.get("metadata", {}).get("namespace") or "")
     if option and own and own != option:
-        raise ApiUseError(f"the alert is of namespace {own}, and -n says {option}: name one of them")
+        raise ApiUseError(f"the alert is of namespace {own}, and -n names {option}; use one of them")
     return option or own or usual
 
 
 def read_alert(file: str, alert_type: str | None, name: str | None) -> dict[str, Any]:
-    """The Alert to create.
+    """Reads the Alert to create.
 
     Args:
-        file: of an Alert as YAML or JSON, or of the alert's text where `alert_type` is given; `-` for standard input.
-        alert_type: of an alert that is no object.
-        name: of the Alert; that in the file, or one that is made, when None.
+        file: an Alert as YAML or JSON, or with `alert_type` the text of the alert; `-` for standard input.
+        alert_type: the type of an alert that is only text.
+        name: the name of the Alert; None: that of the file, else a generated one.
 
     Raises:
-        ApiUseError: the file cannot be read, or holds no alert.
+        ApiUseError: the file cannot be read, or contains no alert.
     """
     text = _text(file)
     if alert_type is not None:
         if len(text.encode()) > MAX_DATA_BYTES:
             raise ApiUseError(f"{_called(file)} is longer than {MAX_DATA_BYTES // 1024} KiB: put it into a ConfigMap")
         if not text.strip():
-            raise ApiUseError(f"{_called(file)} is empty: it must hold the alert's text")
+            raise ApiUseError(f"{_called(file)} is empty: it must contain the text of the alert")
         metadata = {"name": name} if name else {"generateName": "alert-"}
         return {**_KIND, "metadata": metadata, "spec": {"alertType": alert_type, "data": text}}
     try:
@@ -92,10 +92,10 @@ def read_alert(file: str, alert_type: str | None, name: str | None) -> dict[str,
             if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark
             else ""
         )
-        raise ApiUseError(f"{_called(file)} is no YAML{line}; of what is no Alert give the --type") from None
+        raise ApiUseError(f"{_called(file)} is not YAML{line}; name the --type of an alert that is only text") from None
     if len(found) != 1 or not isinstance(found[0], dict) or {k: found[0].get(k) for k in _KIND} != _KIND:
         raise ApiUseError(
-            f"{_called(file)} must hold one Alert of {API_VERSION}; of an alert that is no such object give the --type"
+            f"{_called(file)} must contain one Alert of {API_VERSION}; name the --type of an alert that is only text"
         )
     alert = found[0]
     metadata = alert.get("metadata") or {}
@@ -128,7 +128,7 @@ def _text(file: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise ApiUseError(f"{_called(file)} is no UTF-8 (byte {error.start})") from None
+        raise ApiUseError(f"{_called(file)} is not UTF-8 (byte {error.start})") from None
 
 
 def _called(file: str) -> str:

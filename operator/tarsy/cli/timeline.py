@@ -193,7 +193,7 @@ class ScreenTeller:
         self._line.update(Text(f"Running  {self._running()}", style="dim"))
 
     def away(self, why: str) -> None:
-        self._line.update(Text(f"{plain(why)}; trying again", style="yellow"))
+        self._line.update(Text(f"{plain(why)}; retrying", style="yellow"))
 
     def _running(self) -> str:
         running = (stage for stage in self._stages.values() if stage.state is State.RUNNING)

@@ -1,7 +1,6 @@
-"""`trace NAME [--llm ID | --mcp ID]`: every call of a model and of a tool, and one of them with all that was said.
+"""Prints the model and tool calls of an investigation, or one in full (`trace NAME [--llm ID | --mcp ID]`).
 
-Decision: an id may be shortened to its beginning where that is one call's only, because nobody types a UUID; the list
-shows as much of each as is needed.
+Decision: an unambiguous prefix of an id suffices, because nobody types a UUID; the list prints such prefixes.
 """
 
 import json
@@ -41,13 +40,13 @@ _PAGE = "2000"
 _REASON = 60
 
 
-async def show_trace(door: TarsyClient, namespace: str, name: str, question: str | None, output: Output) -> int:
+async def show_trace(client: TarsyClient, namespace: str, name: str, question: str | None, output: Output) -> int:
     """Prints the calls of an investigation, or of the answer to a question about it; returns the exit status.
 
     Raises:
-        ApiUseError: it is not on record, or may not be read.
+        ApiUseError: the investigation is not on record, or may not be read.
     """
-    trace = await _trace(door, namespace, name, question)
+    trace = await _trace(client, namespace, name, question)
     if for_programs(output):
         write_output(trace, output)
     else:
@@ -55,27 +54,27 @@ async def show_trace(door: TarsyClient, namespace: str, name: str, question: str
     return 0
 
 
-async def show_call(door: TarsyClient, namespace: str, name: str, kind: _Kind, given: str, output: Output) -> int:
-    """Prints one call with all that was said; returns the exit status.
+async def show_call(client: TarsyClient, namespace: str, name: str, kind: _Kind, given: str, output: Output) -> int:
+    """Prints one call with its full content; returns the exit status.
 
     Args:
-        door: how it is read.
+        client: how it is read.
         namespace: of the investigation.
         name: of the investigation.
-        kind: of a model, or of a tool.
-        given: its id, or the beginning of it.
-        output: how it is written.
+        kind: llm for a model call, mcp for a tool call.
+        given: the id, or a prefix of it.
+        output: for people, or the format for programs.
 
     Raises:
         ApiUseError: there is no such call, or it may not be read.
     """
-    call_id = await _whole_id(door, namespace, name, kind, given)
+    call_id = await _whole_id(client, namespace, name, kind, given)
     path = run_path(namespace, name, f"trace/{kind}/{call_id}")
     if kind == "llm":
-        model_call = await read_as(door, ModelCallDetails, path, READ_TRACE)
+        model_call = await read_as(client, ModelCallDetails, path, READ_TRACE)
         shown, call = model_call_block(model_call), model_call
     else:
-        tool_call = await read_as(door, ToolCallDetails, path, READ_TRACE)
+        tool_call = await read_as(client, ToolCallDetails, path, READ_TRACE)
         shown, call = tool_call_block(tool_call), tool_call  # type: ignore[assignment]
     if for_programs(output):
         write_output(call, output)
@@ -85,7 +84,7 @@ async def show_call(door: TarsyClient, namespace: str, name: str, kind: _Kind, g
 
 
 def listed(trace: TraceView, *, wide: bool = False) -> RenderableType:
-    """The calls for people, by stage and agent, in the order in which they were begun."""
+    """Renders the calls by stage and agent, in the order of their start."""
     length = 36 if wide else _id_length(trace)
     blocks: list[RenderableType] = []
     for stage in trace.stages:
@@ -107,7 +106,7 @@ def listed(trace: TraceView, *, wide: bool = False) -> RenderableType:
 
 
 def model_call_block(call: ModelCallDetails) -> RenderableType:
-    """A model call for people: what was sent, exactly, and what was answered."""
+    """Renders a model call: the exact request and the response."""
     owner = f"{plain(call.owner.stage)}/{plain(call.owner.agent)}"
     question = f", for the question {call.owner.chat_message}" if call.owner.chat_message else ""
     lines: list[RenderableType] = [
@@ -133,7 +132,7 @@ def model_call_block(call: ModelCallDetails) -> RenderableType:
 
 
 def tool_call_block(call: ToolCallDetails) -> RenderableType:
-    """A tool call for people: its arguments and its result, as stored."""
+    """Renders a tool call: its arguments and its result, as stored."""
     owner = f"{plain(call.owner.stage)}/{plain(call.owner.agent)}"
     lines: list[RenderableType] = [
         Text(f"{plain(call.server)}.{plain(call.tool)} for {owner}", style="bold"),
@@ -146,13 +145,13 @@ def tool_call_block(call: ToolCallDetails) -> RenderableType:
     return Group(*lines)
 
 
-async def _trace(door: TarsyClient, namespace: str, name: str, question: str | None) -> TraceView:
-    """All pages in one."""
+async def _trace(client: TarsyClient, namespace: str, name: str, question: str | None) -> TraceView:
+    """Reads all pages of a trace."""
     asked = {"limit": _PAGE, **({"chatMessage": question} if question else {})}
     path, query = run_path(namespace, name, "trace"), dict(asked)
     whole: TraceView | None = None
     while True:
-        page = await read_as(door, TraceView, path, READ_TRACE, query)
+        page = await read_as(client, TraceView, path, READ_TRACE, query)
         whole = page if whole is None else _joined(whole, page)
         if not page.next:
             return whole
@@ -160,7 +159,7 @@ async def _trace(door: TarsyClient, namespace: str, name: str, question: str | N
 
 
 def _joined(first: TraceView, second: TraceView) -> TraceView:
-    """Two pages of a trace: the stages of the later one with the calls of both."""
+    """Joins two pages of a trace: the stages of the later one with the calls of both."""
     before = {agent.id: agent for stage in first.stages for agent in stage.agents}
 
     def with_earlier(agent: AgentTrace) -> AgentTrace:
@@ -176,16 +175,16 @@ def _joined(first: TraceView, second: TraceView) -> TraceView:
     return second.model_copy(update={"stages": stages})
 
 
-async def _whole_id(door: TarsyClient, namespace: str, name: str, kind: _Kind, given: str) -> UUID:
+async def _whole_id(client: TarsyClient, namespace: str, name: str, kind: _Kind, given: str) -> UUID:
     try:
         return UUID(given)
     except ValueError:
         pass
     wanted = given.lower()
     found: set[UUID] = set()
-    for question in (None, *await door.questions(namespace, name)):
+    for question in (None, *await client.questions(namespace, name)):
         try:
-            trace = await _trace(door, namespace, name, question)
+            trace = await _trace(client, namespace, name, question)
         except ApiUseError as error:
             if question is None or error.status != 404:
                 raise
@@ -209,7 +208,7 @@ def _calls(trace: TraceView, kind: _Kind) -> Iterable[CallView]:
 
 
 def _id_length(trace: TraceView) -> int:
-    """How much of the ids tells them apart, 8 characters at least."""
+    """Returns the length of prefixes that distinguish the ids, at least 8."""
     ids = [str(call.id) for calls in (_calls(trace, "llm"), _calls(trace, "mcp")) for call in calls]
     length = SHORTEST_ID
     while length < 36 and len({one[:length] for one in ids}) < len(ids):

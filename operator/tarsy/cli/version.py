@@ -1,4 +1,4 @@
-"""`--version` of the commands."""
+"""Adds the option `--version`."""
 
 from importlib.metadata import version
 from typing import Annotated
@@ -9,14 +9,14 @@ PACKAGE = "tarsy-operator"
 
 
 def say_version(program: str, asked: bool) -> None:
-    """Prints the version of the installed package, and ends the command."""
+    """Prints the version of the installed package and exits."""
     if asked:
         typer.echo(f"{program} {version(PACKAGE)}")
         raise typer.Exit
 
 
 def add_version(app: typer.Typer, program: str) -> None:
-    """Gives an app the option `--version`."""
+    """Adds the option `--version` to an app."""
 
     def tell(asked: bool) -> None:
         say_version(program, asked)

@@ -1,7 +1,7 @@
-"""`why`: what an investigation found, and for each claim what it rests on, out of the record.
+"""Prints the finding of an investigation with the evidence of each claim (`why NAME`).
 
-Who may read the timeline reads the finding with its quotes; who may also read the trace sees each quote in the result
-it was taken from. Whether a citation holds was decided when the run ended, against the results as they are stored.
+Permission to read the timeline shows the finding with its quotes; permission to read the trace also shows each quote in
+the result it was taken from. Whether a citation is supported was decided when the run ended, on the stored results.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _CONFIDENCE = {Confidence.HIGH: "green", Confidence.MEDIUM: "green", Confidence.
 
 
 class Grounds(View):
-    """One citation, resolved."""
+    """A resolved citation."""
 
     call_id: str
     quote: str
@@ -50,7 +50,7 @@ class Grounds(View):
 
 
 class Reason(View):
-    """One claim and what it rests on."""
+    """A claim and its evidence."""
 
     text: str
     supported: bool
@@ -75,17 +75,17 @@ class Why(View):
     hidden: str | None = Field(description="What is left out because the caller may not read it; null: nothing.")
 
 
-async def explain_finding(door: TarsyClient, namespace: str, name: str, output: Output) -> int:
-    """Prints why an investigation found what it found; returns the exit status.
+async def explain_finding(client: TarsyClient, namespace: str, name: str, output: Output) -> int:
+    """Prints the finding of an investigation with its evidence; returns the exit status.
 
     Raises:
-        ApiUseError: it is not on record, has no finding, or may not be read.
+        ApiUseError: the investigation is not on record, has no finding, or may not be read.
     """
-    page = await read_as(door, TimelineView, run_path(namespace, name, "timeline"), READ_TIMELINE, {"limit": "1"})
+    page = await read_as(client, TimelineView, run_path(namespace, name, "timeline"), READ_TIMELINE, {"limit": "1"})
     run = page.investigation
     if run.finding is None:
         raise ApiUseError(_without_finding(run))
-    explain_run = await resolve_citations(door, run, run.finding)
+    explain_run = await resolve_citations(client, run, run.finding)
     if for_programs(output):
         write_output(explain_run, output)
     else:
@@ -93,10 +93,10 @@ async def explain_finding(door: TarsyClient, namespace: str, name: str, output: 
     return 0
 
 
-async def resolve_citations(door: TarsyClient, run: RunHead, finding: FindingView) -> Why:
-    """A finding with the results that it cites, as far as the caller may read them."""
+async def resolve_citations(client: TarsyClient, run: RunHead, finding: FindingView) -> Why:
+    """Resolves the citations of a finding, as far as the caller may read the results."""
     cited = {c.interaction for claim in finding.claims for c in claim.citations if c.interaction is not None}
-    calls, hidden = await _calls(door, run, sorted(cited))
+    calls, hidden = await _calls(client, run, sorted(cited))
     return Why(
         namespace=run.namespace,
         name=run.name,
@@ -122,7 +122,7 @@ async def resolve_citations(door: TarsyClient, run: RunHead, finding: FindingVie
 
 
 def render_finding(explain_run: Why) -> RenderableType:
-    """The same for people."""
+    """Renders a finding with its evidence."""
     good = explain_run.state is State.COMPLETED
     head = Text(f"{explain_run.namespace}/{explain_run.name}", style="bold")
     head.append(f"  {plain(explain_run.alert_type)}, chain {plain(explain_run.chain)}  ", style="dim")
@@ -167,16 +167,16 @@ def _citation(grounds: Grounds) -> RenderableType:
 
 
 async def _calls(
-    door: TarsyClient, run: RunHead, ids: list[UUID]
+    client: TarsyClient, run: RunHead, ids: list[UUID]
 ) -> tuple[dict[UUID | None, ToolCallDetails], str | None]:
-    """The cited calls, and what to say of them where they may not be read."""
+    """Returns the cited calls, and a remark where they may not be read."""
     found: dict[UUID | None, ToolCallDetails] = {}
     places = asyncio.Semaphore(_AT_ONCE)
 
     async def read(one: UUID) -> None:
         async with places:
             path = run_path(run.namespace, run.name, f"trace/mcp/{one}")
-            found[one] = await read_as(door, ToolCallDetails, path, READ_TRACE, {"uid": str(run.uid)})
+            found[one] = await read_as(client, ToolCallDetails, path, READ_TRACE, {"uid": str(run.uid)})
 
     if not ids:
         return found, None

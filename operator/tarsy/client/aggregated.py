@@ -1,4 +1,4 @@
-"""The door through the Kubernetes API, with a kubeconfig: records by `record.tarsy.dev`, all else as objects."""
+"""Calls TARSy through the Kubernetes API, with a kubeconfig: `record.tarsy.dev` for records, objects for the rest."""
 
 import asyncio
 import contextlib
@@ -25,11 +25,11 @@ _GENERATED = 40
 
 
 class AggregatedClient:
-    """See `Door`.
+    """Implements `TarsyClient` on the Kubernetes API.
 
     Args:
-        client: as the person.
-        chosen: by which kubeconfig.
+        client: the Kubernetes API, with the identity of the user.
+        chosen: the context of the kubeconfig.
     """
 
     def __init__(self, client: KubeClient, chosen: ChosenContext) -> None:
@@ -116,7 +116,7 @@ class AggregatedClient:
         return [str(obj["metadata"]["name"]) for obj in await self._about(namespace, investigation)]
 
     async def _unanswered(self, namespace: str, investigation: str) -> list[dict[str, Any]]:
-        """The questions about an investigation that wait for an answer or for their turn."""
+        """Returns the unanswered questions about an investigation."""
         return [
             obj
             for obj in await self._about(namespace, investigation)
@@ -132,7 +132,7 @@ class AggregatedClient:
         return sorted(found, key=_turn)
 
     async def objects(self, kind: str, namespace: str | None) -> list[dict[str, Any]]:
-        """The objects of a kind, of all namespaces where None. Raises ApiUseError."""
+        """Lists the objects of a kind, of all namespaces if None. Raises ApiUseError."""
         with self._refusals(READ_OBJECTS, namespace):
             return await self._client.list(kind, namespace)
 
@@ -142,7 +142,7 @@ class AggregatedClient:
         return CreatedObject(str(metadata["name"]), str(metadata["uid"]))
 
     async def _states(self, kind: str, namespace: str, name: str) -> AsyncGenerator[dict[str, Any]]:
-        """An object as it is and as it becomes, until the server ends the watch."""
+        """Yields the states of an object, until the server ends the watch."""
         now = await self._client.get(kind, namespace, name)
         yield now
         query = {
@@ -171,7 +171,7 @@ class AggregatedClient:
 
 
 def _turn(obj: Mapping[str, Any]) -> tuple[str, int, str]:
-    """The order in which questions that came together are answered (`controllers/chat_message.py`)."""
+    """Returns the sort key of the order in which questions are answered (`controllers/chat_message.py`)."""
     meta = obj["metadata"]
     version = str(meta.get("resourceVersion", ""))
     return str(meta.get("creationTimestamp")), int(version) if version.isdigit() else 0, str(meta["name"])
@@ -182,7 +182,7 @@ def _namespace_of(path: str) -> str:
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
-    """The events of a watch: one JSON object a line."""
+    """Yields the lines of a watch, one JSON object each."""
     rest = b""
     async for piece in pieces:
         *ended, rest = (rest + piece).split(b"\n")

@@ -1,7 +1,7 @@
-"""The door straight to the HTTP API (`--server`), with a bearer token.
+"""Calls the HTTP API of TARSy directly (`--server`), with a bearer token.
 
-Decision: a token never goes over a network in the clear: without TLS only this machine is spoken to. This API tells of
-alerts and questions that are not on record yet only when asked, so here that is asked every second.
+Decision: a token is never sent in the clear over a network: without TLS only servers on this machine are called. This
+API cannot watch alerts and questions that are not on record yet, so they are polled every second.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ _VERBS = {"Cancelled": "cancel", "Concluded": "conclude"}
 
 
 class DirectClient:
-    """See `Door`. Use as an async context manager.
+    """Implements `TarsyClient` on the HTTP API. Use it as an async context manager.
 
     Args:
         server: the URL, without `/api/v1`.
-        token: of the person.
-        namespace: that is meant when none is named.
-        authorities: a file with the certificates that the server's is checked against; None: those of the system.
+        token: the bearer token of the user.
+        namespace: the default namespace.
+        authorities: a file with CA certificates for the server; None: those of the system.
     """
 
     def __init__(self, server: str, token: str, namespace: str, authorities: str | None = None) -> None:
@@ -45,9 +45,9 @@ class DirectClient:
         if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
             raise ApiUseError("--server takes a URL such as https://tarsy.example.org")
         if url.scheme == "http" and not _is_here(url.hostname):
-            raise ApiUseError(f"--server {server}: a token is sent over https only, but for servers on this machine")
+            raise ApiUseError(f"--server {server}: a token is sent over https only, except to servers on this machine")
         if not token.isascii() or not token.isprintable():
-            raise ApiUseError("the token holds characters that no token has")
+            raise ApiUseError("the token contains characters that are not valid in a token")
         self._base = server.rstrip("/") + DIRECT_PREFIX
         self._host = url.hostname
         self._headers = {"Authorization": f"Bearer {token}", "User-Agent": "tarsy"}
@@ -138,7 +138,7 @@ class DirectClient:
             query = {"continue": str(page["continue"])}
 
     async def _object(self, kind: str, namespace: str, name: str, about: str | None) -> dict[str, Any]:
-        """As much of an object as this API tells, in the object's own words."""
+        """Returns an object as far as this API knows it."""
         if kind == "Alert":
             alert = await self._call("GET", f"/namespaces/{namespace}/alerts/{name}", READ_OBJECTS)
             status: dict[str, Any] = {"conditions": alert["conditions"]}
@@ -180,7 +180,7 @@ class DirectClient:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise ApiUseError(f"{self._host} answers something that is no answer of TARSy; is --server right?")
+            raise ApiUseError(f"{self._host} returned a response that is not from TARSy; is --server correct?")
         return found
 
     @contextlib.asynccontextmanager
@@ -195,7 +195,7 @@ class DirectClient:
         accept: str = "application/json",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         if self._session is None:
-            raise RuntimeError("DirectDoor is an async context manager: enter it before a request")
+            raise RuntimeError("DirectClient is an async context manager: enter it before a request")
         try:
             async with self._session.request(
                 method,
@@ -214,7 +214,7 @@ class DirectClient:
                 0, "Unreachable", f"{self._host} could not be reached: {error or type(error).__name__}"
             ) from None
         except ValueError:
-            raise ApiError(0, "NoAnswer", f"{self._host} answers no JSON; is --server right?") from None
+            raise ApiError(0, "NoAnswer", f"{self._host} returned no JSON; is --server correct?") from None
 
     @contextlib.contextmanager
     def _refusals(self, right: Right, namespace: str | None) -> Iterator[None]:
@@ -225,17 +225,17 @@ class DirectClient:
 
 
 async def _refusal(answer: aiohttp.ClientResponse) -> ApiError:
-    """An error of the server, or of what stands before it."""
+    """Converts an error response of the server, or of a proxy before it."""
     try:
         said = (await answer.json(content_type=None))["error"]
         return ApiError(answer.status, str(said["reason"]), str(said["message"]))
     except (ValueError, KeyError, TypeError):
-        message = f"HTTP status {answer.status}, and no answer of TARSy; is --server right?"
+        message = f"HTTP status {answer.status}, and the response is not from TARSy; is --server correct?"
         return ApiError(400 if answer.status == 404 else answer.status, "NoAnswer", message)
 
 
 def _question(found: Mapping[str, Any]) -> dict[str, Any]:
-    """A question of the API as the status of its object would tell of it."""
+    """Converts a question of the API to the status of its object."""
     if found["place"] is not None:
         return {"status": {"conditions": [{"type": "Accepted", "status": "True"}]}}
     if not found["failure"]:

@@ -1,4 +1,4 @@
-"""Errors of the API client."""
+"""Defines the errors of the API client."""
 
 
 class ApiUseError(Exception):

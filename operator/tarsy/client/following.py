@@ -1,8 +1,8 @@
-"""An investigation followed: what the API tells as it happens, over connections that end and are made again.
+"""Follows an investigation over server-sent events, and reconnects when a connection ends.
 
-Decision: what there was is read page by page and what comes is told by server-sent events from that revision on, so
-nothing is missed and nothing is shown twice, however often a connection ends (the Kubernetes API cuts each after a
-minute). Where the server says that it left something out, the pages are read again.
+Decision: past events are read page by page, later ones are streamed from that revision on, so that none is missed or
+repeated, however often a connection ends (the Kubernetes API cuts each after a minute). When the server reports that it
+dropped events, the pages are read again.
 """
 
 import asyncio
@@ -45,69 +45,83 @@ _KINDS: dict[str, type[_Told | ErrorMessage]] = {
     "overflow": OverflowMessage,
     "error": ErrorMessage,
 }
-"""What is understood of what a server tells, by the type of its server-sent event; all else is left out."""
+"""Messages that are understood, by the type of the server-sent event; others are ignored."""
 
 
 class Teller(Protocol):
-    """Shows what happens in one run, each event once, in the order in which they are closed."""
+    """Shows the events of one run, each once, in the order in which they close."""
 
     def closed(self, event: EventView, *, truncated: bool) -> None:
-        """An event is over; its text may be cut."""
+        """Shows a closed event; its text may be truncated."""
         ...
 
     def begun(self, event: EventView) -> None:
-        """An event has begun, or has gone on; it will be closed."""
+        """Shows an open event, at its start and at its changes; it will be closed."""
         ...
 
     def words(self, event: UUID, offset: int, text: str) -> None:
-        """Words of an event that has begun; `offset` characters came before them."""
+        """Shows streamed text of an open event, from the character `offset` on."""
         ...
 
     def run(self, head: RunHead) -> None:
-        """Where the run is."""
+        """Shows the state of the run."""
         ...
 
     def stage(self, stage: StageChange) -> None:
-        """Where a stage is."""
+        """Shows the state of a stage."""
         ...
 
     def away(self, why: str) -> None:
-        """The API is away for a moment."""
+        """Shows that the API is unavailable for a moment."""
         ...
 
 
 async def pages(
-    door: TarsyClient, namespace: str, name: str, question: str | None = None, after: int = 0
+    client: TarsyClient, namespace: str, name: str, question: str | None = None, after: int = 0
 ) -> AsyncIterator[TimelineView]:
-    """The timeline of an investigation, or of the answer to a question about it, page by page to its present end.
+    """Yields the pages of the timeline of an investigation, or of the answer to a question about it.
+
+    Args:
+        client: the API.
+        namespace: of the investigation.
+        name: of the investigation.
+        question: the ChatMessage; None: the investigation itself.
+        after: the revision to start after.
 
     Raises:
-        ApiUseError: it is not on record (status 404), or may not be read.
+        ApiUseError: the run is not on record (status 404), or may not be read.
     """
     asked = {"chatMessage": question} if question else {}
     more = True
     while more:
         query = {"after": str(after), "limit": _PAGE, **asked}
-        page = await read_as(door, TimelineView, run_path(namespace, name, "timeline"), READ_TIMELINE, query)
+        page = await read_as(client, TimelineView, run_path(namespace, name, "timeline"), READ_TIMELINE, query)
         yield page
         more = page.more and page.revision > after
         after = page.revision
 
 
 async def follow_investigation(
-    door: TarsyClient, namespace: str, name: str, teller: Teller, question: str | None = None
+    client: TarsyClient, namespace: str, name: str, teller: Teller, question: str | None = None
 ) -> RunHead:
-    """Tells a run to its end: the investigation, or the answer to a question about it, which may not have begun.
+    """Follows a run to its end: an investigation, or the answer to a question about it, which may not have begun.
+
+    Args:
+        client: the API.
+        namespace: of the investigation.
+        name: of the investigation.
+        teller: shows the run.
+        question: the ChatMessage; None: the investigation itself.
 
     Raises:
-        ApiUseError: it is not on record, may not be read, or the API is away for two minutes.
+        ApiUseError: the run is not on record, may not be read, or the API is unavailable for two minutes.
     """
-    return await _Follow(door, namespace, name, teller, question).to_the_end()
+    return await _Follow(client, namespace, name, teller, question).to_the_end()
 
 
 class _Follow:
-    def __init__(self, door: TarsyClient, namespace: str, name: str, teller: Teller, question: str | None) -> None:
-        self._door = door
+    def __init__(self, client: TarsyClient, namespace: str, name: str, teller: Teller, question: str | None) -> None:
+        self._client = client
         self._namespace = namespace
         self._name = name
         self._teller = teller
@@ -122,7 +136,7 @@ class _Follow:
         if self._head is not None and self._head.state.finished:
             return self._head
         stream = _messages(
-            self._door, self._namespace, self._name, str(self._revision if after is None else after), self._teller
+            self._client, self._namespace, self._name, str(self._revision if after is None else after), self._teller
         )
         async with aclosing(stream) as messages:
             async for message in messages:
@@ -130,16 +144,16 @@ class _Follow:
                 if head is not None and head.state.finished:
                     await self._catch_up()  # it may be told before the last of its events
                     return self._head or head
-        raise ApiUseError("the server told no more")  # the stream above only ends by an error
+        raise ApiUseError("the server ended the stream")  # the stream above only ends by an error
 
     async def _investigation_revision(self) -> int:
         path = run_path(self._namespace, self._name, "timeline")
-        page = await read_as(self._door, TimelineView, path, READ_TIMELINE, {"limit": "1"})
+        page = await read_as(self._client, TimelineView, path, READ_TIMELINE, {"limit": "1"})
         return page.investigation.revision
 
     async def _catch_up(self) -> None:
         try:
-            async for page in pages(self._door, self._namespace, self._name, self._question, self._revision):
+            async for page in pages(self._client, self._namespace, self._name, self._question, self._revision):
                 self._head, self._revision = page.investigation, page.revision
                 for event in page.items:
                     self._event(event)
@@ -149,7 +163,7 @@ class _Follow:
                 raise
 
     async def _tell(self, message: _Told) -> RunHead | None:
-        """Tells one message; the head of the run where it says that."""
+        """Shows one message; returns the state of the run if it contains it."""
         match message:
             case OverflowMessage():
                 await self._catch_up()
@@ -181,15 +195,17 @@ class _Follow:
             self._teller.closed(event, truncated=truncated)
 
 
-async def _messages(door: TarsyClient, namespace: str, name: str, after: str, teller: Teller) -> AsyncGenerator[_Told]:
-    """What is told of an investigation and its questions, from a cursor on; does not end by itself."""
+async def _messages(
+    client: TarsyClient, namespace: str, name: str, after: str, teller: Teller
+) -> AsyncGenerator[_Told]:
+    """Yields the messages about an investigation and its questions, from a cursor on, without end."""
     clock = asyncio.get_running_loop().time
     heard = clock()
     while True:
         began = clock()
         try:
             query = {"follow": "true", "after": after}
-            async with door.streaming(run_path(namespace, name, "events"), READ_TIMELINE, query) as pieces:
+            async with client.streaming(run_path(namespace, name, "events"), READ_TIMELINE, query) as pieces:
                 heard = clock()
                 async for sent in parse_events(pieces):
                     heard = clock()
@@ -208,11 +224,11 @@ async def _messages(door: TarsyClient, namespace: str, name: str, after: str, te
 
 
 def _read(sent: ServerSent) -> _Told | None:
-    """A message; None for one that this version does not know.
+    """Parses a message; None for one that this version does not know.
 
     Raises:
-        BrokenOff: the server ends the connection, and may take another.
-        ApiUseError: there is nothing to follow any more, or the message cannot be understood.
+        BrokenOff: the server ends the connection, and may accept another.
+        ApiUseError: the run cannot be followed further, or the message is not understood.
     """
     kind = _KINDS.get(sent.type)
     if kind is None:
@@ -221,7 +237,7 @@ def _read(sent: ServerSent) -> _Told | None:
         message = kind.model_validate_json(sent.data)
     except ValidationError:
         raise ApiUseError(
-            "what the server tells is not understood: it is of another version than this command"
+            "a message of the server is not understood: the server and this command are of different versions"
         ) from None
     if isinstance(message, ErrorMessage):
         sentence = f"{plain(message.message)} ({plain(message.reason)})"

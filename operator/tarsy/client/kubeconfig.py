@@ -1,7 +1,7 @@
-"""Which cluster, as whom, in which namespace: chosen from kubeconfig files as kubectl chooses.
+"""Chooses the context and the namespace from kubeconfig files, as kubectl does.
 
-Decision: the context is chosen here and named to the client, because of several files in KUBECONFIG the first one that
-sets a current context decides for kubectl, and the last one for the client's library.
+Decision: the context is chosen here and passed to the library. With several files in KUBECONFIG, the first one that
+sets a current context decides for kubectl, and the last one for the library.
 """
 
 import os
@@ -19,7 +19,7 @@ POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 @dataclass(frozen=True, slots=True)
 class ChosenContext:
-    """The files and the context to connect with (both None: as the pod's ServiceAccount), and its namespace."""
+    """The files and the context of a connection (both None: the pod's ServiceAccount), and the namespace."""
 
     files: str | None
     context: str | None
@@ -33,14 +33,14 @@ def choose_context(
     environ: Mapping[str, str] = os.environ,
     pod_namespace: Path = POD_NAMESPACE,
 ) -> ChosenContext:
-    """What to connect with.
+    """Chooses files, context and namespace.
 
     Args:
         kubeconfig: the option; else KUBECONFIG, else the file in the home directory, else the pod's ServiceAccount.
         context: the option; else the current one.
         namespace: the option; else that of the context, else `default`.
-        environ: for KUBECONFIG and HOME.
-        pod_namespace: the file that says in which namespace a pod is.
+        environ: the environment, for KUBECONFIG and HOME.
+        pod_namespace: the file with the namespace of a pod.
 
     Raises:
         ApiUseError: there is no configuration, it cannot be read, or it has no such context.
@@ -69,15 +69,15 @@ def choose_context(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A kubeconfig; what is wrong with it is told without quoting it, because it holds tokens and keys."""
+    """Reads a kubeconfig; errors do not quote it, because it contains tokens and keys."""
     try:
         config = yaml.safe_load(path.read_text())
     except OSError as error:
         raise ApiUseError(f"the kubeconfig {path} cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError):
-        raise ApiUseError(f"the kubeconfig {path} is no YAML") from None
+        raise ApiUseError(f"the kubeconfig {path} is not YAML") from None
     if not isinstance(config, dict):
-        raise ApiUseError(f"the kubeconfig {path} is no mapping")
+        raise ApiUseError(f"the kubeconfig {path} is not a mapping")
     return config
 
 

@@ -1,4 +1,4 @@
-"""Opens the door that the options of a command name."""
+"""Opens the client that the options of a command describe."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ TOKEN_VARIABLE = "TARSY_TOKEN"
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """How a command shall reach the API: options as they were given, None where they were not."""
+    """Options of a connection to the API; None where an option is not given."""
 
     kubeconfig: str | None = None
     context: str | None = None
@@ -31,11 +31,15 @@ class ConnectionOptions:
 async def open_client(
     access: ConnectionOptions, environ: Mapping[str, str] = os.environ
 ) -> AsyncIterator[AggregatedClient | DirectClient]:
-    """The direct API where a server is named, else the Kubernetes API of the kubeconfig.
+    """Opens a client of the HTTP API if a server is named, else of the Kubernetes API.
+
+    Args:
+        access: the options of the connection.
+        environ: the environment, for KUBECONFIG, HOME and TARSY_TOKEN.
 
     Raises:
         ApiUseError: there are no credentials, or they cannot be read.
-        ApiError: the kubeconfig is of no use.
+        ApiError: the kubeconfig cannot be used.
     """
     if access.server is None:
         chosen = choose_context(access.kubeconfig, access.context, access.namespace, environ)
@@ -48,16 +52,16 @@ async def open_client(
         token = await (await KubeClient.load(chosen_if_any.files, chosen_if_any.context)).token() or ""
     if not token:
         raise ApiUseError(
-            f"--server needs a bearer token: put one into {TOKEN_VARIABLE} or name its file with --token-file "
-            "(`kubectl create token` makes one of a ServiceAccount); the kubeconfig has none"
+            f"--server needs a bearer token: set {TOKEN_VARIABLE} or name a file with --token-file "
+            "(`kubectl create token` creates one for a ServiceAccount); the kubeconfig has none"
         )
     namespace = access.namespace or (chosen_if_any.namespace if chosen_if_any else "default")
-    async with DirectClient(access.server, token, namespace, access.certificate_authority) as door:
-        yield door
+    async with DirectClient(access.server, token, namespace, access.certificate_authority) as client:
+        yield client
 
 
 def _chosen(access: ConnectionOptions, environ: Mapping[str, str]) -> ChosenContext | None:
-    """The kubeconfig's part in the direct API: namespace and token; it may be missing unless it was asked for."""
+    """Returns the context that provides namespace and token for the HTTP API; None without one, unless it is named."""
     try:
         return choose_context(access.kubeconfig, access.context, access.namespace, environ)
     except ApiUseError:

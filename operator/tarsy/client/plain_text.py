@@ -1,8 +1,8 @@
-"""Text from outside as a terminal may show it: no escape, nothing that moves the cursor or turns the writing around.
+"""Strips control characters from text before a terminal shows it.
 
-The record strips control characters when it is written; what comes over a network is stripped again, because a terminal
-obeys whoever answers. Decision: characters that change the direction of writing go too, or a name could be shown as
-another one.
+The record strips them when it is written; responses from a network are stripped again, because a terminal interprets
+escapes of any server. Decision: characters that change the direction of writing are stripped too, else one name could
+be shown as another.
 """
 
 import re
@@ -14,12 +14,12 @@ TURNING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def plain(text: str) -> str:
-    """`text` without control characters but newline and tab."""
+    """Returns `text` without control characters except newline and tab."""
     text = clean(text)
     return text if text.isascii() else TURNING.sub("", text)
 
 
 def one_line(text: str, limit: int) -> str:
-    """`plain(text)` on one line, at most `limit` characters, cut with an ellipsis."""
+    """Returns `plain(text)` on one line of at most `limit` characters, cut with an ellipsis."""
     line = " ".join(plain(text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -1,7 +1,7 @@
-"""What the API said no with, as one sentence that names the remedy.
+"""Converts refusals of the API to one sentence with the remedy.
 
-Decision: a right is named by the role that gives it, because that is what a person can ask an administrator for; the
-API server's own words name verbs and resources, and follow in brackets for whoever looks after the roles.
+Decision: a permission is named by the role that grants it, because users can ask an administrator for that; the message
+of the API server, with verbs and resources, follows in brackets for the administrator.
 """
 
 import re
@@ -20,7 +20,7 @@ _SAID = 400
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """What a person wants to do, in words that follow "you may not", and the ClusterRole that gives it."""
+    """An action, in words that follow "you may not", and the ClusterRole that permits it."""
 
     words: str
     role: str
@@ -35,14 +35,14 @@ WRITE = Right("submit alerts, ask questions, conclude or cancel investigations",
 def refusal_error(
     error: ApiError, right: Right, namespace: str | None, whom: str, look: str = LOOK_THERE
 ) -> ApiUseError:
-    """The error to end a command with.
+    """Returns the error that ends a command.
 
     Args:
-        error: what the API said.
-        right: what it was asked for.
-        namespace: where; None: in all of them.
-        whom: which credentials were used, such as `context prod`.
-        look: where to look when the API is not there, or not now.
+        error: the error of the API.
+        right: the permission that was needed.
+        namespace: the namespace of the request; None: all.
+        whom: the credentials that were used, such as `context prod`.
+        look: the remedy when the API is missing or unavailable.
     """
     message = one_line(error.message, _SAID)
     if error.status == 401 or (error.status == 403 and _ANONYMOUS in error.message):

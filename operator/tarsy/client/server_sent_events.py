@@ -1,7 +1,7 @@
-"""Server-sent events out of the pieces of an answer, as the HTML standard says how they are read.
+"""Parses server-sent events from the chunks of a response, as the HTML standard defines it.
 
-Decision: lines are put together here and not by the HTTP library, whose longest line is shorter than the largest
-timeline event.
+Decision: lines are assembled here and not by the HTTP library, whose maximum line is shorter than the largest timeline
+event.
 """
 
 import codecs
@@ -13,12 +13,12 @@ _TOO_LARGE = f"an event of the server is larger than {LARGEST_EVENT // 2**20} Mi
 
 
 class EventTooLarge(Exception):
-    """A server sends an event that nobody can want."""
+    """A server sends an event above the size limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSent:
-    """One event; `id` is the last one that was given so far, empty before the first."""
+    """An event; `id` is the last id received so far, empty before the first."""
 
     type: str
     data: str
@@ -26,10 +26,10 @@ class ServerSent:
 
 
 async def parse_events(pieces: AsyncIterator[bytes]) -> AsyncIterator[ServerSent]:
-    """The events of a stream, in order; an unfinished one at its end is dropped, as the standard says.
+    """Yields the events of a stream, in order; drops an unfinished one at its end, as the standard requires.
 
     Raises:
-        TooLarge: an event is over 64 MiB.
+        EventTooLarge: an event is larger than 64 MiB.
     """
     last, kind, data, size = "", "", list[str](), 0
     async for line in _lines(pieces):
@@ -51,7 +51,7 @@ async def parse_events(pieces: AsyncIterator[bytes]) -> AsyncIterator[ServerSent
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """Lines that end with LF, CR or both."""
+    """Yields lines that end with LF, CR or both."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
     parts: list[str] = []
     size, after_cr = 0, False

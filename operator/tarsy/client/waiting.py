@@ -1,7 +1,7 @@
-"""Waiting for what the operator makes of an object: accepted, refused, or ended.
+"""Waits until the operator accepts, rejects or finishes an object.
 
-Decision: a refusal that can be mended is given some seconds before it is told, because a Chain that was applied just
-before may not be seen yet; one that is final is told at once. An object that nobody looks at is not waited for long.
+Decision: a temporary rejection is reported after some seconds, because a Chain that was applied just before may not be
+visible yet; a final one is reported immediately. An object without any status is not waited for long.
 """
 
 import asyncio
@@ -21,17 +21,25 @@ _SAID = 600
 
 
 async def until_taken(
-    door: TarsyClient,
+    client: TarsyClient,
     kind: str,
     namespace: str,
     name: str,
     look: Callable[[Mapping[str, Any]], _T | None],
     about: str | None = None,
 ) -> _T:
-    """What `look` says of an object, as soon as it says something.
+    """Watches an object until `look` returns a value for one of its states; returns that value.
+
+    Args:
+        client: the API.
+        kind: Alert, Investigation or ChatMessage.
+        namespace: of the object.
+        name: of the object.
+        look: returns None to continue.
+        about: the investigation that a ChatMessage is about.
 
     Raises:
-        ApiUseError: the object was refused, is gone, or nobody looks at it.
+        ApiUseError: the object was rejected or deleted, or the operator does not react.
     """
     which = f"{kind} {namespace}/{name}"
     clock = asyncio.get_running_loop().time
@@ -52,27 +60,27 @@ async def until_taken(
 
     try:
         async with asyncio.timeout(UNSEEN_SECONDS) as limit:
-            return await door.until(kind, namespace, name, settled, about)
+            return await client.until(kind, namespace, name, settled, about)
     except TimeoutError:
         if not limit.expired():
             raise
     if refusal:
-        raise ApiUseError(f"{which} waits: {refusal}; it goes on by itself when that is mended")
-    raise ApiUseError(f"nobody has looked at {which} in {UNSEEN_SECONDS:g} s: does the operator run?")
+        raise ApiUseError(f"{which} waits: {refusal}; it continues when that is corrected")
+    raise ApiUseError(f"the operator has not handled {which} within {UNSEEN_SECONDS:g} s; is it running?")
 
 
-async def accepted(door: TarsyClient, namespace: str, name: str) -> None:
-    """Returns when an investigation is on record; also when its object is gone, because its record may be there.
+async def accepted(client: TarsyClient, namespace: str, name: str) -> None:
+    """Returns when an investigation is on record, or its object is deleted, because its record may still exist.
 
     Raises:
-        ApiUseError: it was refused.
+        ApiUseError: the investigation was rejected.
     """
 
     def look(obj: Mapping[str, Any]) -> bool | None:
         return True if "record" in (obj.get("status") or {}) else None
 
     try:
-        await until_taken(door, "Investigation", namespace, name, look)
+        await until_taken(client, "Investigation", namespace, name, look)
     except ApiUseError as error:
         if error.status != 404:
             raise
@@ -80,7 +88,7 @@ async def accepted(door: TarsyClient, namespace: str, name: str) -> None:
 
 @contextlib.contextmanager
 def goes_on(*sentences: str) -> Iterator[None]:
-    """Tells whoever interrupts the command what goes on without it."""
+    """Prints what continues without the command, when it is interrupted."""
     try:
         yield
     except asyncio.CancelledError:
@@ -89,9 +97,9 @@ def goes_on(*sentences: str) -> Iterator[None]:
 
 
 def investigation_goes_on(namespace: str, name: str) -> str:
-    """The sentence for `goes_on` of an investigation."""
+    """Returns the sentence for `goes_on` of an investigation."""
     return (
-        f"investigation {namespace}/{name} goes on: follow it with `timeline {name} -n {namespace} -f`, "
+        f"investigation {namespace}/{name} continues: follow it with `timeline {name} -n {namespace} -f`, "
         f"stop it with `cancel {name} -n {namespace}`"
     )
 

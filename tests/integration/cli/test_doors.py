@@ -31,10 +31,10 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("answer", "words", "status"),
     [
-        ((200, "<html>hello</html>"), "no answer of TARSy; is --server right?", 0),
-        ((200, "[]"), "no answer of TARSy; is --server right?", 0),
-        ((404, "<html>no such page</html>"), "no answer of TARSy; is --server right?", 400),
-        ((302, ""), "no answer of TARSy; is --server right?", 302),
+        ((200, "<html>hello</html>"), "not from TARSy; is --server correct?", 0),
+        ((200, "[]"), "not from TARSy; is --server correct?", 0),
+        ((404, "<html>no such page</html>"), "not from TARSy; is --server correct?", 400),
+        ((302, ""), "not from TARSy; is --server correct?", 302),
         ((404, '{"error": {"reason": "NotFound", "message": "there is no such run"}}'), "there is no such run", 404),
         ((403, '{"error": {"reason": "Forbidden", "message": "no"}}'), "--clusterrole=tarsy-viewer -n shop", 403),
         ((401, '{"error": {"reason": "Unauthorized", "message": "no"}}'), "the token for 127.0.0.1", 401),
@@ -137,7 +137,7 @@ async def test_a_final_refusal_is_told_at_once_and_one_that_can_be_mended_after_
     with pytest.raises(ApiUseError, match=r"Alert shop/disk was refused: no chain takes it. \(NoChain\)"):
         await _until_taken(tmp_path, [[]], _refused("True"))
     monkeypatch.setattr("tarsy.client.waiting.REFUSED_SECONDS", 0.1)
-    with pytest.raises(ApiUseError, match=r"waits: no chain takes it. \(NoChain\); it goes on by itself"):
+    with pytest.raises(ApiUseError, match=r"waits: no chain takes it. \(NoChain\); it continues when"):
         await _until_taken(tmp_path, [[]], _refused("False"))
 
 
@@ -151,7 +151,7 @@ async def test_an_object_that_nobody_looks_at_is_not_waited_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tarsy.client.waiting.UNSEEN_SECONDS", 0.1)
-    with pytest.raises(ApiUseError, match="does the operator run"):
+    with pytest.raises(ApiUseError, match="is it running"):
         await _until_taken(tmp_path, [[]], _alert(1))
 
 

@@ -20,7 +20,7 @@ async def test_ledger_is_shown_and_its_exit_status_says_whether_it_balances(
     assert await show_ledger(dsn, 3600, "1h", output="text") == 1
     said = capsys.readouterr().out
     assert "3 received is not 0 investigated + 0 folded + 1 resolved + 1 rejected" in said
-    assert "1 owe an Alert" in said
+    assert "1 have no Alert yet" in said
     assert decision.alert is not None
     await intake.made(decision.alert.incident, "uid")
     assert await show_ledger(dsn, 3600, "1h", output="text") == 0

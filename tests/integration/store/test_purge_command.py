@@ -33,7 +33,7 @@ async def test_dry_run_shows_what_the_command_then_deletes(
 
 async def test_nothing_old_is_said_in_a_sentence(dsn: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert await purge_records(dsn, 30 * DAY, "30d", [], dry_run=False, output="text") == 0
-    assert capsys.readouterr().out.strip() == "No record is of a run that ended more than 30d ago."
+    assert capsys.readouterr().out.strip() == "There is no record of a run that ended more than 30d ago."
 
 
 async def test_database_of_another_schema_is_refused_with_the_remedy(postgres: LocalPostgres) -> None:

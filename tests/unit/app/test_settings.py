@@ -201,8 +201,8 @@ def test_every_error_of_a_file_names_field_and_remedy(tmp_path: Path) -> None:
         ("spec: {}\nspec: {}", "line 2: is not YAML: key spec is there twice"),
         ("", "is empty; write one object with apiVersion: tarsy.dev/v1alpha1, kind: OperatorConfiguration and spec"),
         ("a: 1\n---\nb: 2", "holds several documents"),
-        ("- a", "is no mapping"),
-        ("spec: 3", "spec: is no mapping of topics"),
+        ("- a", "is not a mapping"),
+        ("spec: 3", "spec: is not a mapping of topics"),
         ("a: \x01", "is not YAML"),
     ],
 )

@@ -110,11 +110,11 @@ def test_every_error_of_every_file_comes_at_once(tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout) == (1, "")
     told = [line.removeprefix(f"{tmp_path}/") for line in result.stderr.splitlines()]
     assert [line.split(": ")[:3] for line in told] == [
-        ["gone", "there is no such file or folder; name another"],
-        ["world/broken.yaml", "line 2", "is no YAML that Kubernetes takes"],
+        ["gone", "there is no such file or directory; name another"],
+        ["world/broken.yaml", "line 2", "is not YAML that Kubernetes accepts"],
         ["world/deep/provider.yml", "LLMProvider default/model", "spec.modle"],
         ["world/rest.yaml", "Chain default/pods", "spec.stagez"],
-        ["world/twice.yaml", "line 2", "is no YAML that Kubernetes takes"],
+        ["world/twice.yaml", "line 2", "is not YAML that Kubernetes accepts"],
         ["a.yaml", "Alert default/a1", "spec.severity"],
         ["world/rest.yaml", "Chain default/pods", "spec.llmProvider"],
         ["world/rest.yaml", "Chain default/other", "spec.stages[0].agents[0].name"],

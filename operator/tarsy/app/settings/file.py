@@ -59,7 +59,7 @@ def read_configuration(path: Path, process: type[BaseModel]) -> dict[str, dict[s
         problems += _spec_problems(spec, {**TOPICS, **own})
     else:
         own = {}
-        problems.append("spec: is no mapping of topics; write spec: {execution: {...}}")
+        problems.append("spec: is not a mapping of topics; write spec: {execution: {...}}")
     if problems:
         raise ConfigurationFileError(_report(path, problems))
     return {name: dict(spec[name] or {}) for name in own if name in spec}
@@ -100,7 +100,7 @@ def _document(path: Path) -> Mapping[str, Any]:
         why = getattr(error, "problem", None) or "it cannot be parsed"
         raise ConfigurationFileError(f"configuration file {path}: {line}is not YAML: {why}; correct it") from None
     if len(documents) != 1 or not isinstance(documents[0], Mapping):
-        found = "is empty" if not documents else "holds several documents" if len(documents) > 1 else "is no mapping"
+        found = "is empty" if not documents else "holds several documents" if len(documents) > 1 else "is not a mapping"
         raise ConfigurationFileError(
             f"configuration file {path}: {found}; write one object with apiVersion: {API_VERSION}, "
             f"kind: {KIND} and spec"

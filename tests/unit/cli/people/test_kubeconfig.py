@@ -53,8 +53,8 @@ def test_without_any_the_one_in_the_home_directory_is_used_and_then_the_pod(tmp_
     ("content", "words"),
     [
         (None, "there is no kubeconfig at"),
-        ("users: [{name: x, token: hunter2", "is no YAML"),
-        ("- hunter2", "is no mapping"),
+        ("users: [{name: x, token: hunter2", "is not YAML"),
+        ("- hunter2", "is not a mapping"),
         ("contexts: []", "no current context is set"),
         ("current-context: gone", "there is no context 'gone'"),
     ],

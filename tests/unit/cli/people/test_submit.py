@@ -39,14 +39,14 @@ def test_with_a_type_the_file_is_the_alerts_text_up_to_its_limit(tmp_path: Path)
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("a: [", "is no YAML"),
-        ("!!python/object/apply:os.system [echo]", "is no YAML"),
-        (yaml.safe_dump_all([ALERT, ALERT]), "must hold one Alert"),
-        (yaml.safe_dump({**ALERT, "kind": "Chain"}), "must hold one Alert"),
-        ("", "must hold one Alert"),
-        ('{"groupLabels": {}}', "give the --type"),
+        ("a: [", "is not YAML"),
+        ("!!python/object/apply:os.system [echo]", "is not YAML"),
+        (yaml.safe_dump_all([ALERT, ALERT]), "must contain one Alert"),
+        (yaml.safe_dump({**ALERT, "kind": "Chain"}), "must contain one Alert"),
+        ("", "must contain one Alert"),
+        ('{"groupLabels": {}}', "name the --type"),
         (yaml.safe_dump({**ALERT, "spec": []}), "must be mappings"),
-        (b"\xff\xfe", "is no UTF-8"),
+        (b"\xff\xfe", "is not UTF-8"),
         (b" " * (2 * 1024 * 1024 + 1), "larger than 2 MiB"),
     ],
 )
@@ -64,5 +64,5 @@ def test_the_namespace_is_the_options_or_the_alerts_and_never_one_of_two() -> No
     assert namespace_of({}, None, "usual") == "usual"
     assert namespace_of({"metadata": {"namespace": "own"}}, None, "usual") == "own"
     assert namespace_of({"metadata": {"namespace": "own"}}, "own", "usual") == "own"
-    with pytest.raises(ApiUseError, match="name one of them"):
+    with pytest.raises(ApiUseError, match="use one of them"):
         namespace_of({"metadata": {"namespace": "own"}}, "other", "usual")
