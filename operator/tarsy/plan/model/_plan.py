@@ -1,0 +1,178 @@
+"""Defines a plan: its agents, stages, limits and budget."""
+
+import hashlib
+from enum import StrEnum
+from typing import Literal
+
+import orjson
+from pydantic import Field
+
+from tarsy.plan.model._provider import ProviderPlan
+from tarsy.plan.model._reference import FrozenModel, ObjectRef
+from tarsy.plan.model._server import MaskingPlan, ServerPlan
+
+
+class Strategy(StrEnum):
+    """How an agent iterates; the strategy decides the family of the backend."""
+
+    REACT = "react"
+    NATIVE_THINKING = "native-thinking"
+    LANGCHAIN = "langchain"
+    SYNTHESIS = "synthesis"
+    SYNTHESIS_NATIVE_THINKING = "synthesis-native-thinking"
+    SINGLE_CALL = "single-call"
+
+
+class SuccessPolicy(StrEnum):
+    """When a stage counts as done: any agent completed, or all of them."""
+
+    ANY = "Any"
+    ALL = "All"
+
+
+class AgentLimits(FrozenModel):
+    """Limits of a run: seconds and counts. A provider's own `timeouts` override those of model calls."""
+
+    investigation_seconds: float = 2400.0
+    iteration_seconds: float = 360.0
+    model_call_seconds: float = 300.0
+    tool_call_seconds: float = 60.0
+    first_token_seconds: float = 120.0
+    stall_seconds: float = 60.0
+    conclusion_seconds: float = 60.0
+    """Each model call of a run that was asked to conclude."""
+    consecutive_timeouts: int = 2
+    empty_answers: int = 2
+    repeat_seconds: float = 120.0
+    """For this long, the result of a repeatable call is returned again instead of repeating the call."""
+    repeats_in_a_row: int = 3
+    """After this many repeated calls in a row, an agent must conclude."""
+    context_tokens: int = 131_072
+    """Context window of providers that do not declare one."""
+    finding_repairs: int = Field(default=1, ge=0, le=1)
+
+
+class PlannedBudget(FrozenModel):
+    """Limits of a whole run; None is no limit. A run that reaches one must conclude."""
+
+    tokens: int | None = None
+    cost_usd: float | None = None
+    tool_calls: int | None = None
+    minutes: float | None = None
+
+
+class FallbackPlan(FrozenModel):
+    """Replacement for a provider that fails, with the strategy and the native tools to use with it."""
+
+    provider: ProviderPlan
+    strategy: Strategy
+    native_tools: tuple[str, ...] = ()
+
+
+class AgentPlan(FrozenModel):
+    """One agent of one stage."""
+
+    name: str
+    """Display name, for example `triage-2` for a replica."""
+    agent: str
+    """Name of the Agent object."""
+    strategy: Strategy
+    provider: ProviderPlan
+    max_iterations: int
+    instructions: str = ""
+    servers: tuple[ServerPlan, ...] = ()
+    native_tools: tuple[str, ...] = ()
+    """Enabled tools of the provider (`google_search`, `code_execution`, `url_context`), in a stable order."""
+    fallback: tuple[FallbackPlan, ...] = ()
+    """Replacements, tried in order."""
+    fallback_skipped: tuple[str, ...] = ()
+    """Providers that were left out of `fallback` because they cannot do this agent's work."""
+    summarizer: ProviderPlan | None = None
+    """Summarizes long tool results; None: `provider` does."""
+
+
+class StagePlan(FrozenModel):
+    """One stage: its agents, which run in parallel, and the synthesis that merges the results of several."""
+
+    name: str
+    agents: tuple[AgentPlan, ...]
+    parallel: Literal["multi_agent", "replica"] | None = None
+    success_policy: SuccessPolicy = SuccessPolicy.ANY
+    synthesis: AgentPlan | None = None
+
+
+class Plan(FrozenModel):
+    """A whole run, resolved."""
+
+    version: Literal[1] = 1
+    namespace: str
+    alert_type: str
+    chain: ObjectRef
+    stages: tuple[StagePlan, ...]
+    executive_summary: AgentPlan | None
+    chat: AgentPlan | None = None
+    """Answers follow-up questions; None: no questions are accepted."""
+    chat_seconds: float | None = None
+    """Time limit of one answer; None: the run's own."""
+    chat_budget: PlannedBudget = PlannedBudget()
+    """Limits of one answer."""
+    alert_masking: MaskingPlan | None = None
+    """Masking of the alert and its runbook; None: the installation's."""
+    model_output_masking: MaskingPlan | None = None
+    """Masking of model output; None: the installation's."""
+    limits: AgentLimits = AgentLimits()
+    budget: PlannedBudget = PlannedBudget()
+    namespace_limit: int | None = None
+    """Maximum concurrent runs of the namespace; None: only the installation's own limit."""
+    chain_limit: int | None = None
+    """Maximum concurrent runs of the chain; None: only the installation's own limit."""
+    objects: tuple[ObjectRef, ...] = ()
+    """All objects that the plan was made from, with their generations."""
+    brought: tuple[ObjectRef, ...] = ()
+    """MCPServers among them that the alert names itself; a user needs permission to use them for this run."""
+    not_used: tuple[str, ...] = ()
+    """A sentence for each setting that is ignored because the run acts with the rights of another namespace."""
+
+    @property
+    def agents(self) -> tuple[AgentPlan, ...]:
+        """All agents of the run: those of its stages, then those of syntheses and of the executive summary."""
+        own = [agent for stage in self.stages for agent in stage.agents]
+        others = (*(stage.synthesis for stage in self.stages), self.executive_summary)
+        return (*own, *(agent for agent in others if agent is not None))
+
+    @property
+    def providers(self) -> tuple[ProviderPlan, ...]:
+        """All providers that agents of the run may ask: their own, those of their fallback and their summarizers."""
+        asked = [(a.provider, *(entry.provider for entry in a.fallback), a.summarizer) for a in self.agents]
+        return tuple(provider for of_agent in asked for provider in of_agent if provider is not None)
+
+    def to_answer(self) -> "Plan":
+        """Returns the plan of the answer to one question about this run; requires `chat`."""
+        if self.chat is None:
+            raise ValueError("this plan takes no questions")
+        seconds = self.chat_seconds or self.limits.investigation_seconds
+        changes = {
+            "stages": (StagePlan(name="chat", agents=(self.chat,)),),
+            "executive_summary": None,
+            "chat": None,
+            "limits": self.limits.model_copy(update={"investigation_seconds": seconds}),
+            "budget": self.chat_budget,
+            "namespace_limit": None,
+            "chain_limit": None,
+        }
+        return self.model_copy(update=changes)
+
+    @property
+    def accounts(self) -> frozenset[str]:
+        """ServiceAccounts that the tool servers of this run act as, without those of answers to questions."""
+        agents = (agent for stage in self.stages for agent in stage.agents)
+        return frozenset(s.account for agent in agents for s in agent.servers if s.account is not None)
+
+    def dump(self) -> bytes:
+        """Canonical JSON: the same plan always gives the same bytes."""
+        return orjson.dumps(self.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON, as hex: what the status shows as `planHash`."""
+        return hashlib.sha256(self.dump()).hexdigest()

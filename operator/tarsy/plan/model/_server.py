@@ -1,0 +1,122 @@
+"""Defines the part of a plan that describes a tool server."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from tarsy.plan.model._reference import FrozenModel, ObjectRef, Value
+from tarsy.plan.policy import ToolPolicy
+from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
+
+
+class StdioTransport(FrozenModel):
+    """A tool server that runs as a child process (never in an operator or worker pod)."""
+
+    type: Literal["stdio"] = "stdio"
+    command: str
+    args: tuple[str, ...] = ()
+    env: tuple[Value, ...] = ()
+    kubeconfig: bool = False
+    """Whether it receives a kubeconfig for the ServiceAccount of the agent that uses it."""
+
+
+class HttpTransport(FrozenModel):
+    """A tool server behind streamable HTTP, or (`sse`) behind the older HTTP with server-sent events."""
+
+    type: Literal["http", "sse"] = "http"
+    url: str
+    headers: tuple[Value, ...] = ()
+    bearer_token: Value | None = None
+    """Sent with every request."""
+    token_audience: str | None = None
+    """Sent instead: a token with this audience, of the ServiceAccount of the agent that uses the server."""
+    ca: Value | None = None
+    """Certificate authorities of the server, in PEM form; None: the system's."""
+
+
+class WorkloadTransport(FrozenModel):
+    """A tool server that the operator runs in the cluster (`tarsy.plan.workload`)."""
+
+    type: Literal["workload"] = "workload"
+    namespace: str
+    server: str
+    per_run: bool = False
+    """Whether each run has one of its own."""
+    kubeconfig: bool = False
+    """Whether a run has one for each ServiceAccount of its agents, which acts as that account."""
+    missing: str = Field(default="", exclude=True)
+    """Within a run, the reason why it has none; never stored."""
+
+
+class CustomMask(FrozenModel):
+    """A custom masking pattern, in RE2 syntax."""
+
+    name: str
+    pattern: str
+    replacement: str
+
+
+class MaskingPlan(FrozenModel):
+    """Masking of texts: built-in patterns by group and by name, then custom patterns."""
+
+    enabled: bool = True
+    groups: tuple[str, ...] = DEFAULT_GROUPS
+    patterns: tuple[str, ...] = DEFAULT_PATTERNS
+    custom: tuple[CustomMask, ...] = ()
+
+
+class SummarizationPlan(FrozenModel):
+    """Length from which a server's results are summarized, and the length of a summary, in tokens."""
+
+    enabled: bool = True
+    threshold_tokens: int = 5_000
+    summary_tokens: int = 1_000
+
+
+class ReachPlan(FrozenModel):
+    """Namespaces that the calls of a server can reach in this run."""
+
+    foreign: bool = False
+    """Whether calls use the rights of another namespace than the run's."""
+    namespace: str | None = None
+    """The only namespace that calls may name; None: all that the server can reach."""
+    bound_by: Literal["Argument", "Server"] = "Argument"
+    """Whether `arguments` enforce that namespace, or the server itself."""
+    arguments: tuple[str, ...] = ("namespace",)
+    cluster_tools: tuple[str, ...] = ()
+    """Tools that need none of `arguments`."""
+
+
+class ServerPlan(FrozenModel):
+    """One MCP server and its tools that one agent may use; `*` in the server's own lists matches any characters."""
+
+    ref: ObjectRef
+    name: str
+    transport: StdioTransport | HttpTransport | WorkloadTransport = Field(discriminator="type")
+    instructions: str = ""
+    selected: tuple[str, ...] = ()
+    """Tools that the agent, chain or alert selects; empty: all."""
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    repeatable: tuple[str, ...] = ()
+    policy: ToolPolicy = ToolPolicy.ALL
+    """The stricter of the server's and the agent's; runs of plans without this field end as they began."""
+    read_only: tuple[str, ...] = ()
+    destructive: tuple[str, ...] = ()
+    trust_annotations: bool = False
+    """Whether the server's own annotations of its tools count."""
+    masking: MaskingPlan = MaskingPlan()
+    summarization: SummarizationPlan = SummarizationPlan()
+    init_seconds: float = 30.0
+    call_seconds: float | None = None
+    account: str | None = None
+    """ServiceAccount of the run's namespace that the server acts as, if it `wants_account`; None: none is set."""
+    reach: ReachPlan | None = None
+    """None in plans without this field (`tarsy.plan.reach.read_plan` bounds them)."""
+
+    @property
+    def wants_account(self) -> bool:
+        """Whether it acts as the ServiceAccount of the agent that uses it."""
+        if isinstance(self.transport, StdioTransport | WorkloadTransport):
+            return self.transport.kubeconfig
+        return isinstance(self.transport, HttpTransport) and self.transport.token_audience is not None
