@@ -1,12 +1,12 @@
-"""HTTP as the SDK should see it: a failed request is an answer to that request, never the end of the session.
+"""Converts failed HTTP requests to JSON-RPC errors, so that they do not end the session of the SDK.
 
-Left alone, the SDK lets one refused connection tear down the session with every other call on it, and reports a 401
-as "Server returned an error response". This transport turns both into JSON-RPC errors whose data says what happened
-and whether the request may have reached the server, which is what recovery needs to know. Bodies of error pages are
-never passed on, and no answer may be larger than 64 MiB.
+By default, one refused connection ends the SDK's session with every other call on it, and a 401 becomes "Server
+returned an error response". This transport converts both to JSON-RPC errors whose data contains the cause and whether
+the request may have reached the server, which recovery depends on. Bodies of error pages are never passed on, and
+responses are limited to 64 MiB.
 
-A connection goes to an address that was judged just before (`tarsy.outbound`). Where a message belongs to a trace,
-which the SDK says in its `_meta`, the request says so too, in the header of W3C Trace Context.
+Connections go to addresses that were just checked (`tarsy.outbound`). If the SDK names a trace in the `_meta` of a
+message, the request also gets the header of W3C Trace Context.
 """
 
 import json
@@ -30,11 +30,11 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class Wire(httpx2.AsyncBaseTransport):
-    """An HTTP transport that answers failed POSTs with JSON-RPC errors.
+    """An HTTP transport that converts failed POSTs to JSON-RPC errors.
 
     Args:
-        tls: How to verify the server.
-        judge: Decides about the addresses of hosts.
+        tls: TLS context that verifies the server.
+        judge: Checks the addresses of hosts.
     """
 
     def __init__(self, tls: ssl.SSLContext, judge: AddressCheck) -> None:
@@ -49,7 +49,7 @@ class Wire(httpx2.AsyncBaseTransport):
         try:
             response = await self._inner.handle_async_request(request)
             json_body = response.headers.get("content-type", "").lower().startswith("application/json")
-            asks = b'"id"' in request.content  # a notification is answered with anything
+            asks = b'"id"' in request.content  # any response to a notification is valid
             if response.is_success and not json_body and not (asks and _is_page(response)):
                 return response
             try:
@@ -80,10 +80,10 @@ class Wire(httpx2.AsyncBaseTransport):
 
 
 def failure_of(response: httpx2.Response) -> dict[str, Any] | None:
-    """The JSON-RPC error that stands for a POST that failed; None when the server took it.
+    """Returns the JSON-RPC error of a failed POST; None if the server accepted it.
 
     Args:
-        response: The answer, through `Wire`.
+        response: The response, from `Wire`.
     """
     if response.is_success:
         return None
@@ -98,7 +98,7 @@ def failure_of(response: httpx2.Response) -> dict[str, Any] | None:
 
 
 def _traceparent(body: bytes) -> str | None:
-    """The span that a JSON-RPC message belongs to; None where it belongs to none."""
+    """Returns the trace context of a JSON-RPC message; None without one."""
     if b'"traceparent"' not in body:
         return None
     params = json.loads(body).get("params")
@@ -135,13 +135,13 @@ def _is_json_rpc_error(body: bytes) -> bool:
 
 
 def _is_page(response: httpx2.Response) -> bool:
-    """Whether a POST was answered with a page, as by a server that is not MCP."""
+    """Returns whether the response to a POST is a web page, from a server that is not MCP."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     return response.status_code == 200 and bool(kind) and kind != "text/event-stream"
 
 
 def _no_message(response: httpx2.Response, body: bytes, url: str) -> str | None:
-    """Why what a server answered is no message of MCP; None when it may be one."""
+    """Describes why a response is not an MCP message; None if it may be one."""
     if _is_page(response) and not body:
         return no_answer(response.headers.get("content-type", ""), url)
     return not_mcp(url) if body and b'"jsonrpc"' not in body else None
