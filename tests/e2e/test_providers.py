@@ -59,10 +59,10 @@ async def test_a_run_whose_first_provider_fails_ends_on_the_second_and_tells_it(
 
     events = await until("an Event tells of the change", told_of_it)
     assert [(e["type"], e["involvedObject"]["name"]) for e in events] == [("Warning", "run")]
-    assert "Provider model is given up" in events[0]["message"]
-    assert "goes on with provider second" in events[0]["message"]
+    assert "Provider model failed" in events[0]["message"]
+    assert "continues with provider second" in events[0]["message"]
     status, shown = await tarsy("timeline", "run", "-n", tenant.namespace, database_url=tenant.machine.postgres.dsn)
-    assert (status, "goes on with provider second" in shown) == (0, True), shown
+    assert (status, "continues with provider second" in shown) == (0, True), shown
 
 
 async def test_usage_sums_what_the_runs_of_a_namespace_used(tenant: Tenant) -> None:

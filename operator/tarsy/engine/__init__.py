@@ -1,1 +1,1 @@
-"""Runs a plan: investigation, stage, agent; its needs of the world are in `ports`."""
+"""Runs a plan: its investigation, stages and agents. The interfaces to the outside are in `ports`."""

@@ -1,8 +1,7 @@
-"""One agent execution: opens its tools, runs its strategy, says how it ended.
+"""Runs one agent execution: opens its tools, runs its strategy, records its outcome.
 
 Failures of models and tools end an agent, never the process: they become its outcome and the stage's policy decides.
-What does leave this function as an exception is what nobody here can answer: a lost lease, a record that cannot be
-written, cancellation.
+Exceptions that leave this module are a lost lease, a record that cannot be written, and cancellation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -155,7 +154,7 @@ def _opening(
     *,
     tools: bool,
 ) -> tuple[Message, ...]:
-    """What an agent begins with that investigates, or answers a question about an investigation."""
+    """The first messages of an agent that investigates, or answers a question about an investigation."""
     agent, began = conversation.agent, conversation.began
     if task.question is not None:
         return builder.chat_messages(agent, task.question, began, unavailable, instructions, sections, tools=tools)
@@ -165,10 +164,13 @@ def _opening(
 async def _report_missing(
     conversation: Conversation, toolbox: Toolbox, world: RunContext, told: Mapping[str, str] = MappingProxyType({})
 ) -> Mapping[str, str]:
-    """Says once which tool servers are missing: a degraded run must never look like a complete one.
+    """Reports missing tool servers once: a degraded run must never look like a complete one.
 
     Args:
-        told: what was said before; only what is new since is said.
+        conversation: of the agent.
+        toolbox: with the servers that are unavailable.
+        world: the run's ports.
+        told: the servers reported before, with their reasons; only new ones are reported.
     """
     missing = {name: why for name, why in toolbox.unavailable.items() if told.get(name) != why}
     if missing:

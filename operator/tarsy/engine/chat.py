@@ -1,6 +1,6 @@
-"""One question about an investigation that has ended: a run of its own, of one stage with one agent.
+"""Answers one question about an investigation that has ended: a run of its own, of one stage with one agent.
 
-Chat is a prompt concern (DESIGN section 6): the strategies, the boundaries, the budget and the resume are those of an
+Only the prompts differ from an investigation: the strategies, the boundaries, the budget and the resume are those of an
 investigation. Context is the whole investigation, with all that was asked before and what was done to answer it. The
 question is the first event of the answer's timeline.
 """
@@ -8,7 +8,7 @@ question is the first event of the answer's timeline.
 from dataclasses import dataclass
 from uuid import UUID
 
-from tarsy.engine.investigation import deadline_reached
+from tarsy.engine.investigation import restore_limits
 from tarsy.engine.prompts.context import investigation_context, room_for_work
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.stage import StageRun, run_stage
@@ -22,7 +22,7 @@ from tarsy.record.work import PastWork
 
 @dataclass(frozen=True, slots=True)
 class ChatRun:
-    """What an answer starts from: its id, its plan (`Plan.to_answer`), the question, and what was done and asked."""
+    """The input of an answer: its id, its plan (`Plan.to_answer`), the question, and the work and questions before."""
 
     id: UUID
     plan: Plan
@@ -40,7 +40,7 @@ async def answer_question(chat: ChatRun, world: RunContext) -> RunOutcome:
     """
     plan, stage = chat.plan, chat.plan.stages[0]
     history = await world.recorder.history()
-    world = deadline_reached(chat.id, plan, history, world)
+    world = restore_limits(chat.id, plan, history, world)
     identity = stage_id(chat.id, 0)
     if identity not in history.stages:
         await world.recorder.write_events([_asked(chat)])

@@ -1,10 +1,10 @@
-"""One investigation: the stages of a plan in order, then the executive summary.
+"""Runs one investigation: the stages of a plan in order, then the executive summary.
 
 This is the whole of the product in one page. A stage that fails ends the chain (fail fast); a stage with more than one
-agent is followed by its synthesis, whose result replaces theirs; what a stage concluded is context for the next one
-(seed 004, "Session Execution Flow"). Nothing here knows whether it runs for the first time or resumes: every step asks
+agent is followed by its synthesis, whose result replaces theirs; the conclusion of a stage is context for the next
+one. Nothing here knows whether it runs for the first time or resumes: every step asks
 the record first, and a step that is already there is not taken again. Cancellation and the investigation's deadline
-arrive as task cancellation; whoever runs the investigation closes the record then.
+arrive as task cancellation; the runner of the investigation closes the record then.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from tarsy.record.run import Failure, RunOutcome, StageKind, State
 
 @dataclass(frozen=True, slots=True)
 class InvestigationRun:
-    """What a run starts from: its id, its frozen plan, and the alert with its runbook as text."""
+    """The input of an investigation: its id, its frozen plan, and the alert with its runbook as text."""
 
     id: UUID
     plan: Plan
@@ -45,14 +45,14 @@ async def investigate(investigation: InvestigationRun, world: RunContext) -> Run
     """
     plan = investigation.plan
     history = await world.recorder.history()
-    world = deadline_reached(investigation.id, plan, history, world)
+    world = restore_limits(investigation.id, plan, history, world)
     conclusions: list[StageConclusion] = []
     index = 0  # of the stage in the plan: one that is skipped leaves its number free
     for stage in plan.stages:
         begun = stage_id(investigation.id, index) in history.stages
         if conclusions and (world.control.concluding or (world.meter.exceeded and not begun)):
             break
-        _tell_what_follows(plan, stage, world)
+        _reserve_budget(plan, stage, world)
         task = Task(
             plan.alert_type,
             investigation.alert_data,
@@ -85,7 +85,7 @@ async def investigate(investigation: InvestigationRun, world: RunContext) -> Run
         index = sum(_places(stage) for stage in plan.stages)
         summary, error = await _summarise(investigation, index, plan.executive_summary, analysis, world)
         if summary is None and world.control.concluding:
-            summary = finding.summary  # whoever asked for a conclusion gets one
+            summary = finding.summary  # a conclusion was asked for, so there is one
     return RunOutcome(
         state=State.COMPLETED,
         final_analysis=analysis,
@@ -95,8 +95,15 @@ async def investigate(investigation: InvestigationRun, world: RunContext) -> Run
     )
 
 
-def deadline_reached(run: UUID, plan: Plan, history: RunHistory, world: RunContext) -> RunContext:
-    """The world with the run's budget and loop guard, as its history has left them."""
+def restore_limits(run: UUID, plan: Plan, history: RunHistory, world: RunContext) -> RunContext:
+    """Returns the context with the budget and the loop guard of a run, as its earlier attempts have left them.
+
+    Args:
+        run: the id of the run.
+        plan: with the limits.
+        history: of the run's earlier attempts.
+        world: the run's ports.
+    """
     clock = asyncio.get_running_loop().time
     meter = BudgetTracker(run, plan.budget, history, clock)
     return replace(world, meter=meter, guard=LoopGuard(history.calls, seconds=plan.limits.repeat_seconds, clock=clock))
@@ -108,8 +115,8 @@ def _has_tools(plan: Plan) -> bool:
     return any(agent.servers for agent in agents) and not any(agent.native_tools for agent in agents)
 
 
-def _tell_what_follows(plan: Plan, stage: StagePlan, world: RunContext) -> None:
-    """Has the meter keep back what the run needs after a stage if it must conclude in it."""
+def _reserve_budget(plan: Plan, stage: StagePlan, world: RunContext) -> None:
+    """Reserves the budget that the run needs after a stage, for the synthesis and the executive summary."""
     synthesis, summary = stage.synthesis if len(stage.agents) > 1 else None, plan.executive_summary
     world.meter.ahead(
         synthesis=() if synthesis is None else (synthesis.provider.rates,),
@@ -118,7 +125,7 @@ def _tell_what_follows(plan: Plan, stage: StagePlan, world: RunContext) -> None:
 
 
 def _places(stage: StagePlan) -> int:
-    """How many stages of the record a stage of the plan may take: itself, and its synthesis."""
+    """The number of stages on record that a stage of the plan may take: itself, and its synthesis."""
     return 2 if len(stage.agents) > 1 and stage.synthesis else 1
 
 
@@ -132,7 +139,7 @@ async def _run(
 async def _summarise(
     investigation: InvestigationRun, index: int, agent: AgentPlan, analysis: str, world: RunContext
 ) -> tuple[str | None, str | None]:
-    """Fails open: the run has its analysis, so a missing summary is noted and nothing more (seed 004)."""
+    """Fails open: the run has its analysis, so a missing summary is noted and nothing more."""
     stage = StagePlan(name="executive-summary", agents=(agent,))
     task = Task(investigation.plan.alert_type, "", "", (), stage.name).to_summarise(analysis)
     result = await _run(investigation, index, StageKind.EXECUTIVE_SUMMARY, stage, task, world)

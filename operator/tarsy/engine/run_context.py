@@ -1,4 +1,4 @@
-"""The context of one run: its ports, and the state that its agents share."""
+"""Holds the context of one run: its ports, and the state that its agents share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

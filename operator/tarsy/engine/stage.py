@@ -1,7 +1,7 @@
-"""One stage: its agents side by side, all to their end; the success policy decides.
+"""Runs one stage: its agents concurrently, all to their end; then the success policy decides.
 
-One agent is not a special case, it is N = 1 (seed 004, "executeStage"). An agent that fails does not stop the others:
-under the policy `Any` their work is what counts, under `All` it is still on record for whoever reads why it failed.
+One agent is not a special case, it is N = 1. An agent that fails does not stop the others:
+under the policy `Any` their work is what counts, under `All` it is still on record to explain the failure.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ async def _run_agents(stage: StageRun, world: RunContext) -> list[AgentResult]:
 
 
 def apply_success_policy(stage: StagePlan, results: list[AgentResult]) -> tuple[State, Failure | None]:
-    """What the agents' ends make of the stage (reference section 1.3, "Success policy").
+    """Returns the state of a stage from the results of its agents.
 
     A stage that failed carries the one state all its agents ended in, where that is timed out or cancelled; else it
     is failed.

@@ -1,4 +1,4 @@
-"""What an agent is asked to do: the alert, the runbook and what earlier stages concluded, or a question."""
+"""Describes the task of a stage: the alert, the runbook and the conclusions of earlier stages, or a question."""
 
 from dataclasses import dataclass, replace
 from uuid import UUID

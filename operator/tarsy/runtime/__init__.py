@@ -1,1 +1,1 @@
-"""Claims runs, keeps their leases, resumes them, ends them in time; binds the engine's ports to the world."""
+"""Claims runs, renews their leases, resumes them and ends them in time; implements the engine's ports."""

@@ -1,4 +1,4 @@
-"""Makes the Alerts that incidents owe.
+"""Creates the Alerts of incidents.
 
 An incident is opened in Postgres together with the Alert it owes; the Alert is made after that, by the process that
 took the notification, by the one that takes the next, or by the active controller. Decision: its name follows from the

@@ -1,4 +1,4 @@
-"""What people see of an answer while it comes: without secrets, and without the block that programs read.
+"""Masks an answer as it streams to people: without secrets, and without the finding block.
 
 A block that says it is a finding is taken out of the final answer (`tarsy.engine.findings.conclusion`), so those who
 read along do not see it come either: the text stops before it, and its end comes with the event.

@@ -1,4 +1,4 @@
-"""Turns of model calls, for the runs of this process.
+"""Limits the rate of model calls of the runs of this process.
 
 Places are given back by one task, not by the calls that had them: a call that is cut off must not wait for Postgres,
 and what it held must be given back whatever else goes wrong. Should this process die, its leases lapse, and its places

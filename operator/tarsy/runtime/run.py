@@ -1,4 +1,4 @@
-"""One claimed run: the engine with its ports bound, inside its time, with every way it can end.
+"""Runs one claimed run: binds the engine's ports, keeps the deadline, and writes the outcome.
 
 | what happens | what is written |
 |---|---|
@@ -104,7 +104,7 @@ class Runner:
                 meter.ended(outcome, claimed.plan.limits.investigation_seconds - (deadline - self._clock()))
         except LeaseLost as lost:
             self._metrics.add(LEASES_LOST)
-            _log.warning("run of %s/%s given up: %s", claimed.namespace, claimed.name, lost)
+            _log.warning("run of %s/%s stopped, its lease is lost: %s", claimed.namespace, claimed.name, lost)
         except StoreError as error:
             self._metrics.add(LEFT)
             _log.warning("run of %s/%s stopped, to be resumed: %s", claimed.namespace, claimed.name, error)
@@ -177,7 +177,7 @@ class Runner:
         try:
             self._maskers.of(setting)  # compiled once for each setting (tens of ms)
         except InvalidPattern as error:
-            _log.warning("the namespace's modelOutputMasking cannot be used whole: %s", error.sentence)
+            _log.warning("some patterns of the namespace's modelOutputMasking are not used: %s", error.sentence)
             return usable(setting)
         return setting
 

@@ -1,4 +1,4 @@
-"""What the world wants of one run, and whether this process may still act for it.
+"""Controls one run: its desired state, its draining, and whether this process may still act for it.
 
 A worker that shall stop hands a run back at a boundary: steps under way end and are recorded, the next ones are not
 begun. The run is then cancelled where nothing of it is under way, so that another attempt goes on and repeats nothing.
@@ -16,8 +16,8 @@ from tarsy.record.run import DesiredState, LeaseLost
 class LocalLease:
     """The lease as this process may believe in it: judged by the monotonic clock, counted from before the heartbeat.
 
-    Postgres' `now()` decides who owns a run; this is the earlier, local deadline before every outside effect
-    (DESIGN section 5). A process that was paused finds itself past it before it has asked anybody.
+    Postgres' `now()` decides which worker owns a run. This local deadline is earlier and checked before every outside
+    effect, so that a process that was paused stops by itself.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -1,4 +1,4 @@
-"""The tokens that the agents of one run act by: asked for when they are needed, renewed before they end, never kept.
+"""Requests the ServiceAccount tokens of a run's agents when they are needed, and renews them before they expire.
 
 Decision: this is the one place where a worker's token meets an audience. What the Kubernetes API takes is given to this
 project's own children (`for_cluster`) and, by the active controller, to workloads in the run's namespace and in the

@@ -1,4 +1,4 @@
-"""Figures of a worker, read once by the command line.
+"""Declares the settings of a worker.
 
 The lease figures follow procrastinate's proportion (a worker counts as dead after three missed heartbeats); what the
 local deadline subtracts is the time one heartbeat may take.

@@ -1,7 +1,7 @@
-"""A worker: claims runs, runs them side by side, keeps their leases with one heartbeat, hands them back when it stops.
+"""Claims runs, runs them concurrently, renews their leases with one heartbeat, and releases them on shutdown.
 
 The only state that counts is in Postgres. A worker that dies leaves leases that lapse; a worker that was paused finds
-its heartbeat refused (`WorkerLost`), stops its runs without a further write, and registers anew under a new id. One
+its heartbeat refused (`WorkerLost`), stops its runs without a further write, and registers again under a new id. One
 that drains claims nothing more and hands each run back at its next boundary, where nothing is left to be repeated.
 """
 
@@ -74,11 +74,11 @@ class Worker:
                     group.create_task(self._claim(identity, lease, group))
             except* WorkerLost as lost:
                 self._metrics.add(WORKERS_LOST)
-                _log.warning("worker %s lost its leases and starts anew: %s", identity, lost.exceptions[0])
+                _log.warning("worker %s lost its leases and registers again: %s", identity, lost.exceptions[0])
             except* SchemaMismatch:
                 raise  # for good: nothing that this version does will change it
             except* StoreError as away:
-                _log.warning("worker %s cannot work: %s", identity, away.exceptions[0])
+                _log.warning("worker %s cannot run: %s", identity, away.exceptions[0])
                 await asyncio.sleep(1.0)
             finally:
                 self._runs.clear()
@@ -119,7 +119,9 @@ class Worker:
             async with asyncio.timeout(5):
                 await self._claims.deregister(identity)
         except (StoreError, TimeoutError) as error:
-            _log.info("worker %s was not ended in the database and will lapse: %s", identity, error)
+            _log.info(
+                "worker %s was not unregistered in the database, its registration will expire: %s", identity, error
+            )
 
     async def _heartbeat(self, identity: UUID, lease: LocalLease) -> None:
         """Beats when it is due, and between when something may have changed.

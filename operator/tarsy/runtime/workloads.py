@@ -1,4 +1,4 @@
-"""Tool servers that are workloads of the cluster, as a run reaches them.
+"""Connects runs to tool servers that are workloads of the cluster.
 
 Decision: a worker makes nothing. What each run has of its own is made by the active controller once the run is under
 way, so the worker knocks until somebody listens, for a while; a server that is still missing then degrades the run as

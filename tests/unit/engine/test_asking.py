@@ -93,7 +93,7 @@ def test_a_wait_for_a_turn_is_one_event_that_says_how_long_and_for_which_limit()
     (event,) = notices(s, "ProviderLimit")
     why = "provider local has spec.limits.tokensPerMinute 30,000."
     assert written == [
-        (EventStatus.STREAMING, f"Waits for its turn: {why}"),
+        (EventStatus.STREAMING, f"Waiting for its turn: {why}"),
         (EventStatus.COMPLETED, f"Waited 90.0 s for its turn: {why}"),
     ]
     assert (event.status, event.metadata["limit"], event.metadata["seconds"]) == (

@@ -185,7 +185,7 @@ def test_a_run_whose_model_hangs_for_good_ends_with_what_is_known_and_a_summary(
     assert outcome.state is State.COMPLETED and outcome.failure is None
     assert outcome.finding is not None and outcome.finding.confidence is Confidence.INCONCLUSIVE
     assert "The node is full," in (outcome.final_analysis or "") and "[cut off here]" in (outcome.final_analysis or "")
-    assert "without a conclusion of the model (ConclusionTimeout)" in outcome.finding.summary
+    assert "without a conclusion from the model (ConclusionTimeout)" in outcome.finding.summary
     assert outcome.executive_summary == outcome.finding.summary
     assert outcome.executive_summary_error
     finals = [e for e in s.scene.record.events.values() if e.type is EventType.FINAL_ANALYSIS]

@@ -1,4 +1,4 @@
-"""What becomes of an agent whose provider fails, when it has another one: reference section 1.7, "Fallback"."""
+"""An agent whose provider fails continues with the next one of its fallback list."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -263,7 +263,6 @@ async def test_an_entry_with_the_provider_that_just_failed_is_passed_over() -> N
 
 
 async def test_the_timeline_tells_what_was_left_out_and_what_is_lost_with_the_change() -> None:
-    """Seed 001, "Questions and decisions", Q5: a change of provider is the engine's; reference section 1.7."""
     first = with_fallback(to("second")).model_copy(
         update={
             "strategy": Strategy.NATIVE_THINKING,

@@ -1,4 +1,4 @@
-"""Loop control: each limit at, below and above its figure, and whose time counts (reference sections 1.4 and 2)."""
+"""Loop control: each limit at, below and above its figure, and whose time counts."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

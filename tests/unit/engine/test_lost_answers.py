@@ -111,7 +111,7 @@ def test_a_lost_answer_is_asked_again_with_its_error_and_what_arrived_of_it() ->
     roles = [role for role, _ in s.record.texts("triage")]
     assert roles == [Role.SYSTEM, Role.USER, Role.USER, Role.ASSISTANT]
     note = s.record.texts("triage")[2][1]
-    assert "stood still for 60 s" in note
+    assert "stalled for 60 s" in note
     assert "The node is" in note
     assert [row.state for row in s.record.model_calls.values()] == [InteractionState.FAILED, InteractionState.COMPLETED]
     told = [(e.type, e.status) for e in s.record.events.values()]

@@ -1,4 +1,4 @@
-"""Native thinking at the chunk protocol: thoughts, signatures that come back, the provider's own tools (seed 004)."""
+"""Native thinking at the chunk protocol: thoughts, signatures that come back, the provider's own tools."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Streams that repeat themselves are cut (reference section 1.4), and nothing else is."""
+"""Streams that repeat themselves are cut, and nothing else is."""
 
 import random
 import string

@@ -196,7 +196,7 @@ async def test_an_agent_that_had_said_nothing_says_so() -> None:
     outcome = await s.run(budgeted(PlannedBudget(minutes=5), two))
 
     assert s.models.requests == []
-    assert outcome.final_analysis is not None and "had not said anything" in outcome.final_analysis
+    assert outcome.final_analysis is not None and "had produced no output" in outcome.final_analysis
 
 
 async def test_a_synthesis_that_the_budget_forbids_is_the_agents_own_findings() -> None:

@@ -1,4 +1,4 @@
-"""Keeps a conversation within its model's window: what is old is shown shortened, without asking a model.
+"""Keeps a conversation within its model's context window: old messages are shortened, without asking a model.
 
 Messages are replaced one for one, never removed: calls keep their answers, positions keep their meaning, and the record
 keeps each message as it was beside what was sent instead. Oldest tool results go first, then older texts of the model,

@@ -1,4 +1,4 @@
-"""Secrets out of what a model says: once for each answer, before the boundary that puts it on record.
+"""Removes secrets from the output of models: once for each answer, before the boundary that records it.
 
 What is recorded is then what the model sees of itself next, and what people read. The words as they were stay in memory
 until the answer's tools are called: a call is made with what the model wrote and recorded with what is shown. What a

@@ -1,4 +1,4 @@
-"""The conversation of one agent execution, and what to do next with it.
+"""Holds the conversation of one agent execution, and decides its next step.
 
 `next_turn` is the heart of crash safety: it looks only at what is on record (messages and loop state), so an attempt
 that resumes decides exactly what the attempt that died would have decided. Nothing about the position in the loop is
@@ -158,7 +158,7 @@ class Conclude(Protocol):
 def next_turn(
     conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
 ) -> ConversationTurn:
-    """What to do next.
+    """Returns the next step of the conversation.
 
     Args:
         conversation: as on record.

@@ -1,4 +1,4 @@
-"""How long texts may be: for people who read a timeline, and for models (reference section 1.9).
+"""Truncates texts: for people who read a timeline, and for models.
 
 A text is measured in bytes, as a token is estimated as four of them, and what is left out of it is its middle:
 beginnings say what it is, ends how it ended.

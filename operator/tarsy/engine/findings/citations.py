@@ -1,4 +1,4 @@
-"""Whether the citations of a finding hold: the record decides, never the model.
+"""Checks the citations of a finding against the record of the run.
 
 A citation holds when its call exists in this run and the quote is in that call's stored result: blanks count as one,
 everything else letter by letter. Comment openers are compared as broken as a model has seen them. What is masked in the

@@ -1,4 +1,4 @@
-"""From a model's final text to a structured finding.
+"""Reads a structured finding from the final text of a model.
 
 The prompt asks for a last fenced block, ```finding, holding JSON. Models forget, so reading is forgiving (a ```json
 block with a summary will do, prose around it is kept, so is a block that was never closed, or JSON without a block) and

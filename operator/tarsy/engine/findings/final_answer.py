@@ -1,4 +1,4 @@
-"""Whether the text that ends an agent is taken as its final answer, or is sent back to its model, once for each reason.
+"""Decides whether a final answer is accepted or sent back to its model, once for each reason.
 
 Two reasons. A text that has the shape of a tool call and was not taken as one: the model meant to call. An
 investigation's answer before any tool was called, where there are tools: it can only repeat the alert. Both are told

@@ -1,4 +1,4 @@
-"""Sends a finding that cannot be used back to its model, once (DESIGN section 6, "Findings").
+"""Sends a finding that cannot be used back to its model, once.
 
 It happens in the execution whose answer is the run's, at the end of its own conversation: the model has everything in
 sight that it may cite, and no stage is added. The final answer is put into the loop state with the boundary that asks

@@ -1,4 +1,4 @@
-"""What a run may use: one meter for all its agents, all its attempts.
+"""Tracks the budget of a run, across all its agents and attempts.
 
 Two rules. Hard: once a limit is reached, no model and no tool call begins, so a run never overspends by more than what
 was in flight. Soft: as soon as what is spent, in flight and still needed to conclude reaches a limit, every agent

@@ -1,8 +1,7 @@
-"""What an agent leaves that was cut off before it had concluded: by a spent budget, or because it was asked to conclude
-and its model gave no conclusion.
+"""Ends agents that cannot conclude: their budget is spent, or their model gave no conclusion when it was asked for one.
 
-No model may be asked any more, so its result is put together from the record: the last it said, or, of a synthesis,
-what the agents of its stage concluded. It says of itself that it is no conclusion.
+No model may be asked any more, so the result is put together from the record: the last output of the agent, or, for a
+synthesis, the conclusions of the agents of its stage. The result states that it is no conclusion.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,28 +34,34 @@ async def note_exceeded(world: RunContext, exceeded: BudgetExceeded) -> None:
 
 
 NO_CONCLUSION = "NoConclusion"
-"""Why a result stands in for a conclusion that was asked for by a person and not given by a model."""
+"""The reason of a result that replaces a conclusion which a person asked for and the model did not give."""
 
 
 def no_conclusion(failure: Failure) -> str:
     """A sentence about a model that gave no conclusion when it was asked to conclude."""
-    return f"Stopped on request, without a conclusion of the model ({failure.reason})."
+    return f"Stopped on request, without a conclusion from the model ({failure.reason})."
 
 
 def partial_conclusion(conversation: Conversation, why: str) -> str:
-    """What an investigating agent said last, marked as what it is; `why` is a sentence."""
+    """Returns the last output of an investigating agent, marked as no conclusion; `why` is a sentence."""
     said = [m.content.strip() for m in conversation.messages if m.role is Role.ASSISTANT and m.content.strip()]
     if partial := conversation.loop.partial.strip():
         said.append(f"{partial} [cut off here]")
     if not said:
-        return f"{why} This agent had not said anything before."
-    return f"{why} This agent was cut off before it concluded; the last it said:\n\n{said[-1]}"
+        return f"{why} This agent had produced no output."
+    return f"{why} This agent was cut off before it concluded; its last output:\n\n{said[-1]}"
 
 
 def concatenate_conclusions(
     agents: Sequence[AgentWork], timelines: Mapping[UUID, Sequence[TimelineEvent]], why: str
 ) -> str:
-    """What the agents of a stage concluded, one after the other, in place of a synthesis; `why` is a sentence."""
+    """Concatenates the conclusions of the agents of a stage, in place of a synthesis.
+
+    Args:
+        agents: of the stage.
+        timelines: their events, by execution.
+        why: there is no synthesis, as a sentence.
+    """
     parts = [f"{why} The findings of the agents were not combined:"]
     for agent in agents:
         said = [whole_text(e) for e in timelines.get(agent.execution, ()) if e.type is EventType.FINAL_ANALYSIS]
@@ -65,7 +70,7 @@ def concatenate_conclusions(
 
 
 def cutoff_event(conversation: Conversation, text: str, reason: str) -> Event:
-    """Tells people what stands in for the conclusion."""
+    """The event with the text that replaces the conclusion."""
     return Event(
         id=event_id(conversation.execution, "cutoff"),
         type=EventType.FINAL_ANALYSIS,

@@ -1,4 +1,4 @@
-"""Time that models and tools take, and nothing else.
+"""Measures and limits the time that models and tools take, and nothing else.
 
 An iteration's limit guards against models and tools that are slow. A Postgres that is slow is no fault of theirs (the
 run's own deadline bounds it), so the clock stands still while a step is written; calls side by side count once.

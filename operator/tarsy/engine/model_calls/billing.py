@@ -1,4 +1,4 @@
-"""What a model call took: time, and tokens that nobody may have counted.
+"""Estimates the time and the tokens of a model call whose usage was not reported.
 
 A call that a provider refused costs nothing; one whose answer was lost on the way was paid for, for all we know.
 """

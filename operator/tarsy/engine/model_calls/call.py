@@ -1,4 +1,4 @@
-"""One model call between its two boundaries.
+"""Makes one model call between its two boundaries.
 
 Before the request leaves, the record says so (a); when the answer is complete, it is in the record with its usage and
 the loop's state (b), and so is, of an answer that was lost, what the model is told about that. What happens in between

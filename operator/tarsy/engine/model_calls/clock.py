@@ -1,8 +1,8 @@
-"""The time limits of one model call, told apart: silence, the first piece of an answer, a stall, the whole call.
+"""Applies the time limits of one model call: silence, the first piece of an answer, a stall, the whole call.
 
 A server that shows life (a status of 200, a comment in its stream) may read a long prompt for minutes before the answer
-begins; one that sends nothing at all is given up sooner. Every error names the limit that struck, its value and the
-field that raises it.
+begins; a server that sends nothing at all times out sooner. Every error names the limit that was reached, its value
+and the field that raises it.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class CallClock:
         limits, code = self._timeouts, self._next
         match code:
             case ModelErrorCode.STALL:
-                text = f"the model's stream stood still for {limits.stall:g} s ({self._fields('stall')})."
+                text = f"the model's stream stalled for {limits.stall:g} s ({self._fields('stall')})."
                 return ModelError(code, text, retryable=True, started=True)
             case ModelErrorCode.SILENT:
                 name = self._provider.ref.name

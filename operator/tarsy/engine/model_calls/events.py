@@ -1,4 +1,4 @@
-"""The timeline events of a model call.
+"""Makes the timeline events of a model call.
 
 Each has a name of its own within its call (thinking, response, native/0, error), so what a stream began is what its
 end replaces, and a step that is written twice shows once. The final answer is shown without the structured block that
@@ -30,7 +30,7 @@ ResponseReader = Callable[[Conversation, UUID, str], list[Event]]
 
 
 def thinking_event(conversation: Conversation, call: UUID, text: str, status: EventStatus) -> Event:
-    """The reasoning of a call, as far as it has come; `source` says whose it is (seed 000, "Timeline Event Types")."""
+    """The reasoning of a call, as far as it has come; `source` says whose it is."""
     return _event(conversation, call, "thinking", EventType.LLM_THINKING, status, text, {"source": "native"})
 
 
@@ -68,7 +68,7 @@ def native_event(
     chunk: CodeExecutionChunk | GroundingChunk,
     status: EventStatus,
 ) -> Event:
-    """What a tool of the provider did, as the `number`-th of its call (seed 004, "TimelineEvent")."""
+    """What a tool of the provider did, as the `number`-th of its call."""
     match chunk:
         case CodeExecutionChunk(code, output, language):
             kind, content = EventType.CODE_EXECUTION, output
@@ -116,7 +116,7 @@ def wait_event(
     why = f"provider {name} has spec.limits.{wait.limit} {wait.allowed:,}"
     metadata: dict[str, Any] = {"reason": WAITING, "provider": name, "limit": wait.limit, "allowed": wait.allowed}
     if seconds is None:
-        text, status = f"Waits for its turn: {why}.", EventStatus.STREAMING
+        text, status = f"Waiting for its turn: {why}.", EventStatus.STREAMING
     else:
         text, status = f"Waited {seconds:.1f} s for its turn: {why}.", EventStatus.COMPLETED
         metadata["seconds"] = round(seconds, 2)

@@ -1,4 +1,4 @@
-"""Models that say the same thing over and over, and where to cut them (reference section 1.4).
+"""Detects output of a model that repeats itself, and where to cut it.
 
 Only a stream that repeats itself at its very end is cut: one that got out of it by itself is left alone. Repetition is
 exact, so rows of a table, items of a list, addresses of a dump and timestamps of a log, which differ, are none. How

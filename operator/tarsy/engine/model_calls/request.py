@@ -1,4 +1,4 @@
-"""What is sent of a conversation: within the model's window, and what that is expected to use.
+"""Prepares the request of a model call: the conversation within the context window, and an estimate of its usage.
 
 Everything follows from the record: messages, what was sent instead of some of them, and what the provider counted last.
 An attempt that resumes sends what the one that died would have sent.
@@ -88,8 +88,8 @@ def notice(conversation: Conversation, made: PreparedRequest) -> str:
         if count
     ]
     return (
-        f"{' and '.join(parts)} are shown shortened from here on, to keep the conversation within the "
-        f"{made.window:,} tokens of {conversation.agent.provider.model}; the record keeps them whole."
+        f"{' and '.join(parts)} are shortened from here on, to keep the conversation within the context "
+        f"window of {conversation.agent.provider.model} ({made.window:,} tokens); the record has the full text."
     )
 
 

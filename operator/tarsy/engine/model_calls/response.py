@@ -1,4 +1,4 @@
-"""What has arrived of a model's answer, and what of it may be recorded."""
+"""Collects a model's answer as it arrives, and masks it for the record."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never

@@ -1,4 +1,4 @@
-"""What a model call leaves behind: the loop's state after it, its timeline events, its second boundary."""
+"""Makes the result of a model call: the loop's state after it, its timeline events, its second boundary."""
 
 import asyncio
 from dataclasses import dataclass, replace

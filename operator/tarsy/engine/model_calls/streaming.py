@@ -1,4 +1,4 @@
-"""The answer of a model as it arrives, under its limits.
+"""Receives the answer of a model as it streams, within the time limits of the call.
 
 Time is kept here, not in the SDKs: limits to silence, to the first chunk of each try, between chunks, and to the whole
 call, waits before new tries included. Writing to the record stops all clocks, and so does a wait for the call's turn

@@ -1,4 +1,4 @@
-"""Calls in the text of a model that was offered functions: taken as calls, where they can only be meant as such.
+"""Takes tool calls from the text of a model that was offered functions, where the text can only be meant as calls.
 
 Taken is what ends the answer in one of the forms of `tarsy.engine.strategies.written`, names tools that the agent has,
 and is not a repetition of what the model was shown: an alert or a tool result that holds the text of a call must not

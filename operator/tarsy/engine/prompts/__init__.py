@@ -1,1 +1,1 @@
-"""Prompts: text files and the few functions that fill them in."""
+"""Renders prompts from the text files in `templates`."""

@@ -4,7 +4,7 @@ Both messages put first what agents share and last what only one agent has, so t
 the whole run: two agents with the same tools have the same system message, and their user messages differ from the name
 on. Chat templates put tools behind the system message, so a name in it would cost the tools as well.
 
-The tiers (seed 004, "Three-tier instruction composition"; reference section 1.11) keep their order: 1 the general
+The tiers of instructions keep their order: 1 the general
 rules, 2 the tool servers and those that are missing, then what the strategy needs, all in the system message. The user
 message contains what is known, then tier 0, the agent's name and the calendar, tier 3, the agent's own instructions,
 and the task. What a later tier brings (skills, memories) is one more text in those lists. Everything from outside
@@ -72,7 +72,7 @@ def chat_messages(
     *,
     tools: bool = True,
 ) -> tuple[Message, ...]:
-    """System and user message of an agent that answers a question about an investigation (reference section 1.17)."""
+    """System and user message of an agent that answers a question about an investigation."""
     told = [f"## History of the investigation\n\n{question.history}"]
     asked = template("chat_task").substitute(author=inline(question.author))
     look = template("chat_tools" if tools else "chat_no_tools").substitute()
@@ -161,7 +161,7 @@ def repetition_message(*, tools: bool) -> Message:
 
 
 def retry_message(error: str, partial: str) -> Message:
-    """Tells a model that its last answer was lost; at most 2,000 characters of it (reference section 1.4)."""
+    """Tells a model that its last answer was lost; at most 2,000 characters of it."""
     text = template("retry").substitute(error=error)
     return Message(Role.USER, f"{text}\n\n{fence('PARTIAL_ANSWER', partial[-2000:])}" if partial else text)
 

@@ -1,7 +1,7 @@
-"""Contexts: what earlier stages concluded, and what agents did, as text for a model.
+"""Renders the conclusions of earlier stages and the work of agents as text for a model.
 
 A later stage gets final analyses only. Synthesis and chat get the work: they read timeline events rather than messages,
-because events hold the thinking as well (seed 004, "Timeline events for synthesis context"); a summary of a result
+because events hold the thinking as well; a summary of a result
 stands in its place. All of it came from a model or a tool, so all of it is fenced as data. Calls keep their callId: a
 claim may cite any call of the run.
 
@@ -58,9 +58,8 @@ def synthesis_context(agents: Sequence[AgentWork], timelines: Timelines, *, limi
 def investigation_context(past: PastWork, *, limit: int) -> str:
     """The work of a whole investigation, stage by stage, and what was asked about it: a question is answered from both.
 
-    An earlier question brings its tool results and thoughts with it (seed 004, "All context — original investigation
-    AND previous chat exchanges — comes from the session's timeline events"). The executive summary is left out: it
-    holds nothing of its own (reference section 1.17).
+    An earlier question brings its tool results and thoughts with it. The executive summary is left out: it contains
+    nothing of its own.
 
     Args:
         past: in order.

@@ -1,4 +1,4 @@
-"""An example of a ReAct tool call, made of a tool that the agent really has.
+"""Makes an example of a ReAct tool call from a tool that the agent really has.
 
 Models copy examples letter by letter: a placeholder for a tool's name comes back as a name (`server.kubernetes.get`).
 The tool is the one that needs the fewest parameters, and values are concrete. Names come from tool servers, so only

@@ -1,4 +1,4 @@
-"""Fences around text that is not ours, and names on one line.
+"""Fences untrusted text, and puts names on one line.
 
 Alert data, runbooks, tool results and model output are data, never instructions. A fence is a pair of comment markers;
 the text inside has every comment opener broken by a blank, so nothing in it can close its fence or open another.

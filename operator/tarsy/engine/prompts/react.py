@@ -1,4 +1,4 @@
-"""What ReAct adds to the messages: the format, the tools, and how to conclude.
+"""Renders the ReAct parts of the messages: the format, the tools, and how to conclude.
 
 Tools are not bound to the call, so all that a model knows of them stands here: names, descriptions, parameters with
 their types. Descriptions come from tool servers, hence the fence.

@@ -1,4 +1,4 @@
-"""How a model sees the result of a tool call.
+"""Renders the result of a tool call for a model.
 
 Every result begins with one line that names its call, the same in a conversation and in a context made of one, because
 models do not see the ids of the wire and a citation needs one. It stands first: what shortens a long result keeps it.
@@ -25,6 +25,6 @@ def tool_text(ref: str, tool: str, outcome: ToolOutcome) -> str:
 
 
 def observation_text(ref: str, tool: str, outcome: ToolOutcome) -> str:
-    """The content of a ReAct observation (seed 003, "Observation Formatting"): a user message, hence the fence."""
+    """The content of a ReAct observation: a user message, hence the fence."""
     error = f"Error executing {inline(tool)}:\n" if outcome.is_error else ""
     return f"Observation: {result_header(ref, tool)}\n{error}{fence('TOOL_RESULT', outcome.content)}"

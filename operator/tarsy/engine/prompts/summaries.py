@@ -1,4 +1,4 @@
-"""What a model is asked to make a summary of a long result, and what an agent is told in place of the result.
+"""Renders the request for a summary of a long result, and the text that replaces the result for the agent.
 
 Whoever summarizes sees what the investigation is about, or it could not know what matters; but only so much of it that
 the result stays the larger part.

@@ -1,4 +1,4 @@
-"""The text files beside this module, read once.
+"""Loads the text templates, each once.
 
 Values are inserted with `string.Template`: nothing in a value is ever interpreted, and a value that is missing is an
 error when the text is made, not a hole in it.

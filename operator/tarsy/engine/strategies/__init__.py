@@ -1,1 +1,1 @@
-"""How an agent thinks: the strategies that need more than the shared loop."""
+"""Runs the strategies: the tool loop, the single call, the formats of tool calls, the fallback of providers."""

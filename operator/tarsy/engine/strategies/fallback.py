@@ -1,8 +1,8 @@
-"""What an agent does when its provider fails: it goes on with the next one of its list (reference section 1.7).
+"""Changes the provider of an agent to the next one of its fallback list when its own fails.
 
 The place in the list is part of the loop state and written with the boundary that records the failure, so the change
 is sticky for the execution and an attempt that resumes is on the same provider. The conversation is carried over;
-what a provider wants back of its own answers is ignored by all others. An answer that repeats itself is no failure of
+what a provider needs back of its own answers is ignored by all others. An answer that repeats itself is no failure of
 a provider and changes nothing.
 """
 
@@ -27,18 +27,18 @@ _AT_ONCE = frozenset(
         ModelErrorCode.EMPTY,
     }
 )
-"""What asking again does not mend, or was asked again already: these come out of the retries."""
+"""Errors that a retry does not resolve, or that remain after the retries."""
 
 _OTHERWISE = 2
-"""Failures in a row of everything else."""
+"""Failures in a row after which any other error changes the provider."""
 
 _TOLD = 300
-"""Characters kept of what a provider said last."""
+"""Characters kept of the last message of a provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderSwitch:
-    """A change of provider: the agent as it goes on, and what is told of it."""
+    """A change of provider: the agent and its loop state afterwards, and the text and metadata of its event."""
 
     agent: AgentPlan
     loop: LoopState
@@ -64,7 +64,7 @@ def is_last(conversation: Conversation) -> bool:
 def change_provider(
     conversation: Conversation, error: ModelError, loop: LoopState, *, at_once: bool = False
 ) -> ProviderSwitch | None:
-    """The change that a failure leads to; None when the agent stays, or has nowhere to go.
+    """Returns the change that a failure leads to; None when the agent stays, or has no other provider.
 
     Args:
         conversation: as on record.
@@ -95,13 +95,13 @@ def change_provider(
     skipped = conversation.plan.fallback_skipped
     name = agent.provider.ref.name
     parts = [
-        f"Provider {given_up.provider.ref.name} is given up: {said.rstrip('.')}. "
-        f"The agent goes on with provider {name}, model {agent.provider.model}, strategy {agent.strategy}."
+        f"Provider {given_up.provider.ref.name} failed: {said.rstrip('.')}. "
+        f"The agent continues with provider {name}, model {agent.provider.model}, strategy {agent.strategy}."
     ]
     if dropped:
-        parts.append(f"It has not these native tools: {', '.join(dropped)}.")
+        parts.append(f"Provider {name} does not have the native tools {', '.join(dropped)}.")
     if skipped:
-        parts.append(f"Left out, as they cannot do this agent's work: {', '.join(skipped)}.")
+        parts.append(f"Fallback entries skipped, because they cannot run this agent: {', '.join(skipped)}.")
     metadata: dict[str, object] = {
         "reason": error.code.value,
         "failures": loop.consecutive_timeouts,
@@ -118,11 +118,11 @@ def change_provider(
 
 
 def exhausted(conversation: Conversation, error: ModelError) -> str:
-    """Why an agent has no answer: what its provider said, and each one that was tried before it."""
+    """Explains why an agent has no answer: the error of its provider, and of each one tried before."""
     named = f"provider {conversation.agent.provider.ref.name}"
     told = error.message if error.message.startswith(named) else f"{named}: {error.message}"
     tried = conversation.loop.tried
-    return f"{told} Tried before it: {'; '.join(tried)}" if tried else told
+    return f"{told} Providers tried before: {'; '.join(tried)}" if tried else told
 
 
 def _next(conversation: Conversation) -> int | None:

@@ -1,6 +1,6 @@
-"""ReAct in the tool loop: calls are read out of text, results come back as observations (seed 003, "ReAct Controller").
+"""The ReAct format of tool calls: calls are parsed from text, results are sent as observations.
 
-Proper roles (seed 002): the model's text is an assistant message, an observation a user message; no tool is bound and
+Proper roles: the model's text is an assistant message, an observation a user message; no tool is bound and
 no tool message exists. An answer is read again whenever the position is asked for; reading is pure, so an attempt that
 resumes reads what the one that died has read. Observations carry the id of their call, for citations.
 """
@@ -90,11 +90,11 @@ class ReactCalls:
         return ()
 
     def tell(self, turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
-        """An observation (seed 003, "Observation Formatting")."""
+        """An observation."""
         return Message(Role.USER, observation_text(ref, turn.call.name, outcome))
 
     def read(self, conversation: Conversation, call: UUID, text: str) -> list[Event]:
-        """A thought, then a final answer or an error; the raw text is no event (seed 003, "Timeline Event Flow")."""
+        """A thought, then a final answer or an error; the raw text is no event."""
         parsed = self._parse(text)
         answer = _conclusion(parsed, text) if conversation.loop.concluding else parsed.final_answer
         events = []
@@ -167,7 +167,7 @@ def _bare_finding(text: str) -> str:
 
 
 def _conclusion(parsed: Parsed, text: str) -> str:
-    """What a model that had to conclude concluded, whatever form it gave it (seed 003, "Forced Conclusion")."""
+    """The conclusion of a model that had to conclude, in whatever form it gave it."""
     return parsed.final_answer.strip() or parsed.thought.strip() or text.strip()
 
 

@@ -1,4 +1,4 @@
-"""Strategies of a single question without tools: synthesis, executive summary, single call (seed 004)."""
+"""Runs the strategies of a single question without tools: synthesis, executive summary, single call."""
 
 import math
 from collections.abc import Sequence

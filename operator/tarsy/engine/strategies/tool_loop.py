@@ -1,4 +1,4 @@
-"""The tool loop of all strategies that call tools (seed 004, "FunctionCallingController").
+"""Runs the tool loop of all strategies that call tools.
 
 Ask the model; answer its tool calls; an answer without tool calls is the final one, unless it is sent back
 (`tarsy.engine.findings.final_answer`); at the iteration limit, or when asked to conclude, one more call that may make
@@ -68,7 +68,7 @@ async def run_loop(
 
     Raises:
         ModelCallFailed: the model failed for good, or so many iterations in a row took longer than their limit as
-            answers may be lost in a row (reference section 1.4, "Abort after 2 consecutive timeouts").
+            answers may be lost in a row.
         BudgetSpent: the run's budget was used up before there was an answer.
     """
     text = None

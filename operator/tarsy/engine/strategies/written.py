@@ -1,4 +1,4 @@
-"""Tool calls that a model wrote into its text instead of making them: read, never guessed.
+"""Reads tool calls that a model wrote into its text instead of making them.
 
 Small and local models, and servers without a parser for their model, leave calls in the text. Read are the forms that
 models are trained on: JSON with a name and arguments, alone or in a code fence, `<tool_call>` and its like (Hermes,

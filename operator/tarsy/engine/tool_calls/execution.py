@@ -1,10 +1,11 @@
-"""The tool calls of one answer, each between its two boundaries.
+"""Makes the tool calls of one answer, each between its two boundaries.
 
 Calls of tools that are known to only read run side by side; any other call waits for all before it, and all after it
 wait for it. A call is on record before its server receives it (c); its result and the message that the model is sent
 are one transaction (d). Of a result that is too long a summary is made between the two: the result is put on record
-first, then its summary, and whoever resumes goes on from there. A call that a dead attempt left open was perhaps made:
-it is made again only when its tool is trusted to be repeatable, else the model is told that its outcome is unknown.
+first, then its summary, and an attempt that resumes continues from there. A call that a dead attempt left open was
+perhaps made: it is made again only when its tool is trusted to be repeatable, else the model is sent that its outcome
+is unknown.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
-"""Whether a tool call is made, or answered without its server: the agent may not make it, the run's record has its
-answer, or the budget is reached.
+"""Decides whether a tool call is made, or answered without its server.
+
+It is not made when the agent may not make it, when the run's record has its answer, or when the budget is reached.
 
 All of them leave the same rows as a call that is made, marked, so that the trace shows what the model asked for.
 Decided right before the call's first boundary, and counted there: agents side by side cannot pass a limit together.

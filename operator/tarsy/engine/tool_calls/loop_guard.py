@@ -1,4 +1,4 @@
-"""The loop guard: a call that was made a moment ago is answered from the run's own record (issue 4, item 7).
+"""Answers a tool call that was made a moment ago from the run's own record.
 
 A model that loops asks for the same thing again. Its earlier result still stands in its conversation, so it is told
 where, and how old it is, instead of a tool server being asked once more. It holds only for tools that are known to only

@@ -1,8 +1,8 @@
-"""The tools of a run are those it saw first: a server that changes them in the middle of it is noticed and told.
+"""Pins the tools of a run to those it saw first, and reports servers that change them during the run.
 
 The first agent that opens a server pins the list of its tools in the record; every later one of the run, and every
 later attempt, compares. What was added or changed since is kept back until a new run, and an event says so: a server
-that was harmless when the run began cannot become another one under it (DESIGN section 7).
+that was harmless when the run began cannot become another one under it.
 """
 
 import hashlib

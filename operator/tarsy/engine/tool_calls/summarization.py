@@ -1,10 +1,9 @@
-"""Results of tools that are too long for a conversation: the model is told a summary, made by a model call of its own.
+"""Summarizes tool results that are too long for a conversation, with a model call of its own.
 
-The result itself is on record before anybody is asked (seed 004, "Tool Result Summarization"), the summary before the
-model is told: an attempt that resumes asks again for what is not there, and what a finding quotes is looked for in the
-result, not in the summary. Where there is no summary, for whatever reason, the model gets the beginning and the end of
-the result and is told why (fail open, DESIGN section 6: the reference gives it the whole, which the next call then
-fails on).
+The result itself is on record before a summary is asked for, and the summary before the agent's model is sent it: an
+attempt that resumes asks again for what is missing, and quotes of a finding are looked for in the result, not in the
+summary. Where there is no summary, for whatever reason, the model gets the beginning and the end of the result with
+the reason (fail open: with the whole result, the next call would not fit the context window).
 """
 
 import time
@@ -34,7 +33,7 @@ from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.usage import UNKNOWN_USAGE
 
 INPUT_TOKENS = 100_000
-"""Tokens of a result that a summarizer is told, where its window holds them (reference section 1.9)."""
+"""Tokens of a result that a summarizer is sent, where its context window holds them."""
 _BESIDE = 6_000
 """Tokens of a summarizer's request beside the result."""
 _AT_MOST = 4

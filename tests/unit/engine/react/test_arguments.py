@@ -1,4 +1,4 @@
-"""The parameter cascade (reference section 3.5, row by row), and the types a tool's schema asks for."""
+"""The parameter cascade row by row, and the types a tool's schema asks for."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the model hears: reference section 3.6, F1 to F6, and the empty answers of 3.4."""
+"""The feedback to a model whose answer cannot be acted on, and to empty answers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which header counts, and whose text is whose: reference sections 3.2 to 3.4, row by row."""
+"""Which header counts, and whose text is whose, row by row."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""ReAct for any model that can write text: Thought, Action, Action Input, Observation, Final Answer.
+"""Parses ReAct text of any model: Thought, Action, Action Input, Observation, Final Answer.
 
 `parse_react` is pure, so the position in a conversation is always what its messages say. It forgives what models get
-wrong (reference section 3) and never guesses a tool: what it cannot place goes back to the model as feedback.
+wrong and never guesses a tool: what it cannot place goes back to the model as feedback.
 """
 
 from tarsy.engine.strategies.react.parsed import Kind, Parsed

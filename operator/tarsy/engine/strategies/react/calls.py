@@ -1,4 +1,4 @@
-"""An Action's text taken apart: a name, or a call as programmers write it."""
+"""Splits the text of an Action: a name, or a call as programmers write it."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a model hears of an answer that cannot be acted on (reference section 3.6, F1 to F6)."""
+"""Renders the feedback to a model whose answer cannot be acted on."""
 
 from collections.abc import Sequence
 

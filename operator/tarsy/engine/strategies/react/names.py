@@ -1,4 +1,4 @@
-"""From the tool a model wrote to a tool that exists.
+"""Resolves the tool name that a model wrote to a tool that exists.
 
 Exact first, then what providers and models do to names (`functions.k8s.get_pods`, `server.k8s.get_pods`,
 `k8s__get_pods`, `K8s.GetPods`, a missing server), then one slip of the pen. A reading counts only when exactly one tool
@@ -42,7 +42,7 @@ def clean_name(written: str) -> str:
 
 
 def is_halved(name: str) -> bool:
-    """Whether one side of the first dot is empty (reference section 3.4)."""
+    """Whether one side of the first dot is empty."""
     server, dot, tool = name.partition(".")
     return bool(dot) and not (server.strip() and tool.strip())
 

@@ -1,4 +1,4 @@
-"""What a model's ReAct answer means."""
+"""Declares the result of parsing a ReAct answer."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Finds the Action of an Action Input that seems to have none (reference section 3.4).
+"""Finds the Action of an Action Input that seems to have none.
 
 Only its own line may be odd (`... so: Action k8s.get`, `Action` without a colon, no new line before it); the tool must
 be there and well-formed, or the answer stays malformed.

@@ -1,7 +1,7 @@
-"""From an answer's text to its sections: where Thought, Action, Action Input and Final Answer begin and end.
+"""Finds the sections of an answer: where Thought, Action, Action Input and Final Answer begin and end.
 
-Three patterns find every place that may be a header, a state machine over those places decides (reference sections
-3.2 and 3.3). Nothing looks at a character more than a few times, whatever the text; text without headers costs only
+Three patterns find every place that may be a header, a state machine over those places
+decides. Nothing looks at a character more than a few times, whatever the text; text without headers costs only
 the search. A header inside a Final Answer is part of the answer, but it is kept as `late`, because a tool that exists,
 with its input, takes the word back.
 """

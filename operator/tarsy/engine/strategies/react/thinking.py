@@ -1,4 +1,4 @@
-"""`<think>` blocks: a model's reasoning that its server left in the text.
+"""Separates `<think>` blocks: reasoning of a model that its server left in the text.
 
 What is inside is thought and holds no headers: a model rehearses its answer there. A block that is never closed ends
 at the first header; one that is never opened (servers that put the opening tag into the prompt) began with the text.
