@@ -28,7 +28,7 @@ from tarsy.record.timeline import Event, TimelineEvent
 
 
 class Recorder(Protocol):
-    """Where a run leaves its steps. Events given with a step are written in the step's own transaction."""
+    """Writes the steps of a run. Events that come with a step are written in the transaction of the step."""
 
     async def begin_stage(self, stage: StageStart) -> StageRecord:
         """Creates the stage, or returns what an earlier attempt left."""
@@ -62,7 +62,14 @@ class Recorder(Protocol):
         ...
 
     async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
-        """The result of a call that stays open until its model is told of it: a summary of it is to be made first."""
+        """Writes the result of a call that stays open until a summary of it is made.
+
+        Args:
+            call: id of the tool call.
+            result: in full, without secrets.
+            duration_ms: of the call.
+            events: of this step.
+        """
         ...
 
     async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
@@ -78,7 +85,7 @@ class Recorder(Protocol):
         ...
 
     async def history(self) -> RunHistory:
-        """What the run used and called so far, by all its attempts: read once, before an attempt goes on."""
+        """Reads the usage and the tool calls of all attempts so far; called once, before an attempt continues."""
         ...
 
     async def budget_exceeded(self, exceeded: BudgetExceeded, events: Sequence[Event] = ()) -> None:
@@ -93,7 +100,11 @@ class Recorder(Protocol):
         ...
 
     async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
-        """What the run first saw of these servers: `found` (digests of tools, by server) where it sees one now."""
+        """Pins the tools of servers that the run opens for the first time; returns all pinned digests.
+
+        Args:
+            found: digests of tools, by server.
+        """
         ...
 
     async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
@@ -127,7 +138,7 @@ class Toolbox(Protocol):
 
     @property
     def instructions(self) -> Mapping[str, str]:
-        """What servers say of their own use, by server; their words, so data."""
+        """Instructions that servers give for their own use, by server; untrusted text."""
         ...
 
     def split(self, name: str) -> tuple[str, str]:
@@ -140,7 +151,7 @@ class Toolbox(Protocol):
         ...
 
     def hold(self, pinned: Mapping[str, Mapping[str, str]]) -> Mapping[str, Sequence[str]]:
-        """Keeps back what is not as `pinned` has it; answers which tools this agent has lost so, by server."""
+        """Withholds tools that differ from `pinned` (digests by server); returns the tools withheld, by server."""
         ...
 
     def access(self, name: str) -> Access:
@@ -160,7 +171,14 @@ class Toolbox(Protocol):
         ...
 
     async def call(self, name: str, arguments: str, *, timeout: float, idempotency_key: str) -> ToolOutcome:
-        """Calls a tool; never raises but on cancellation: unknown tools, bad arguments, timeouts are answers."""
+        """Calls a tool. Unknown tools, bad arguments and timeouts are outcomes; only cancellation is raised.
+
+        Args:
+            name: `server.tool`.
+            arguments: as the model wrote them.
+            timeout: seconds for the whole call.
+            idempotency_key: the same for each attempt at this call.
+        """
         ...
 
 
@@ -173,7 +191,7 @@ class Toolboxes(Protocol):
 
 
 class Control(Protocol):
-    """What the world wants of a run while it runs."""
+    """Controls a run from outside while it runs."""
 
     @property
     def concluding(self) -> bool:
@@ -181,7 +199,7 @@ class Control(Protocol):
         ...
 
     def when_concluding(self, tell: Callable[[], None]) -> AbstractContextManager[None]:
-        """Calls `tell` once as soon as the run shall conclude, at once if it shall already; until the context ends."""
+        """Calls `tell` once when the run is asked to conclude, at once if it was already; until the context ends."""
         ...
 
     def check(self) -> None:
@@ -190,7 +208,7 @@ class Control(Protocol):
 
 
 class Live(Protocol):
-    """Who reads along while a model speaks. Told of a text's pieces as they are; never raises, never waits."""
+    """Receives the text of models as it streams; never raises, never blocks."""
 
     def began(self, event: UUID, pieces: Sequence[str]) -> None:
         """The text of a streaming event begins; `pieces` grows, and is all of it at any time."""

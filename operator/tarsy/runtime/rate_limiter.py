@@ -86,7 +86,7 @@ class RateLimiters:
         self._some = asyncio.Event()
 
     def of(self, run: UUID, attempt: int, remaining: Callable[[], float]) -> "RunRateLimiter":
-        """The turnstile of one attempt of a run, with the seconds it may wait for Postgres to come back."""
+        """The rate limiter of one attempt of a run; `remaining` returns the seconds that it may wait for Postgres."""
         return RunRateLimiter(self, run, attempt, remaining)
 
     async def run(self) -> None:

@@ -58,7 +58,14 @@ class Conversation:
 
     @classmethod
     def resume(cls, stage: UUID, agent: AgentPlan, limits: AgentLimits, record: ExecutionRecord) -> "Conversation":
-        """The conversation as the record has it: empty for a new execution."""
+        """Restores the conversation from the record: empty for a new execution.
+
+        Args:
+            stage: id of the agent's stage.
+            agent: as planned.
+            limits: of the run.
+            record: of the execution.
+        """
         return cls(
             execution=record.id,
             stage=stage,
@@ -151,7 +158,14 @@ class Conclude(Protocol):
     def __call__(
         self, iterations: int, *, requested: bool, budget: str | None = None, repeats: bool = False
     ) -> Message:
-        """After so many iterations, for the reason that `Stop` tells; without one, the iterations are used up."""
+        """Makes the message.
+
+        Args:
+            iterations: model calls made.
+            requested: whether a person asked for the conclusion.
+            budget: the budget that is reached, if one is.
+            repeats: whether the model repeats its calls; with none of the three, the iterations are used up.
+        """
         ...
 
 
@@ -227,7 +241,15 @@ def ask_model(
     max_iterations: int | None,
     conclude: Conclude = builder.conclusion_message,
 ) -> CallModel:
-    """The call with what else the model must hear: that it is time to conclude."""
+    """Returns the model call of a turn, made a forced conclusion where it is time to conclude.
+
+    Args:
+        conversation: as on record.
+        turn: the call that would be made otherwise.
+        stop: why the agent must conclude now, if it must.
+        max_iterations: model calls after which a conclusion is forced; None for strategies that never loop.
+        conclude: makes the message that asks for the conclusion.
+    """
     loop, new = conversation.loop, turn.new_messages
     if loop.concluding:
         return CallModel(ModelCallKind.FORCED_CONCLUSION, new, loop)

@@ -1,8 +1,8 @@
 """Makes the timeline events of a model call.
 
-Each has a name of its own within its call (thinking, response, native/0, error), so what a stream began is what its
-end replaces, and a step that is written twice shows once. The final answer is shown without the structured block that
-programs read; the event's metadata keep it.
+`conversation` is the agent's, and `call` the id of the model call. Each event has a name of its own within its call
+(thinking, response, native/0, error), so the end of a stream replaces its beginning, and a step that is written twice
+shows once. The final answer is shown without the structured block that programs read; the event's metadata keep it.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ ResponseReader = Callable[[Conversation, UUID, str], list[Event]]
 
 
 def thinking_event(conversation: Conversation, call: UUID, text: str, status: EventStatus) -> Event:
-    """The reasoning of a call, as far as it has come; `source` says whose it is."""
+    """The reasoning of a call, as far as it has arrived; its metadata name the source."""
     return _event(conversation, call, "thinking", EventType.LLM_THINKING, status, text, {"source": "native"})
 
 
@@ -43,7 +43,16 @@ def response_event(
     *,
     cut: str | None = None,
 ) -> Event:
-    """The text of a call; `kind` says what it turned out to be, `cut` why it is not the whole (`Answer.cut`)."""
+    """The text of a call.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        text: as far as it has arrived.
+        status: of the event.
+        kind: response, final analysis or executive summary.
+        cut: why the text is incomplete (`ModelResponse.cut`).
+    """
     forced = kind is EventType.FINAL_ANALYSIS and conversation.loop.concluding
     metadata: dict[str, Any] = {"forced_conclusion": True} if forced else {}
     if cut:
@@ -56,7 +65,7 @@ def response_event(
 
 
 def thought_event(conversation: Conversation, call: UUID, text: str) -> Event:
-    """A thought that a model wrote into its text."""
+    """A thought that a model wrote in its text."""
     metadata = {"source": "react"}
     return _event(conversation, call, "thought", EventType.LLM_THINKING, EventStatus.COMPLETED, text, metadata)
 
@@ -68,7 +77,7 @@ def native_event(
     chunk: CodeExecutionChunk | GroundingChunk,
     status: EventStatus,
 ) -> Event:
-    """What a tool of the provider did, as the `number`-th of its call."""
+    """The use of a tool of the provider."""
     match chunk:
         case CodeExecutionChunk(code, output, language):
             kind, content = EventType.CODE_EXECUTION, output
@@ -84,18 +93,18 @@ def native_event(
 
 
 def error_event(conversation: Conversation, call: UUID, error: ModelError) -> Event:
-    """That an answer was lost and is asked for again."""
+    """Reports an answer that was lost and is asked for again."""
     return unusable_event(conversation, call, error.message, error.code.value)
 
 
 def fallback_event(conversation: Conversation, call: UUID, text: str, metadata: dict[str, Any]) -> Event:
-    """That the agent goes on with another provider, because this call failed."""
+    """Reports that the agent continues with another provider, because this call failed."""
     status = EventStatus.COMPLETED
     return _event(conversation, call, "fallback", EventType.PROVIDER_FALLBACK, status, text, metadata)
 
 
 def retry_event(conversation: Conversation, call: UUID, number: int, again: RetryChunk) -> Event:
-    """That the provider refused, or could not be reached, and is asked again: the `number`-th time in this call."""
+    """Reports a retry, because the provider refused the request or could not be reached."""
     text = f"{again.error.message.rstrip('.')}. It is asked again in {again.seconds:.1f} s."
     metadata = {"reason": RETRYING, "error": again.error.code.value, "seconds": round(again.seconds, 2)}
     return _event(conversation, call, f"retry/{number}", EventType.NOTICE, EventStatus.COMPLETED, text, metadata)
@@ -111,7 +120,7 @@ def empty_event(conversation: Conversation, call: UUID) -> Event:
 def wait_event(
     conversation: Conversation, call: UUID, number: int, wait: WaitChunk, seconds: float | None = None
 ) -> Event:
-    """That a call waits for its turn under a limit of its provider; with `seconds`, that it has waited so long."""
+    """Reports a wait for a limit of the provider: that it began, or, with `seconds`, how long it was."""
     name = conversation.agent.provider.ref.name
     why = f"provider {name} has spec.limits.{wait.limit} {wait.allowed:,}"
     metadata: dict[str, Any] = {"reason": WAITING, "provider": name, "limit": wait.limit, "allowed": wait.allowed}
@@ -124,7 +133,7 @@ def wait_event(
 
 
 def notice_event(conversation: Conversation, call: UUID, notice: NoticeChunk) -> Event:
-    """What a provider's client wants people to know; told once an execution, by the last call that tells it."""
+    """Reports a notice of a provider's client, once an execution: the last call that reports it replaces the others."""
     return Event(
         id=event_id(conversation.execution, f"notice/{notice.reason}"),
         type=EventType.NOTICE,
@@ -138,7 +147,7 @@ def notice_event(conversation: Conversation, call: UUID, notice: NoticeChunk) ->
 
 
 def sent_back_event(conversation: Conversation, reason: str, text: str) -> Event:
-    """That a final answer is sent back to its model: once for each reason."""
+    """Reports that a final answer is sent back to its model, once for each reason."""
     return Event(
         id=event_id(conversation.execution, f"sent-back/{reason}"),
         type=EventType.NOTICE,
@@ -151,13 +160,13 @@ def sent_back_event(conversation: Conversation, reason: str, text: str) -> Event
 
 
 def compaction_event(conversation: Conversation, call: UUID, text: str) -> Event:
-    """That older parts of the conversation are sent shortened from this call on."""
+    """Reports that older parts of the conversation are sent shortened from this call on."""
     metadata = {"reason": "Compaction"}
     return _event(conversation, call, "compaction", EventType.NOTICE, EventStatus.COMPLETED, text, metadata)
 
 
 def cut_event(conversation: Conversation, call: UUID, usage: Usage | None) -> Event:
-    """That an answer ends where its model reached its output limit."""
+    """Reports an answer that was cut off at the output limit of its model."""
     provider = conversation.agent.provider
     after = f" after {usage.output_tokens:,} tokens" if usage is not None and usage.complete else ""
     text = (
@@ -168,7 +177,7 @@ def cut_event(conversation: Conversation, call: UUID, usage: Usage | None) -> Ev
 
 
 def unusable_event(conversation: Conversation, call: UUID, text: str, reason: str) -> Event:
-    """That an answer could not be used and is asked for again."""
+    """Reports an answer that could not be used and is asked for again."""
     return _event(conversation, call, "error", EventType.ERROR, EventStatus.COMPLETED, text, {"reason": reason})
 
 

@@ -94,7 +94,13 @@ def notice(conversation: Conversation, made: PreparedRequest) -> str:
 
 
 def alert_cut(conversation: Conversation, new: Sequence[Message], made: PreparedRequest) -> str | None:
-    """A clause that says how much of the alert the model is shown from now on; None where that does not change."""
+    """Returns a clause on how much of the alert the model is sent from now on; None where that does not change.
+
+    Args:
+        conversation: as on record.
+        new: messages about to be appended.
+        made: the request.
+    """
     messages = [*conversation.messages, *new]
     for i, text in made.superseded.items():
         whole = fenced(ALERT_FENCE, messages[i].content) if messages[i].role is Role.USER and i < 2 else None

@@ -49,7 +49,7 @@ def loop_after(conversation: Conversation, made: PreparedRequest, answer: ModelR
 
 
 def aside_events(conversation: Conversation, call: UUID, answer: ModelResponse, status: EventStatus) -> list[Event]:
-    """The events of what came beside an answer's text: its thinking, and what tools of the provider did."""
+    """The events of an answer's thinking, and of the tools of the provider that it used."""
     events = []
     if answer.thinking:
         events.append(thinking_event(conversation, call, answer.thinking, status))

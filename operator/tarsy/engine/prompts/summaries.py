@@ -68,5 +68,11 @@ def summary_told(summary: str, tokens: int) -> str:
 
 
 def result_cut(shortened: str, tokens: int, why: str) -> str:
-    """What an agent is told when there is no summary; `why` ends a sentence that begins with because."""
+    """Renders the text that an agent is sent when there is no summary.
+
+    Args:
+        shortened: the beginning and the end of the result.
+        tokens: of the whole result, estimated.
+        why: there is no summary, as the end of a sentence that begins with because.
+    """
     return f"{template('result_cut').substitute(tokens=f'{tokens:,}', why=inline(why, 300))}\n\n{shortened}"

@@ -72,7 +72,7 @@ class ReactCalls:
     def next_turn(
         self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
     ) -> ConversationTurn:
-        """What to do next, from what the last answer says.
+        """Returns the next step, from the text of the last answer.
 
         Args:
             conversation: as on record.

@@ -38,7 +38,7 @@ class ToolCallFormat(Protocol):
 
     @property
     def how(self) -> str:
-        """How to call a tool, in a sentence for the model."""
+        """Explains how to call a tool, in a sentence for the model."""
         ...
 
     @property
@@ -49,7 +49,7 @@ class ToolCallFormat(Protocol):
     def next_turn(
         self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
     ) -> ConversationTurn:
-        """What to do next, from the record alone."""
+        """Returns the next step, from the record alone; see `tarsy.engine.conversation.state.next_turn`."""
         ...
 
     def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
@@ -57,5 +57,5 @@ class ToolCallFormat(Protocol):
         ...
 
     def tell(self, turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
-        """The message that tells the model what became of its call, and to cite it as `ref`."""
+        """Makes the message with the outcome of a call, which the model cites as `ref`."""
         ...

@@ -49,11 +49,11 @@ _UNKNOWN_OUTCOME = ToolOutcome(
 _CUT = Template("$tool was cut off before it answered, because the run was asked to conclude.")
 
 Tell = Callable[[CallTool, str, ToolOutcome], Message]
-"""The message that tells a model what became of its call, and what to cite it with."""
+"""Makes the message with the outcome of a call; the second argument is the id to cite it with."""
 
 
 def tool_message(turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
-    """The answer to a call of a model that was offered functions; `ref` is what it cites the call with."""
+    """The message with the outcome of a function call, which the model cites as `ref`."""
     text = tool_text(ref, turn.call.name, outcome)
     return Message(Role.TOOL, text, tool_call_id=turn.call.id or None, tool_name=turn.call.name or None)
 

@@ -45,7 +45,15 @@ class ToolCallDecision:
 async def decide_tool_call(
     conversation: Conversation, turn: CallTool, call: UUID, toolbox: Toolbox, world: RunContext
 ) -> ToolCallDecision:
-    """Decides about the call with the id `call`; one that is to be made is counted."""
+    """Decides whether a tool call is made; one that is made is counted.
+
+    Args:
+        conversation: of the agent.
+        turn: the call.
+        call: id of its row.
+        toolbox: the agent's tools.
+        world: the run's ports.
+    """
     name, arguments = turn.call.name, turn.call.arguments
     if (refusal := toolbox.refusal(name)) is not None:
         told = ToolOutcome(refusal.sentence, is_error=True)
@@ -81,7 +89,7 @@ async def decide_tool_call(
 
 
 def _again(name: str, again: RepeatedCall, seconds: float, result: str | None) -> str:
-    """What is told instead of the call; `result` is None when it was too long to be told whole the first time."""
+    """The answer in place of a repeated call; `result` is None when it was too long to be sent whole the first time."""
     first = again.original
     shown = "It is too long to be told again: what you were told of it stands above, under that callId."
     if result is not None:

@@ -36,7 +36,7 @@ class Original:
 
 
 def original(identity: UUID, execution: UUID, message_seq: int, index: int) -> Original:
-    """The call of that place of an execution."""
+    """The call at a place in an execution: the index in the tool calls of the message `message_seq`."""
     return Original(identity, call_ref(idempotency_key(execution, message_seq, index)), message_seq + 1 + index)
 
 
@@ -127,7 +127,7 @@ class LoopGuard:
         return RepeatedCall(known.original, now - known.at, fresh_next=not known.fresh)
 
     def told(self, execution: UUID, server: str, tool: str, arguments: str, *, message_seq: int) -> None:
-        """A call of that message is answered from the record: its model learns how to look afresh."""
+        """Notes that a call is answered from the record (arguments as in `repeated`), so that the next one is made."""
         self._told[(execution, server, tool, canonical(arguments))] = message_seq
 
     def _holds(self, known: _Known, now: float) -> bool:
@@ -144,7 +144,10 @@ class LoopGuard:
     def started(
         self, execution: UUID, server: str, tool: str, arguments: str, *, reads: bool, message_seq: int
     ) -> GuardedCall:
-        """A call is about to be made; give the ticket back when it is over, whatever became of it."""
+        """Registers a call that is about to be made (arguments as in `repeated`).
+
+        `reads`: its tool is known to only read. Return the ticket by `finished` when the call is over, in any case.
+        """
         key = (execution, server, tool, canonical(arguments))
         ticket = GuardedCall(
             key, self._changes, reads, fresh=reads and self._looks_afresh(key, message_seq, self._clock())
@@ -168,7 +171,7 @@ class LoopGuard:
         ticket.done.set()
 
     def answered(self, execution: UUID, message_seq: int, index: int, *, repeated: bool | None) -> None:
-        """A call has its answer; `repeated` when the record gave it, None for a fresh look."""
+        """Counts an answered call; `repeated`: it was answered from the record, None: it was repeated on purpose."""
         self._place(execution, message_seq, index, repeated=repeated)
 
     def in_a_row(self, execution: UUID) -> int:

@@ -43,7 +43,7 @@ _CUT = Failure("ConcludeRequested", "The call was cut, because the run was asked
 
 
 def too_long(agent: AgentPlan, server: str, result: str) -> SummarizationPlan | None:
-    """What its server says of a result that is too long for a conversation; None for one that is not."""
+    """Returns the summarization setting of a server whose result is too long for a conversation, else None."""
     setting = next((plan.summarization for plan in agent.servers if plan.name == server), None)
     long = setting is not None and setting.enabled and tokens(result) > setting.threshold_tokens
     return setting if long else None
@@ -69,7 +69,7 @@ class LongResult:
 
 
 async def told_of(conversation: Conversation, long: LongResult, world: RunContext, watch: Stopwatch) -> str:
-    """What the model is told instead of a long result, which is on record: its summary, or its beginning and end.
+    """Returns the text sent to the model in place of a long result: its summary, or its beginning and end.
 
     Every model call that this makes is on record when it returns.
     """

@@ -46,13 +46,25 @@ def reminder(tools: Sequence[ToolDefinition]) -> str:
 
 
 def incomplete(found: Sequence[str], missing: Sequence[str], why: str = "") -> str:
-    """F5: neither of the usual mistakes."""
+    """Feedback on an answer with sections missing, in none of the usual ways.
+
+    Args:
+        found: sections that are there.
+        missing: sections that are not.
+        why: a sentence with the reason, if one is known.
+    """
     reason = f" {why}" if why else ""
     return f"Incomplete ReAct format.{reason} Found: {', '.join(found) or 'nothing'}. Missing: {', '.join(missing)}."
 
 
 def unknown_tool(name: str, near: Sequence[str], tools: Sequence[ToolDefinition]) -> str:
-    """F6: the tool does not exist, or could be one of several; the list of tools is always complete."""
+    """Feedback on a tool that does not exist, or could be one of several.
+
+    Args:
+        name: as the model wrote it.
+        near: names that the model may have meant.
+        tools: all tools of the agent; they are always listed completely.
+    """
     text = f"Unknown tool '{name}'. Action is the name of one of the available tools, as it is listed."
     if near:
         text += f" Did you mean {' or '.join(near)}?"
