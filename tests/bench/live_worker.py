@@ -17,7 +17,7 @@ from stamp_server import DIGITS, MICROSECONDS
 from tarsy.llm.protocol import Chunk, GenerateRequest, LLMClient, TextChunk
 from tarsy.llm.registry import build_client
 from tarsy.plan.model import ProviderPlan
-from tarsy.runtime.run import Runner
+from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.worker import Worker
 from tarsy.store.claims import Claims
@@ -67,7 +67,9 @@ async def main(dsn: str) -> None:
     notifier = Notifier(pool)
     listener = Listener(dsn, (FOLLOW_CHANNEL,))
     deltas = Deltas(pool, listener.hear)
-    runner = Runner(pool, Runs(pool, notifier.notify), Models(), FakeToolboxes(), notifier.notify, deltas=deltas)
+    runner = Runner(
+        pool, Runs(pool, notifier.notify), Models(), FakeToolboxes(), notifier.notify, RunnerOptions(deltas=deltas)
+    )
     worker = Worker(Claims(pool, notifier.notify), runner, WorkerSettings(poll_seconds=0.5), asyncio.Event())
     async with asyncio.TaskGroup() as group:
         for service in (notifier, listener, deltas, worker):

@@ -14,7 +14,7 @@ from tarsy.engine.ports import Toolboxes
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import Tracing
 from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
-from tarsy.runtime.run import Runner
+from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.worker import Worker
 from tarsy.store.claims import Claims
@@ -101,10 +101,12 @@ def new_worker(
         models,
         toolboxes,
         notify,
-        grace_seconds=settings.finish_grace_seconds,
-        turnstiles=turnstiles,
-        deltas=deltas,
-        metrics=metrics,
-        tracing=tracing,
+        RunnerOptions(
+            grace_seconds=settings.finish_grace_seconds,
+            rate_limiters=turnstiles,
+            deltas=deltas,
+            metrics=metrics,
+            tracing=tracing,
+        ),
     )
     return Worker(Claims(pool, notify, metrics=metrics), runner, settings, wake, metrics)

@@ -16,6 +16,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from uuid import UUID
 
 import asyncpg
@@ -50,15 +51,37 @@ from tarsy.stream.deltas import Deltas
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class RunnerOptions:
+    """The optional parts of a runner.
+
+    Args:
+        grace_seconds: time after the deadline in which the end of a run can still be written while Postgres is away.
+        rate_limiters: apply the limits of providers; None: there are none.
+        deltas: receives the output of models as it streams; None: nothing does.
+        metrics: of the process; None: not exported.
+        tracing: makes traces of the runs; None: there are none.
+        clock: monotonic, in seconds.
+    """
+
+    grace_seconds: float = 300.0
+    rate_limiters: RateLimiters | None = None
+    deltas: Deltas | None = None
+    metrics: Metrics | None = None
+    tracing: Tracing | None = None
+    clock: Callable[[], float] = time.monotonic
+
+
 class Runner:
     """Runs claimed investigations.
 
     Args:
-        grace_seconds: how long after the deadline the end of a run is tried to be written while Postgres is away.
-        turnstiles: keep the limits of providers; None: there are none.
-        deltas: tells what models say while they say it; None: nobody is told.
-        metrics: what is counted for people to see.
-        tracing: makes traces of the runs; None: there are none.
+        pool: for the writers of runs.
+        runs: ends runs.
+        models: clients of this process for the providers of all runs.
+        toolboxes: opens tool servers.
+        notify: sends a wake-up for each change, after its commit.
+        options: the optional parts.
     """
 
     def __init__(
@@ -68,13 +91,7 @@ class Runner:
         models: SharedModels,
         toolboxes: Toolboxes,
         notify: NotifyFunction,
-        *,
-        grace_seconds: float = 300.0,
-        turnstiles: RateLimiters | None = None,
-        deltas: Deltas | None = None,
-        metrics: Metrics | None = None,
-        tracing: Tracing | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        options: RunnerOptions = RunnerOptions(),
     ) -> None:
         self._pool = pool
         self._runs = runs
@@ -82,12 +99,12 @@ class Runner:
         self._models = models
         self._toolboxes = toolboxes
         self._notify = notify
-        self._grace = grace_seconds
-        self._turnstiles = turnstiles
-        self._deltas = deltas
-        self._metrics = metrics or Metrics()
-        self._tracing = tracing
-        self._clock = clock
+        self._grace = options.grace_seconds
+        self._rate_limiters = options.rate_limiters
+        self._deltas = options.deltas
+        self._metrics = options.metrics or Metrics()
+        self._tracing = options.tracing
+        self._clock = options.clock
         self._maskers = Maskers()
 
     async def run(self, claimed: ClaimedRun, control: RunControl) -> None:
@@ -139,8 +156,8 @@ class Runner:
 
         writer = RunWriter(self._pool, claimed.id, claimed.attempt, remaining=remaining, notify=self._notify)
         models: Models = self._models
-        if self._turnstiles is not None:
-            models = RunModels(self._models, self._turnstiles.of(claimed.id, claimed.attempt, remaining))
+        if self._rate_limiters is not None:
+            models = RunModels(self._models, self._rate_limiters.of(claimed.id, claimed.attempt, remaining))
         toolboxes = self._of_run(claimed)
         masking = self._masking(claimed.plan)
         with self._live(claimed.id, masking) as live:

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tarsy.llm.protocol import Chunk, EndChunk, GenerateRequest, LLMClient, TextChunk, ThinkingChunk
 from tarsy.plan.model import ProviderPlan
-from tarsy.runtime.run import Runner
+from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.worker import Worker
 from tarsy.store.claims import Claims
@@ -51,7 +51,9 @@ async def main(dsn: str) -> None:
     notifier, wake = Notifier(pool), asyncio.Event()
     listener = Listener(dsn, (FOLLOW_CHANNEL,))
     deltas = Deltas(pool, listener.hear)
-    runner = Runner(pool, Runs(pool, notifier.notify), Models(), FakeToolboxes(), notifier.notify, deltas=deltas)
+    runner = Runner(
+        pool, Runs(pool, notifier.notify), Models(), FakeToolboxes(), notifier.notify, RunnerOptions(deltas=deltas)
+    )
     worker = Worker(Claims(pool, notifier.notify), runner, WorkerSettings(), wake)
     async with asyncio.TaskGroup() as group:
         for service in (notifier, listener, deltas, worker):

@@ -24,7 +24,7 @@ from tarsy.record.messages import ToolOutcome
 from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.record.usage import Usage
 from tarsy.runtime import run as run_module
-from tarsy.runtime.run import Runner
+from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.run_control import LocalLease, RunControl
 from unit.engine.build import FakeToolboxes, ScriptedModels, agent, call, plan, stage
 from unit.engine.clock import in_virtual_time
@@ -68,8 +68,7 @@ class Stage:
             self.models,
             toolboxes,
             lambda *_: None,
-            tracing=self.tracing,
-            clock=loop.time,
+            RunnerOptions(tracing=self.tracing, clock=loop.time),
         )
         self.queue.attempts[RUN] = attempt
         claimed = self.queue.claimed(1)

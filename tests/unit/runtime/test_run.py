@@ -11,7 +11,7 @@ from tarsy.engine.run_context import RunContext
 from tarsy.plan.model import CustomMask, MaskingPlan
 from tarsy.record.run import DesiredState, LeaseLost, RunOutcome, State
 from tarsy.runtime import run as run_module
-from tarsy.runtime.run import Runner
+from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.run_control import LocalLease, RunControl
 from tarsy.store.errors import StoreError, StoreUnavailable
 from unit.engine.build import FakeToolboxes, ScriptedModels, until
@@ -52,7 +52,7 @@ class Stage:
             self.models,
             FakeToolboxes(),
             lambda *_: None,
-            clock=loop.time,
+            RunnerOptions(clock=loop.time),
         )
         claimed = self.queue.claimed(1)
         claimed = replace(claimed, plan=claimed.plan.model_copy(update=self.change))
