@@ -8,6 +8,9 @@ declares in its file (`-- oldest reader: N`) the oldest code that may use the sc
 written so that the version before needs no change. A migration that removes comes a version after the last code that
 needs the old schema, and waits until no older worker is alive. A file without a declaration is for its own version
 only.
+
+Plans are frozen in the record. A worker that does not know the newest migration of the code that made a plan leaves the
+run to others for a while, unless the migration declares that it changes no plans (`-- plans: unchanged`).
 """
 
 import hashlib
@@ -26,6 +29,7 @@ from tarsy.store.queries import load
 _LOCK = 7_261_979_001
 _FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
 _READER = re.compile(r"^-- oldest reader: (\d+)$", re.MULTILINE)
+_SAME_PLANS = re.compile(r"^-- plans: unchanged$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,11 @@ class Migration:
         declared = _READER.search(self.sql)
         return int(declared[1]) if declared else self.version
 
+    @property
+    def changes_plans(self) -> bool:
+        """Whether code that does not know this version may be unable to read plans of code that does."""
+        return _SAME_PLANS.search(self.sql) is None
+
 
 @dataclass(frozen=True, slots=True)
 class _Applied:
@@ -67,6 +76,11 @@ def migrations() -> tuple[Migration, ...]:
 def newest(steps: Sequence[Migration] | None = None) -> int:
     """Returns the version of the last migration, by default of those that this version ships."""
     return max((step.version for step in (migrations() if steps is None else steps)), default=0)
+
+
+def plan_version() -> int:
+    """Returns the newest migration that a worker must know to read the plans of this version."""
+    return newest([step for step in migrations() if step.changes_plans])
 
 
 async def migrate(pool: asyncpg.Pool, steps: Sequence[Migration] | None = None) -> tuple[int, ...]:

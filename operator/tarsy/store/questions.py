@@ -24,7 +24,7 @@ from tarsy.record.timeline import TimelineEvent
 from tarsy.record.work import AgentWork, Exchange, PastWork, StageWork
 from tarsy.store import rows
 from tarsy.store.database import call
-from tarsy.store.migrate import newest
+from tarsy.store.migrate import plan_version
 from tarsy.store.queries import load
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
 
@@ -50,7 +50,7 @@ class Questions:
         self._pool = pool
         self._metrics = metrics
         self._notify = notify
-        self._version = newest()
+        self._version = plan_version()
         self._sql = load("questions")
         self._reads = load("reads")
 

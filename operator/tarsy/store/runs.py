@@ -20,7 +20,7 @@ from tarsy.record.text import clean
 from tarsy.store.claims import CLAIM_LOCK
 from tarsy.store.closing import close_run
 from tarsy.store.database import call
-from tarsy.store.migrate import newest
+from tarsy.store.migrate import plan_version
 from tarsy.store.queries import load
 from tarsy.store.text import clean_or_none
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
@@ -78,7 +78,7 @@ class Runs:
         self._pool = pool
         self._metrics = metrics
         self._notify = notify
-        self._version = newest()
+        self._version = plan_version()
         self._sql = load("runs")
         self._lock = load("claims")
 

@@ -1,4 +1,4 @@
-"""Builders of what tests write: plans, runs, and the steps of an agent."""
+"""Builds what tests write: plans, runs, and the steps of an agent."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Every test of the store gets a database of its own, by the names that these tests use."""
+"""Provides a database of its own to every test of the store."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""What a worker of the previous version sends to Postgres, recorded, so that it can be sent again beside this version.
+"""Records the statements that a worker of the previous version sends to Postgres, and replays them beside this version.
 
 The recording is `previous.json`: each statement of the store with its arguments, of a run that a worker of the schema
 version it names worked on, in two halves. It stands for the old code where there is no old code: a checkout without

@@ -1,4 +1,4 @@
-"""Budget, loop guard and compaction of the engine on a real record, across attempts that are lost in the middle."""
+"""Tests budget, loop guard and compaction of the engine on a real record, across lost attempts."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence

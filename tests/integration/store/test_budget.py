@@ -1,4 +1,4 @@
-"""What a run used, on real Postgres: cost, estimates, the limit it reached, its tool calls, what was compacted."""
+"""Tests the usage of a run on Postgres: cost, estimates, the limit it reached, tool calls, compacted messages."""
 
 from dataclasses import replace
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What became of model calls: by the provider that was asked, as the plan of the run had it."""
+"""Tests reading the outcomes of model calls by the provider in the plan of their run."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID

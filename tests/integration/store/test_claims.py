@@ -1,4 +1,4 @@
-"""Claims are exact and fair, leases run out, orphans find a new worker."""
+"""Tests that claims are exact and fair, leases expire, and another worker claims orphaned runs."""
 
 import asyncio
 from uuid import UUID, uuid4
@@ -11,7 +11,7 @@ from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.record.usage_report import QueueDepth
 from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.errors import WorkerLost
-from tarsy.store.migrate import newest
+from tarsy.store.migrate import plan_version
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
 
@@ -207,7 +207,7 @@ async def test_run_with_a_plan_of_another_version_fails_and_says_so(pool: asyncp
 
 async def test_a_run_is_left_to_workers_that_know_its_plan_until_none_has_come_for_long(pool: asyncpg.Pool) -> None:
     (run,) = await _accept(pool, 1)
-    older = Claims(pool, knows=newest() - 1)
+    older = Claims(pool, knows=plan_version() - 1)
     holder = uuid4()
     await older.register(holder, "node-1", 60.0)
     assert await older.claim(holder, 1, 10) == []
@@ -215,6 +215,14 @@ async def test_a_run_is_left_to_workers_that_know_its_plan_until_none_has_come_f
     newer = await worker(pool)
     assert await older.claim(holder, 1, 10) == []
     await Claims(pool).deregister(newer)
+    assert [claimed.id for claimed in await older.claim(holder, 1, 10)] == [run]
+
+
+async def test_a_run_is_claimed_by_a_worker_that_knows_no_migration_without_change_of_plans(pool: asyncpg.Pool) -> None:
+    (run,) = await _accept(pool, 1)
+    older = Claims(pool, knows=15)  # migration 16 changes no plans
+    holder = uuid4()
+    await older.register(holder, "node-1", 60.0)
     assert [claimed.id for claimed in await older.claim(holder, 1, 10)] == [run]
 
 

@@ -1,4 +1,4 @@
-"""Errors that pass are waited out, others are told apart, and no password is told at all."""
+"""Tests that transient errors are retried, others are raised, and no error contains a password."""
 
 import asyncio
 import tempfile

@@ -1,4 +1,4 @@
-"""What a finding may cite: closed tool calls of this run, by the name a model knows them by or by their row."""
+"""Tests that a finding may cite only tool calls of its own run."""
 
 from uuid import uuid4
 

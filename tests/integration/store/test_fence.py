@@ -1,4 +1,4 @@
-"""Only the attempt that holds the lease writes; an earlier one changes no row of any table."""
+"""Tests that only the attempt with the lease writes; an earlier one changes no row of any table."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What metrics are told of the record: what waits, what runs, who works, and what is late."""
+"""Tests the gauges that are read from the record: queue, runs, workers, overdue work."""
 
 import asyncpg
 

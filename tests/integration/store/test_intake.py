@@ -1,4 +1,4 @@
-"""The fate of notifications: one row each, one Alert an incident, and an account that balances."""
+"""Tests the fate of notifications: one row each, one Alert an incident, and a balanced ledger."""
 
 import asyncio
 import hashlib

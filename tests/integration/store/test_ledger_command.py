@@ -1,4 +1,4 @@
-"""`tarsy ledger` on a real record."""
+"""Tests `tarsy ledger` on a real record."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The schema is migrated once, even by many processes, and never silently changed."""
+"""Tests that the schema is migrated once, even by many processes, and never silently changed."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""`tarsy purge` on a real record: what it deletes, what it only shows, and what it does not work with."""
+"""Tests `tarsy purge` on a real record: deletion, dry run, and refusal of a wrong schema."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Questions: one after the other in the order of their places, beside the limits of runs, answered from the record."""
+"""Tests that questions are answered one by one in their order, outside of the limits of runs, from the record."""
 
 import asyncio
 from uuid import UUID, uuid4

@@ -1,4 +1,4 @@
-"""The writer on Postgres keeps the contract that the recorder in memory keeps (`unit/engine`)."""
+"""Tests that the writer on Postgres keeps the contract of the port, as the recorder in memory does (`unit/engine`)."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""A new attempt finds at each boundary what the old one left."""
+"""Tests the rows and counters that a new attempt leaves after a lost one; the contract suite has the rest."""
 
 import asyncpg
 

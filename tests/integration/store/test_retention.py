@@ -1,4 +1,4 @@
-"""Old records are really deleted, in small steps; running ones, and what others use, are never touched."""
+"""Tests that old records are deleted in small steps, and rows that running runs use are not."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Investigations are accepted once, end once, and always end."""
+"""Tests that investigations are accepted once, end once, and always end."""
 
 import asyncpg
 import pytest

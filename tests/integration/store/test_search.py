@@ -1,4 +1,4 @@
-"""Lists of investigations: what each filter finds, in which order, and that pages neither lose nor repeat."""
+"""Tests filters and order of lists of investigations, and that pages neither lose nor repeat entries."""
 
 import random
 from collections.abc import Sequence

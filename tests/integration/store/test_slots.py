@@ -1,4 +1,4 @@
-"""Places of model calls under the limits of a provider: exact over pools, given back whatever happens, in order."""
+"""Tests slots of model calls: exact over several pools, released after any failure, in order."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A result that waits for its summary: what another attempt finds of it, and what is on record of the call for it."""
+"""Tests the record of a tool result that waits for its summary, and of the model call for the summary."""
 
 from dataclasses import replace
 from uuid import UUID

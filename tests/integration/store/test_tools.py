@@ -1,4 +1,4 @@
-"""What a run knows of its tools, on real Postgres: the lists it first saw, what a tool does, why it was refused."""
+"""Tests pinned tools on Postgres, and the access and refusal of tool calls."""
 
 import asyncio
 from dataclasses import replace

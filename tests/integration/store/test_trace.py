@@ -1,4 +1,4 @@
-"""The trace as it is read: calls by stage and agent, each only through the investigation that it belongs to."""
+"""Tests reading the trace: calls by stage and agent, each only through its investigation."""
 
 from dataclasses import replace
 from uuid import UUID, uuid4

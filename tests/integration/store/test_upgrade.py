@@ -1,4 +1,4 @@
-"""Rolling upgrades: recorded statements of the previous version beside this one, in the middle of runs, there and back.
+"""Tests rolling upgrades and rollbacks with recorded statements of a previous version, in the middle of runs.
 
 The previous release itself, as processes: `e2e/test_upgrade.py`.
 """

@@ -1,4 +1,4 @@
-"""What `tarsy usage` reads: sums over runs, by what people ask for, with unknown parts told apart from zero."""
+"""Tests the sums of `tarsy usage` by each dimension, with unknown usage apart from zero."""
 
 from dataclasses import replace
 from decimal import Decimal

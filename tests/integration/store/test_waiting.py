@@ -1,4 +1,4 @@
-"""A call that is cut while it waits for its turn under a limit of its provider was never sent: it cost nothing."""
+"""Tests that a call that is cut while it waits for a rate limit was never sent and costs nothing."""
 
 from collections.abc import Awaitable, Callable
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Steps are written once, whole and clean, side by side, and show what was written."""
+"""Tests that steps are written once, completely and cleaned, also in parallel."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The stream's tests use the same fixtures as the store's."""
+"""Provides the fixtures of the store's tests to those of the stream."""
 
 from integration.store.conftest import dsn, pool
 

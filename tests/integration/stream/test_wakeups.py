@@ -1,4 +1,4 @@
-"""Wake-ups arrive, arrive once for many, and their loss costs a poll interval."""
+"""Tests that wake-ups arrive, are coalesced, and that their loss costs a poll interval."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

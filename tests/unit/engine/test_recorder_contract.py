@@ -1,4 +1,4 @@
-"""The recorder in memory keeps the contract that the store keeps (`integration/store/test_recorder_contract.py`)."""
+"""Tests that the recorder in memory keeps the contract of the port, as the store does (`integration/store`)."""
 
 from collections.abc import Mapping, Sequence
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""Whether the connection to Postgres is encrypted must be said, beyond one machine."""
+"""Tests that the address of Postgres on another machine must state whether the connection is encrypted."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Who goes next: the namespace with the fewest runs, then priority, then age; never beyond a limit."""
+"""Tests the order of claims (fewest runs of a namespace, then priority, then age) and their limits."""
 
 from collections import Counter
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What holds runs up is counted, and told, but not with every call."""
+"""Tests that slow calls and waits for a connection are counted, and logged at intervals."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Statements are found by name, whole, without a placeholder left in them, and take their values by name."""
+"""Tests that statements are complete, and take their values by name."""
 
 import re
 from importlib.resources import files

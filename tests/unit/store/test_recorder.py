@@ -1,4 +1,4 @@
-"""The store knows no engine, and yet its writer is what the engine's port asks for."""
+"""Tests that `RunWriter` has the signatures of the engine's `Recorder` port, which it does not import."""
 
 import inspect
 

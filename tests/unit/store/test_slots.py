@@ -1,4 +1,4 @@
-"""Who may call a model now: a decision of what counts, at, below and above each limit."""
+"""Tests the decision whether a model call is admitted, at, below and above each limit."""
 
 import pytest
 

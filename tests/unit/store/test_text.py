@@ -1,4 +1,4 @@
-"""What may not be stored is taken out, and nothing else."""
+"""Tests that only text that cannot be stored is removed."""
 
 import orjson
 import pytest

@@ -1,4 +1,4 @@
-"""Words of models on their way: batched, packed, told only where somebody reads along."""
+"""Tests that text of models is batched, packed, and sent only while a reader follows the run."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator

@@ -1,4 +1,5 @@
 -- oldest reader: 4
+-- plans: unchanged
 -- The question of a run that answers one has a column of its own. Code before this migration writes it to alert_data, and
 -- reads it there, beside this version during a rolling upgrade and after a rollback. Therefore this version writes both
 -- columns, and reads alert_data of a run with a parent where question is null. Existing rows are left as they are. A later
