@@ -23,7 +23,7 @@ from tarsy.resources.v1alpha1.alert import MAX_DATA_BYTES
 _LARGEST = 2 * 1024 * 1024
 
 
-async def submit_alert(
+async def submit_and_print(
     client: TarsyClient, namespace: str, alert: Mapping[str, Any], output: Output, *, wait: bool
 ) -> int:
     """Creates an alert; returns the exit status, with `wait` 0 only if its investigation succeeds.
