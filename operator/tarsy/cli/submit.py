@@ -28,6 +28,13 @@ async def submit_and_print(
 ) -> int:
     """Creates an alert; returns the exit status, with `wait` 0 only if its investigation succeeds.
 
+    Args:
+        client: the API.
+        namespace: the namespace of the alert.
+        alert: its manifest.
+        output: for people, or the format for programs.
+        wait: follow the investigation to its end.
+
     Raises:
         ApiUseError: the alert may not be created, or is not investigated.
     """
@@ -55,6 +62,11 @@ async def submit_and_print(
 
 def namespace_of(alert: Mapping[str, Any], option: str | None, usual: str) -> str:
     """Returns the namespace of an alert: that of the option, else of the alert, else the default.
+
+    Args:
+        alert: the manifest.
+        option: the namespace of the option; None: not given.
+        usual: the default namespace.
 
     Raises:
         ApiUseError: the alert and the option name different namespaces.
