@@ -7,7 +7,7 @@ import annotated_types
 from hack.site.text import code, line, page, table
 from pydantic.fields import FieldInfo
 
-from tarsy.app.settings.file import API_VERSION, KIND
+from tarsy.app.settings.file import CONFIGURATION_KIND, CONFIGURATION_VERSION
 from tarsy.app.settings.processes import (
     TOPICS,
     GatewayProcessSettings,
@@ -15,7 +15,7 @@ from tarsy.app.settings.processes import (
     WorkerProcessSettings,
     topics_of,
 )
-from tarsy.app.settings.topic import Topic, flag_of
+from tarsy.app.settings.topic import SettingsTopic, flag_of
 
 _PROCESSES: Final = {
     "tarsy run": OperatorSettings,
@@ -25,8 +25,8 @@ _PROCESSES: Final = {
 _TEXT: Final = f"""`--config FILE` of `tarsy run`, `tarsy worker` and `tarsy mcp-gateway` reads a file like this one:
 
 ```yaml
-apiVersion: {API_VERSION}
-kind: {KIND}
+apiVersion: {CONFIGURATION_VERSION}
+kind: {CONFIGURATION_KIND}
 spec:
   execution:
     maxConcurrent: 20
@@ -54,12 +54,12 @@ def _topics() -> Iterator[str]:
         yield table(("field", "value", "default", "option", "environment", "what it is"), _rows(topic))
 
 
-def _has(topic: type[Topic], process: type) -> bool:
+def _has(topic: type[SettingsTopic], process: type) -> bool:
     """Returns whether a process has a topic, or one that refines it."""
     return any(issubclass(one, topic) for one in topics_of(process).values())
 
 
-def _rows(topic: type[Topic]) -> Iterator[tuple[str, ...]]:
+def _rows(topic: type[SettingsTopic]) -> Iterator[tuple[str, ...]]:
     for field in topic.model_fields.values():
         flag = flag_of(field)
         if flag is None or flag.hidden:

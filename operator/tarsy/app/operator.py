@@ -131,62 +131,19 @@ async def run_product(
         readiness: becomes unready while the controller does not watch the whole cluster.
     """
     notifier, metrics = Notifier(pool), metrics or Metrics()
-    controlled, destinations = settings.controller, settings.outbound.destinations()
     metrics.read_record(Gauges(pool).read)
-    runs, reads = Runs(pool, notifier.notify, metrics), Reads(pool)
+    runs = Runs(pool, notifier.notify, metrics)
     wake, changed = asyncio.Event(), asyncio.Event()
     channels = (*WORKER_CHANNELS, RUN_CHANNEL)
     listener = Listener(settings.database.listen_url or settings.database.url, channels)
     deltas = Deltas(pool, listener.hear)
-    slots = ProviderSlots(pool, notifier.notify)
-    turnstiles = RateLimiters(slots, listener.subscribe, metrics)
-    instance = f"{socket.gethostname()}-{os.getpid()}"
+    turnstiles = RateLimiters(ProviderSlots(pool, notifier.notify), listener.subscribe, metrics)
     worker, execution = None, settings.execution.worker()
     if execution is not None:
         worker = new_worker(
             execution, pool, models, toolboxes, notifier.notify, wake, turnstiles, deltas, metrics, tracing
         )
-    intake = Intake(pool, queue_limit=settings.intake.queue_limit)
-    purge = None
-    if controlled.retention_seconds is not None:
-        purge = partial(_purge, Retention(pool), intake, controlled.retention_seconds, controlled.namespaces)
-    checks = None
-    if controlled.server_check_seconds is not None:
-        policy = Policy(
-            Values(client, secrets),
-            ssl.create_default_context(),
-            settings.mcp.stdio,
-            destinations,
-            cluster=cluster_of(client),
-        )
-        checks = ServerChecks(policy, default_masker().mask, interval=controlled.server_check_seconds)
-    controller = ActiveController(
-        KubernetesPorts(client, Events(client, instance=instance), secrets),
-        StorePorts(runs, reads, Questions(pool, notifier.notify, metrics), intake, slots.publish),
-        ControllerSettings(
-            library_namespace=settings.kubernetes.library_namespace,
-            namespaces=controlled.namespaces,
-            operator_namespace=controlled.operator_namespace,
-            runbook_hosts=controlled.runbook_hosts,
-            require_author=settings.webhook.require_author,
-        ),
-        LeaderElection(client, controlled.operator_namespace, "tarsy-controller", instance),
-        changed=changed,
-        checks=ReadinessChecks(
-            ProviderChecks(
-                partial(probe, lent_to=settings.outbound.workload_identity_namespaces, destinations=destinations)
-            ),
-            checks,
-        ),
-        periodic=PeriodicWork(
-            purge=purge,
-            running=Workloads(pool).running,
-            calls=Calls(pool),
-            outbox=Outbox(Notices(pool), NotificationSender(secrets, destinations), settings.web_ui.url),
-        ),
-        fetcher=Fetcher(token_reader(secrets), destinations=destinations),
-        metrics=metrics,
-    )
+    controller = _controller(settings, pool, client, secrets, runs, notifier, changed, metrics)
     if readiness is not None:
         readiness.depend_on(controller.why_not_ready)
     async with asyncio.TaskGroup() as group:
@@ -207,6 +164,68 @@ async def run_product(
 
         if shutdown is not None:
             shutdown.drain = drain
+
+
+def _controller(
+    settings: OperatorSettings,
+    pool: asyncpg.Pool,
+    client: KubeClient,
+    secrets: Secrets,
+    runs: Runs,
+    notifier: Notifier,
+    changed: asyncio.Event,
+    metrics: Metrics,
+) -> ActiveController:
+    controlled, destinations = settings.controller, settings.outbound.destinations()
+    instance = f"{socket.gethostname()}-{os.getpid()}"
+    intake = Intake(pool, queue_limit=settings.intake.queue_limit)
+    purge = None
+    if controlled.retention_seconds is not None:
+        purge = partial(_purge, Retention(pool), intake, controlled.retention_seconds, controlled.namespaces)
+    lent_to = settings.outbound.workload_identity_namespaces
+    provider_checks = ProviderChecks(partial(probe, lent_to=lent_to, destinations=destinations))
+    return ActiveController(
+        KubernetesPorts(client, Events(client, instance=instance), secrets),
+        StorePorts(
+            runs,
+            Reads(pool),
+            Questions(pool, notifier.notify, metrics),
+            intake,
+            ProviderSlots(pool, notifier.notify).publish,
+        ),
+        ControllerSettings(
+            library_namespace=settings.kubernetes.library_namespace,
+            namespaces=controlled.namespaces,
+            operator_namespace=controlled.operator_namespace,
+            runbook_hosts=controlled.runbook_hosts,
+            require_author=settings.webhook.require_author,
+        ),
+        LeaderElection(client, controlled.operator_namespace, "tarsy-controller", instance),
+        changed=changed,
+        checks=ReadinessChecks(provider_checks, _server_checks(settings, client, secrets)),
+        periodic=PeriodicWork(
+            purge=purge,
+            running=Workloads(pool).running,
+            calls=Calls(pool),
+            outbox=Outbox(Notices(pool), NotificationSender(secrets, destinations), settings.web_ui.url),
+        ),
+        fetcher=Fetcher(token_reader(secrets), destinations=destinations),
+        metrics=metrics,
+    )
+
+
+def _server_checks(settings: OperatorSettings, client: KubeClient, secrets: Secrets) -> ServerChecks | None:
+    interval = settings.controller.server_check_seconds
+    if interval is None:
+        return None
+    policy = Policy(
+        Values(client, secrets),
+        ssl.create_default_context(),
+        settings.mcp.stdio,
+        settings.outbound.destinations(),
+        cluster=cluster_of(client),
+    )
+    return ServerChecks(policy, default_masker().mask, interval=interval)
 
 
 async def _purge(

@@ -184,7 +184,13 @@ async def connected(settings: ProcessSettings, shutdown: Shutdown, name: str) ->
 
 
 async def pass_on(listener: Listener, channel: str, event: asyncio.Event) -> None:
-    """Sets `event` at each notification of a channel, and after each poll interval without one."""
+    """Sets `event` at each notification of a channel, and after each poll interval without one.
+
+    Args:
+        listener: listens to Postgres.
+        channel: the channel.
+        event: set for each notification.
+    """
     with listener.subscribe(channel) as subscription:
         while True:
             await subscription.wait()

@@ -92,6 +92,12 @@ async def ask_cluster(
 async def ask_file(question: str, file: Path, *, provider_namespace: str, seconds: float | None = None) -> int:
     """Asks the model of the only LLMProvider in a file; returns the exit status.
 
+    Args:
+        question: the prompt, sent unchanged.
+        file: the file with the LLMProvider.
+        provider_namespace: the namespace of an LLMProvider without one.
+        seconds: maximum seconds of the answer; None: `spec.timeouts`.
+
     Raises:
         AskError: the file holds no usable LLMProvider, or the model gave no answer.
     """

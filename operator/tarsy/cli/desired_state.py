@@ -12,6 +12,13 @@ _SENTENCES = {
 async def want(client: TarsyClient, namespace: str, name: str, desired: str, output: Output) -> int:
     """Sets the desired state of an investigation; returns the exit status.
 
+    Args:
+        client: the API.
+        namespace: the namespace of the investigation.
+        name: the name of the investigation.
+        desired: Concluded or Cancelled.
+        output: for people, or the format for programs.
+
     Raises:
         ApiUseError: the investigation does not exist, or its desired state may not be changed so.
     """

@@ -22,6 +22,12 @@ FATES = ("investigated", "folded", "resolved", "rejected")
 async def show_ledger(database_url: str, seconds: float | None, since: str, *, output: Literal["text", "json"]) -> int:
     """Prints the ledger of the last `seconds` (None: all of it); returns 1 if it does not balance.
 
+    Args:
+        database_url: the database.
+        seconds: length of the period up to now.
+        since: the same as the user wrote it.
+        output: for people, or the format for programs.
+
     Raises:
         StoreError: the record cannot be read.
     """

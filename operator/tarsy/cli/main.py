@@ -8,8 +8,7 @@ import typer
 
 from tarsy.cli.commands import configuration, intake, record, services
 from tarsy.cli.installed import add_installed
-from tarsy.cli.plugin import add_investigation_commands
-from tarsy.cli.plugin import run as run_app
+from tarsy.cli.plugin import add_investigation_commands, run_app
 from tarsy.cli.version import add_version
 
 app = typer.Typer(

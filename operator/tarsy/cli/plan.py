@@ -16,8 +16,7 @@ import yaml
 from rich.console import RenderableType
 
 from tarsy.cli.console import new_console
-from tarsy.cli.plan_check import check_document as all_of
-from tarsy.cli.plan_check import check_table, is_whole, plan_all
+from tarsy.cli.plan_check import check_document, check_table, is_whole, plan_all
 from tarsy.cli.plan_files import FileProblem, Manifests, read_files
 from tarsy.cli.plan_tree import tree
 from tarsy.controllers.readiness.masking import masking_errors
@@ -65,9 +64,9 @@ def show_plan(
     found = (manifests.problem(error) for error in dict.fromkeys(errors))
     problems = [*manifests.problems, *(problem for problem in found if problem is not None)]
     if explained is not None:
-        _print(tree(explained), check_document(explained), output)
+        _print(tree(explained), plan_document(explained), output)
     elif planned:
-        _print(check_table(planned), all_of(planned), output)
+        _print(check_table(planned), check_document(planned), output)
     for problem in dict.fromkeys(problems):
         sys.stderr.write(f"{problem}\n")
     return 1 if problems else 0
@@ -148,7 +147,7 @@ def _print(shown: RenderableType, document: dict[str, Any], output: Format) -> N
             sys.stdout.write(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110))
 
 
-def check_document(explained: Explained) -> dict[str, Any]:
+def plan_document(explained: Explained) -> dict[str, Any]:
     """Returns the plan, its hash and the sources of its settings, for programs."""
     origins: Iterable[tuple[str, FieldPath]] = sorted(explained.origins.items())
     return {

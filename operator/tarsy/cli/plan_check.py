@@ -45,7 +45,13 @@ class Planned:
 def plan_all(
     manifests: Manifests, catalog: ResourceCatalog, library_namespace: str
 ) -> tuple[list[Planned], list[PlanError]]:
-    """Plans every chain for every alert type; returns the plans and the errors."""
+    """Plans every chain for every alert type; returns the plans and the errors.
+
+    Args:
+        manifests: the objects of the files.
+        catalog: the same for the planner.
+        library_namespace: the namespace of the library.
+    """
     planned: list[Planned] = []
     errors: list[PlanError] = []
     objects = sorted(manifests.objects.values(), key=lambda obj: (obj.metadata.namespace, obj.metadata.name))
@@ -67,7 +73,15 @@ def plan_all(
 def is_whole(
     chain: Chain, namespace: str, manifests: Manifests, catalog: ResourceCatalog, library_namespace: str
 ) -> bool:
-    """Returns whether all objects that a run of the chain uses are valid, so that its plan has only its own errors."""
+    """Returns whether all objects that a run of the chain uses are valid, so that its plan has only its own errors.
+
+    Args:
+        chain: the chain.
+        namespace: the namespace of the run.
+        manifests: the objects of the files.
+        catalog: the same for the planner.
+        library_namespace: the namespace of the library.
+    """
     defaults = defaults_for(namespace, catalog, library_namespace)
     todo: list[AnyResource] = [chain, defaults] if defaults is not None else [chain]
     seen: set[Identity] = set()

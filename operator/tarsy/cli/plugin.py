@@ -43,7 +43,7 @@ def add_investigation_commands(app: typer.Typer) -> None:
 
 def main() -> None:
     """Runs the command `kubectl-tarsy`."""
-    run(new_app())
+    run_app(new_app())
 
 
 def complete() -> None:
@@ -52,7 +52,7 @@ def complete() -> None:
     sys.stdout.write(":4\n")  # directive for kubectl: no file names
 
 
-def run(app: typer.Typer) -> None:
+def run_app(app: typer.Typer) -> None:
     """Runs an app or, for the completion script of a shell, prints the candidates for the command line."""
     from tarsy.cli.completion import ASK
 

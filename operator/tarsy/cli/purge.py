@@ -23,6 +23,14 @@ async def purge_records(
 ) -> int:
     """Deletes, or only counts, the records of runs that ended more than `seconds` ago; returns the exit status.
 
+    Args:
+        database_url: the database.
+        seconds: minimum time since the end of the run.
+        older_than: the same as the user wrote it.
+        namespaces: only these; empty: all.
+        dry_run: only count.
+        output: text or json.
+
     Raises:
         StoreError: the record cannot be read or written, or its schema is not this version's.
     """
@@ -47,7 +55,13 @@ async def purge_records(
 
 
 def purge_table(old: Sequence[OldRecords], counts: Mapping[str, int], dry_run: bool) -> Table:
-    """Renders the numbers of deleted records with their total."""
+    """Renders the numbers of deleted records with their total.
+
+    Args:
+        old: the old records by namespace.
+        counts: the number of deleted records by namespace.
+        dry_run: nothing was deleted.
+    """
     made = Table(box=None, pad_edge=False, header_style="bold", show_footer=len(counts) > 1)
     made.add_column("Namespace", footer="total", overflow="fold")
     made.add_column("Would be deleted" if dry_run else "Deleted", footer=f"{sum(counts.values()):,}", justify="right")

@@ -82,7 +82,13 @@ def _body(path: Path, source: BodyFormat) -> IntakeBody:
 
 
 def answer_of(verdicts: Sequence[RouteMatch], catalog: Catalog, library_namespace: str) -> dict[str, Any]:
-    """Returns the outcome of a request, for programs."""
+    """Returns the outcome of a request, for programs.
+
+    Args:
+        verdicts: the match of each route.
+        catalog: the routes and chains.
+        library_namespace: the namespace of the library.
+    """
     taker = next((verdict for verdict in verdicts if verdict.matches), None)
     before = f"matches too, but {taker.route.key} is asked before it" if taker is not None else ""
     others = [{"route": v.route.key, "why": v.why_not or before} for v in verdicts if v is not taker]

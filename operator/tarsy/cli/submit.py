@@ -23,10 +23,17 @@ from tarsy.resources.v1alpha1.alert import MAX_DATA_BYTES
 _LARGEST = 2 * 1024 * 1024
 
 
-async def submit_alert(
+async def submit_and_print(
     client: TarsyClient, namespace: str, alert: Mapping[str, Any], output: Output, *, wait: bool
 ) -> int:
     """Creates an alert; returns the exit status, with `wait` 0 only if its investigation succeeds.
+
+    Args:
+        client: the API.
+        namespace: the namespace of the alert.
+        alert: its manifest.
+        output: for people, or the format for programs.
+        wait: follow the investigation to its end.
 
     Raises:
         ApiUseError: the alert may not be created, or is not investigated.
@@ -55,6 +62,11 @@ async def submit_alert(
 
 def namespace_of(alert: Mapping[str, Any], option: str | None, usual: str) -> str:
     """Returns the namespace of an alert: that of the option, else of the alert, else the default.
+
+    Args:
+        alert: the manifest.
+        option: the namespace of the option; None: not given.
+        usual: the default namespace.
 
     Raises:
         ApiUseError: the alert and the option name different namespaces.

@@ -43,6 +43,13 @@ _REASON = 60
 async def show_trace(client: TarsyClient, namespace: str, name: str, question: str | None, output: Output) -> int:
     """Prints the calls of an investigation, or of the answer to a question about it; returns the exit status.
 
+    Args:
+        client: the API.
+        namespace: the namespace of the investigation.
+        name: the name of the investigation.
+        question: the ChatMessage whose calls are printed; None: the investigation.
+        output: for people, or the format for programs.
+
     Raises:
         ApiUseError: the investigation is not on record, or may not be read.
     """

@@ -78,6 +78,12 @@ class Why(View):
 async def explain_finding(client: TarsyClient, namespace: str, name: str, output: Output) -> int:
     """Prints the finding of an investigation with its evidence; returns the exit status.
 
+    Args:
+        client: the API.
+        namespace: the namespace of the investigation.
+        name: the name of the investigation.
+        output: for people, or the format for programs.
+
     Raises:
         ApiUseError: the investigation is not on record, has no finding, or may not be read.
     """
@@ -94,7 +100,13 @@ async def explain_finding(client: TarsyClient, namespace: str, name: str, output
 
 
 async def resolve_citations(client: TarsyClient, run: RunHead, finding: FindingView) -> Why:
-    """Resolves the citations of a finding, as far as the caller may read the results."""
+    """Resolves the citations of a finding, as far as the caller may read the results.
+
+    Args:
+        client: the API.
+        run: the run.
+        finding: its finding.
+    """
     cited = {c.interaction for claim in finding.claims for c in claim.citations if c.interaction is not None}
     calls, hidden = await _calls(client, run, sorted(cited))
     return Why(

@@ -106,12 +106,24 @@ class TarsyClient(Protocol):
 
 
 def run_path(namespace: str, name: str, part: str) -> str:
-    """Returns the path of a part of the record, such as `timeline` or `trace/llm/ID`."""
+    """Returns the path of a part of the record, such as `timeline` or `trace/llm/ID`.
+
+    Args:
+        namespace: the namespace of the investigation.
+        name: the name of the investigation.
+        part: the path below it.
+    """
     return f"/namespaces/{namespace}/investigations/{name}/{part}"
 
 
 def status_condition(obj: Mapping[str, Any], kind: str, field: str = "status") -> str:
-    """Returns a field of a condition of an object; empty without one."""
+    """Returns a field of a condition of an object; empty without one.
+
+    Args:
+        obj: the object.
+        kind: the type of the condition.
+        field: the field of the condition.
+    """
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return next((str(c.get(field, "")) for c in conditions if c.get("type") == kind), "")
 
@@ -120,6 +132,13 @@ async def read_as(
     client: TarsyClient, model: type[_M], path: str, right: Right, query: Mapping[str, str] | None = None
 ) -> _M:
     """Reads a route as its model; see `TarsyClient.read`.
+
+    Args:
+        client: the API.
+        model: the model of the response.
+        path: the path of the route, see `run_path`.
+        right: the permission that a refusal names.
+        query: query parameters.
 
     Raises:
         ApiUseError: the API refused, or its response is of another version.

@@ -72,6 +72,11 @@ async def until_taken(
 async def accepted(client: TarsyClient, namespace: str, name: str) -> None:
     """Returns when an investigation is on record, or its object is deleted, because its record may still exist.
 
+    Args:
+        client: the API.
+        namespace: the namespace of the investigation.
+        name: the name of the investigation.
+
     Raises:
         ApiUseError: the investigation was rejected.
     """

@@ -22,10 +22,10 @@ from e2e.waiting import until
 from tarsy.app.operator import run_product
 from tarsy.app.settings.processes import OperatorSettings
 from tarsy.app.settings.work_topics import (
-    ControllerSettings,
     DatabaseSettings,
     ExecutionSettings,
     KubernetesSettings,
+    ReconcileSettings,
 )
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
@@ -81,7 +81,7 @@ class Scene:
         settings = OperatorSettings(
             database=DatabaseSettings(url=self._dsn),
             kubernetes=KubernetesSettings(library_namespace=self._namespace),
-            controller=ControllerSettings(
+            controller=ReconcileSettings(
                 operator_namespace=self._namespace,
                 namespaces=(self._namespace,),
                 server_check_seconds=None,  # its servers are in this process, and nowhere else

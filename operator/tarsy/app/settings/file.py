@@ -16,11 +16,11 @@ from pydantic_core import ErrorDetails
 
 from tarsy.app.errors import StartError
 from tarsy.app.settings.processes import TOPICS, topics_of
-from tarsy.app.settings.topic import Topic, flag_of
+from tarsy.app.settings.topic import SettingsTopic, flag_of
 from tarsy.app.strict_yaml import StrictLoader
 
-API_VERSION: Final = "tarsy.dev/v1alpha1"
-KIND: Final = "OperatorConfiguration"
+CONFIGURATION_VERSION: Final = "tarsy.dev/v1alpha1"
+CONFIGURATION_KIND: Final = "OperatorConfiguration"
 
 _TYPES: Final = {
     "bool_type": "true or false",
@@ -65,7 +65,7 @@ def read_configuration(path: Path, process: type[BaseModel]) -> dict[str, dict[s
     return {name: dict(spec[name] or {}) for name in own if name in spec}
 
 
-def describe(error: ErrorDetails, topic: type[Topic] | None) -> str:
+def describe(error: ErrorDetails, topic: type[SettingsTopic] | None) -> str:
     """Returns what is wrong with a value and how to correct it.
 
     Args:
@@ -102,14 +102,14 @@ def _document(path: Path) -> Mapping[str, Any]:
     if len(documents) != 1 or not isinstance(documents[0], Mapping):
         found = "is empty" if not documents else "holds several documents" if len(documents) > 1 else "is not a mapping"
         raise ConfigurationFileError(
-            f"configuration file {path}: {found}; write one object with apiVersion: {API_VERSION}, "
-            f"kind: {KIND} and spec"
+            f"configuration file {path}: {found}; write one object with apiVersion: {CONFIGURATION_VERSION}, "
+            f"kind: {CONFIGURATION_KIND} and spec"
         )
     return documents[0]
 
 
 def _header_problems(document: Mapping[str, Any]) -> Iterator[str]:
-    for field, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+    for field, wanted in (("apiVersion", CONFIGURATION_VERSION), ("kind", CONFIGURATION_KIND)):
         if field not in document:
             yield f"{field}: is required; set it to {wanted}"
         elif document[field] != wanted:
@@ -119,7 +119,7 @@ def _header_problems(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"{field}: {_unknown('field', str(field), ['apiVersion', 'kind', 'spec'])}"
 
 
-def _spec_problems(spec: Mapping[str, Any], topics: Mapping[str, type[Topic]]) -> Iterator[str]:
+def _spec_problems(spec: Mapping[str, Any], topics: Mapping[str, type[SettingsTopic]]) -> Iterator[str]:
     variables = {"passwords_go_to": _password_variables()}
     for name, values in spec.items():
         topic = topics.get(name)
@@ -143,7 +143,7 @@ def _password_variables() -> Mapping[str, str]:
     return {name: flag.environment or flag.name for name, flag in flags.items() if flag is not None}
 
 
-def _visible(topic: type[Topic]) -> list[Any]:
+def _visible(topic: type[SettingsTopic]) -> list[Any]:
     return [field for field in topic.model_fields.values() if (flag := flag_of(field)) is None or not flag.hidden]
 
 

@@ -17,14 +17,14 @@ from tarsy.app.settings.serving_topics import (
     WebhookSettings,
     WebUiSettings,
 )
-from tarsy.app.settings.topic import Topic
+from tarsy.app.settings.topic import SettingsTopic
 from tarsy.app.settings.work_topics import (
-    ControllerSettings,
     DatabaseSettings,
     ExecutionSettings,
     KubernetesSettings,
     McpSettings,
     OutboundSettings,
+    ReconcileSettings,
     WorkerExecutionSettings,
 )
 
@@ -32,7 +32,7 @@ from tarsy.app.settings.work_topics import (
 class ProcessSettings(BaseModel):
     """Topics of every process that works on the database and the Kubernetes API."""
 
-    model_config = Topic.model_config
+    model_config = SettingsTopic.model_config
 
     database: DatabaseSettings
     kubernetes: KubernetesSettings = KubernetesSettings()
@@ -46,7 +46,7 @@ class ProcessSettings(BaseModel):
 class OperatorSettings(ProcessSettings):
     """Topics of `tarsy run`."""
 
-    controller: ControllerSettings = ControllerSettings()
+    controller: ReconcileSettings = ReconcileSettings()
     http: HttpApiSettings = HttpApiSettings()
     record_api: RecordApiSettings = RecordApiSettings()
     web_ui: WebUiSettings = WebUiSettings()
@@ -63,19 +63,21 @@ class WorkerProcessSettings(ProcessSettings):
 class GatewayProcessSettings(BaseModel):
     """Topics of `tarsy mcp-gateway`."""
 
-    model_config = Topic.model_config
+    model_config = SettingsTopic.model_config
 
     gateway: GatewaySettings
     logging: LoggingSettings = LoggingSettings()
 
 
-def topics_of(process: type[BaseModel]) -> Mapping[str, type[Topic]]:
+def topics_of(process: type[BaseModel]) -> Mapping[str, type[SettingsTopic]]:
     """Returns the topics of a process, by their names in Python."""
     found = {name: field.annotation for name, field in process.model_fields.items()}
-    return {name: topic for name, topic in found.items() if isinstance(topic, type) and issubclass(topic, Topic)}
+    return {
+        name: topic for name, topic in found.items() if isinstance(topic, type) and issubclass(topic, SettingsTopic)
+    }
 
 
-TOPICS: Final[Mapping[str, type[Topic]]] = MappingProxyType(
+TOPICS: Final[Mapping[str, type[SettingsTopic]]] = MappingProxyType(
     {
         to_camel(name): topic
         for one in (OperatorSettings, GatewayProcessSettings)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from tarsy.app.settings.topic import FilePath, Flag, Names, Topic
+from tarsy.app.settings.topic import FilePath, Flag, Names, SettingsTopic
 
 
 def _page_address(value: str) -> str:
@@ -22,7 +22,7 @@ def _origins(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(value.rstrip("/") for value in values)
 
 
-class HttpApiSettings(Topic):
+class HttpApiSettings(SettingsTopic):
     """The HTTP API for callers with a bearer token, which also serves the web UI."""
 
     host: Annotated[str, Flag("--http-host")] = Field(
@@ -39,7 +39,7 @@ class HttpApiSettings(Topic):
     )
 
 
-class RecordApiSettings(Topic):
+class RecordApiSettings(SettingsTopic):
     """The aggregated API record.tarsy.dev, which the Kubernetes API server calls."""
 
     enabled: Annotated[bool, Flag("--record-api")] = Field(
@@ -55,7 +55,7 @@ class RecordApiSettings(Topic):
     )
 
 
-class WebUiSettings(Topic):
+class WebUiSettings(SettingsTopic):
     """The web UI and an authenticating proxy before it."""
 
     url: Annotated[Annotated[str, AfterValidator(_page_address)] | None, Flag("--page-url", metavar="URL")] = Field(
@@ -88,7 +88,7 @@ class WebUiSettings(Topic):
     )
 
 
-class WebhookSettings(Topic):
+class WebhookSettings(SettingsTopic):
     """The admission webhook, which records the author of objects."""
 
     port: Annotated[int | None, Flag("--admission-port")] = Field(
@@ -109,7 +109,7 @@ class WebhookSettings(Topic):
         return _host_of(self.port or 0)
 
 
-class IntakeSettings(Topic):
+class IntakeSettings(SettingsTopic):
     """Alerts over HTTP."""
 
     queue_limit: Annotated[int, Flag("--queue-limit")] = Field(
@@ -125,7 +125,7 @@ class IntakeSettings(Topic):
     )
 
 
-class ObservabilitySettings(Topic):
+class ObservabilitySettings(SettingsTopic):
     """Health, metrics and traces."""
 
     health_port: Annotated[int, Flag("--health-port")] = Field(
@@ -149,7 +149,7 @@ class ObservabilitySettings(Topic):
         return _host_of(self.health_port)
 
 
-class LoggingSettings(Topic):
+class LoggingSettings(SettingsTopic):
     """The log on standard error."""
 
     json_lines: Annotated[bool, Flag("--json-logs")] = Field(
@@ -160,7 +160,7 @@ class LoggingSettings(Topic):
     ] = Field("INFO", description="Lowest level that is logged.")
 
 
-class GatewaySettings(Topic):
+class GatewaySettings(SettingsTopic):
     """The gateway of a tool server (tarsy mcp-gateway)."""
 
     token_file: Annotated[FilePath, Flag("--token-file", metavar="FILE")] = Field(

@@ -30,7 +30,7 @@ class Flag:
     hidden: bool = False
 
 
-class Topic(BaseModel):
+class SettingsTopic(BaseModel):
     """A topic of settings; its fields are in camel case in the file."""
 
     model_config = ConfigDict(

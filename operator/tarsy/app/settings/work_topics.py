@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import AfterValidator, Field, Strict, ValidationInfo
 
 from tarsy.app.durations import seconds_or_forever
-from tarsy.app.settings.topic import Flag, Names, Topic
+from tarsy.app.settings.topic import Flag, Names, SettingsTopic
 from tarsy.plan.destinations import Destinations, domain_of
 from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.runtime.settings import WorkerSettings
@@ -47,7 +47,7 @@ def _without_password(value: str, info: ValidationInfo) -> str:
     return value
 
 
-class KubernetesSettings(Topic):
+class KubernetesSettings(SettingsTopic):
     """The Kubernetes API and the library."""
 
     kubeconfig: Annotated[str | None, Flag("--kubeconfig")] = Field(
@@ -63,7 +63,7 @@ class KubernetesSettings(Topic):
     )
 
 
-class DatabaseSettings(Topic):
+class DatabaseSettings(SettingsTopic):
     """The Postgres database that holds the record."""
 
     url: Annotated[
@@ -82,7 +82,7 @@ class DatabaseSettings(Topic):
     )
 
 
-class ExecutionSettings(Topic):
+class ExecutionSettings(SettingsTopic):
     """The built-in worker, which runs investigations."""
 
     max_concurrent: Annotated[int, Flag("--places")] = Field(
@@ -134,7 +134,7 @@ class WorkerExecutionSettings(ExecutionSettings):
     )
 
 
-class McpSettings(Topic):
+class McpSettings(SettingsTopic):
     """Tool servers (MCP)."""
 
     stdio: Annotated[bool, Flag("--stdio-tools")] = Field(
@@ -143,7 +143,7 @@ class McpSettings(Topic):
     )
 
 
-class OutboundSettings(Topic):
+class OutboundSettings(SettingsTopic):
     """Addresses and identities that objects of tenants may use."""
 
     hosts: Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], Strict(False), Flag("--url-host")] = Field(
@@ -172,7 +172,7 @@ class OutboundSettings(Topic):
         return Destinations.of(self.hosts, in_pod="KUBERNETES_SERVICE_HOST" in os.environ, cluster_domain=domain)
 
 
-class ControllerSettings(Topic):
+class ReconcileSettings(SettingsTopic):
     """The controllers, which reconcile objects and expire the record."""
 
     namespaces: Annotated[Names, Flag("--namespace", short="-n")] = Field(

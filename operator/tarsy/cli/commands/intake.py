@@ -5,14 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from tarsy.cli.commands.options import Context, DatabaseUrl, Kubeconfig, LibraryNamespace, span
+from tarsy.cli.commands.options import Context, DatabaseUrl, Kubeconfig, LibraryNamespace, TextOrJson, span
 from tarsy.cli.running import go
 from tarsy.plan.library import LIBRARY_NAMESPACE
-
-Output = Annotated[
-    Literal["text", "json"],
-    typer.Option("--output", "-o", help="Output format: text for a terminal, json for programs."),
-]
 
 
 def route(
@@ -40,7 +35,7 @@ def route(
     library_namespace: LibraryNamespace = LIBRARY_NAMESPACE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    output: Output = "text",
+    output: TextOrJson = "text",
 ) -> None:
     """Print which AlertRoute and Chain match an alert, and why others do not. Exits with 1 if none matches."""
     from tarsy.cli.route import show_route
@@ -68,7 +63,7 @@ def ledger(
     since: Annotated[
         str, typer.Option(help="Length of the period up to now: a number with s, m, h, d or w, or forever.")
     ] = "forever",
-    output: Output = "text",
+    output: TextOrJson = "text",
 ) -> None:
     """Print the outcome of every alert that arrived over HTTP. Exits with 1 if the counts do not balance."""
     from tarsy.app.durations import seconds_or_forever

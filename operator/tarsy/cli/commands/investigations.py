@@ -158,12 +158,11 @@ def submit(
     """Submit an alert and print the investigation that handles it."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.submit import namespace_of, read_alert
-        from tarsy.cli.submit import submit_alert as hand_in
+        from tarsy.cli.submit import namespace_of, read_alert, submit_and_print
 
         alert = read_alert(file, alert_type, name)
         namespace = namespace_of(alert, connection.namespace, client.namespace)
-        return await hand_in(client, namespace, alert, output, wait=wait)
+        return await submit_and_print(client, namespace, alert, output, wait=wait)
 
     run_with_client(connection, work)
 

@@ -1,7 +1,7 @@
 """Options that several commands share; those of the long-running processes are in `settings`."""
 
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import typer
 
@@ -28,6 +28,11 @@ LibraryNamespace = Annotated[
         help="Namespace of the library: Chains and InvestigationDefaults that a namespace does not define itself are "
         "looked up there.",
     ),
+]
+
+TextOrJson = Annotated[
+    Literal["text", "json"],
+    typer.Option("--output", "-o", help="Output format: text for a terminal, json for programs."),
 ]
 
 

@@ -1,10 +1,10 @@
 """Declares `tarsy purge`, for administrators of the database."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from tarsy.cli.commands.options import DatabaseUrl, span
+from tarsy.cli.commands.options import DatabaseUrl, TextOrJson, span
 from tarsy.cli.running import go
 
 
@@ -21,10 +21,7 @@ def purge(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be deleted, and delete nothing.")
     ] = False,
-    output: Annotated[
-        Literal["text", "json"],
-        typer.Option("--output", "-o", help="Output format: text for a terminal, json for programs."),
-    ] = "text",
+    output: TextOrJson = "text",
 ) -> None:
     """Delete the records of investigations that ended long ago, permanently. Running ones are never deleted."""
     from tarsy.app.durations import seconds_of

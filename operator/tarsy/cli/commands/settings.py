@@ -18,7 +18,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
 from tarsy.app.settings.processes import topics_of
-from tarsy.app.settings.topic import Flag, Topic, flag_of
+from tarsy.app.settings.topic import Flag, SettingsTopic, flag_of
 from tarsy.cli.running import fail
 
 P = TypeVar("P", bound=BaseModel)
@@ -94,7 +94,7 @@ def load_settings(process: type[P], config: Path | None, given: Mapping[_Key, An
         raise _wrong_option(error, topics) from None
 
 
-def _wrong_option(error: ValidationError, topics: Mapping[str, type[Topic]]) -> typer.BadParameter:
+def _wrong_option(error: ValidationError, topics: Mapping[str, type[SettingsTopic]]) -> typer.BadParameter:
     """The file was checked before, so what is wrong is an option, or missing everywhere."""
     from tarsy.app.settings.file import describe
 
