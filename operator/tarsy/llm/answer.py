@@ -1,4 +1,4 @@
-"""One answer as it is read, whichever way it came: what only the end of the stream can tell is kept until then."""
+"""Reads one response of a model, and keeps what only the end of its stream decides."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

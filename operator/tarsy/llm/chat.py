@@ -1,4 +1,4 @@
-"""What all models behind LangChain share: an HTTP client that is ours, the stream of chunks, and how chunks are read.
+"""Implements the parts that all chat models of LangChain share: HTTP client, stream, reading of chunks.
 
 Loaded at first use (`llm.langchain`), because LangChain takes a second to import. The SDKs read a dozen environment
 variables, some of them even when an argument is given (`OPENAI_CUSTOM_HEADERS`, `ANTHROPIC_CUSTOM_HEADERS`), so the

@@ -1,4 +1,4 @@
-"""ChatGoogleGenerativeAI as this project wants it: on the SDK's client and the HTTP session of `google_native`.
+"""Wraps ChatGoogleGenerativeAI on the SDK's client and the HTTP session of `google_native`.
 
 Strategies of the langchain family have it where a provider says `backend: langchain`; the backend google-native keeps
 what LangChain drops here: the order of text and calls, the ids of calls, native tools. Schemas go untouched, because

@@ -1,4 +1,4 @@
-"""What a server says when it refuses, read the same way whichever client heard it.
+"""Classifies the error responses of servers, for all clients alike.
 
 Decisions are made on status, error code and type; words are only the last resort, because compatible servers word the
 same failure differently. Whatever is said is said once: control characters out, the key out, then cut, in this order,
@@ -111,13 +111,13 @@ def remedy(code: ModelErrorCode, status: int, makers: bool) -> str:
     """
     match code:
         case ModelErrorCode.INVALID_REQUEST if status < 400:
-            return " (redirects are not followed: put the final address into spec.baseURL)"
+            return " (redirects are not followed: set spec.baseURL to the final address)"
         case ModelErrorCode.CREDENTIALS:
             return " (check the API key in the provider's Secret)"
         case ModelErrorCode.NOT_FOUND if makers:
             return " (check spec.model)"
         case ModelErrorCode.NOT_FOUND:
-            return " (check spec.model and spec.baseURL, which is taken as given, `/v1` included)"
+            return " (check spec.model and spec.baseURL, which must include `/v1` if the API has it)"
         case _:
             return ""
 
@@ -148,7 +148,7 @@ def not_a_stream(status: int, kind: str) -> str:
     """The sentence about a web page, or a whole completion, where a stream was asked for."""
     return (
         f"the server answered {status} with {kind} instead of text/event-stream (check that spec.baseURL is the API's "
-        "address, `/v1` included, and that the server can stream)"
+        "address, including `/v1`, and that the server supports streaming)"
     )
 
 

@@ -1,4 +1,4 @@
-"""A client whose calls are made within the limits of its provider, whoever shares them.
+"""Enforces the rate limits of a provider on the calls of a client.
 
 It stands between the provider's client and the retries: each try is a request that the provider counts, so each takes
 a turn of its own, and what waits between two tries holds no place. How turns are given is the turnstile's to know.

@@ -1,6 +1,6 @@
-"""The one protocol between the engine and any model: a request in, a stream of chunks out.
+"""Defines the protocol between the engine and any model: a request in, a stream of chunks out.
 
-A provider is a thin, stateless adapter (DESIGN section 6). It neither retries nor keeps time nor records: retries wrap
+A provider is a thin, stateless adapter. It neither retries nor keeps time nor records: retries wrap
 it (`llm.retry`), time and the record belong to the engine. Chunks are a closed union; whoever matches on them ends
 with `assert_never`. Errors are raised as `ModelError`, never yielded, so a consumer cannot overlook one.
 """
@@ -185,7 +185,7 @@ class LLMClient(Protocol):
 
 
 class ModelErrorCode(StrEnum):
-    """Why a model call failed (reference section 1.7; the CamelCase values are used as condition reasons)."""
+    """Reason of a failed model call; the CamelCase values are used as condition reasons."""
 
     CREDENTIALS = "CredentialsRejected"
     CREDENTIALS_MISSING = "CredentialsMissing"
@@ -209,10 +209,16 @@ class ModelErrorCode(StrEnum):
 class ModelError(Exception):
     """A model call failed.
 
-    `retry_after` is the server's own word in seconds, where it gave one. `started` is True once a chunk was
-    received: such a call is never silently retried. `words` are what the server said, for the trace; the message holds
-    them for a maker's own server only (DESIGN section 7). `window` is the size of the model's window in tokens, and
-    `asked` the tokens of the request, where the server states them (`llm.windows`).
+    Args:
+        code: The reason.
+        message: A sentence with the remedy, for people. It contains the server's message only if the server is the
+            vendor's own: the author of an LLMProvider must not read other addresses through it.
+        retryable: Whether the same call may succeed later.
+        retry_after: Seconds that the server asks to wait, if any.
+        started: Whether a chunk was received; such a call is never silently retried.
+        words: The server's message, for the trace.
+        window: Context window in tokens, if the server states it (`llm.context_windows`).
+        asked: Tokens of the request, if the server states them.
     """
 
     def __init__(

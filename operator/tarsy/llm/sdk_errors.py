@@ -1,4 +1,4 @@
-"""What the SDKs raise, told as one `ModelError`: why, whether to try again, and the server's own words.
+"""Classifies the errors of the OpenAI and Anthropic SDKs and of their HTTP client.
 
 Imported with an SDK (half a second), so only from modules that are loaded at first use. What a server's answer means
 is decided in `llm.refusal`; here it is only taken out of the exceptions. The SDK of Anthropic is an optional package

@@ -1,4 +1,4 @@
-"""Tool calls put together from the pieces of a stream, and their arguments as they go back.
+"""Assembles tool calls from the pieces of a stream, and prepares their arguments for the next request.
 
 Compatible servers disagree about how: most number the calls, some number every call 0 and give each a new id, some
 give no id at all, some repeat the name in every piece. A call keeps the id its server gave it; one without a usable

@@ -1,4 +1,4 @@
-"""The limits and the budget of a run, field by field, and whether its cost can be counted.
+"""Merges the limits and the budget of a run, field by field, and checks that its cost can be counted.
 
 Decision: a chain's budget replaces the namespace's, since whoever writes a chain knows what it needs; an
 Investigation's can only make it smaller, since whoever starts a run must not spend what the chain does not allow.

@@ -1,7 +1,7 @@
-"""What holds when no object says otherwise, and which strategies fit which models (reference sections 1.5, 1.7, 2).
+"""Defines the built-in defaults, and which strategies run on which types of providers.
 
-Decision: the strategy decides the family of the backend and a provider's type says which families it has, so what
-does not fit is refused when the plan is made, not when it runs. Which client of the family it is, is the provider's.
+Decision: the strategy decides the family of the backend, and a provider's type declares which families it has, so a
+mismatch is an error of the plan, not of the run. The provider chooses the client within the family.
 """
 
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ SYNTHESIS_AGENT: Final = "synthesis-agent"
 EXECUTIVE_SUMMARY_AGENT: Final = "executive-summary"
 CHAT_AGENT: Final = "chat-agent"
 
-# The persona of reference section 1.11, "Synthesis persona", stands in the template; this is what it leaves open.
+# The persona stands in the template; these instructions complete it.
 SYNTHESIS_INSTRUCTIONS: Final = """\
 - Where agents agree for different reasons, give both reasons.
 - Say what would make you surer: the one observation that is missing.

@@ -1,10 +1,12 @@
-"""Where the URLs in specs may lead (DESIGN section 7): who may write an object must not reach through the operator.
+"""Decides which URLs and addresses the URLs in specs may lead to.
 
-Decision: judged twice, by what a URL says when its object is read, and by the addresses that its host really has when
-a connection is made, since a name proves nothing (`tarsy.outbound` makes the connections). Outside a pod only addresses
-that are nobody's server are refused; in a pod everything that is not public, but for Services of the object's own
-namespace. Names are looked up in a pod as absolute ones: the search domains of a pod would let whoever owns a namespace
-called `com` or `svc` answer for names of others.
+The author of an object must not reach other networks through the operator.
+
+Decision: a URL is checked twice: its text when its object is read, and the addresses of its host when a connection is
+made (`tarsy.outbound`), since a name proves nothing. Outside a pod only addresses that belong to no server are
+rejected. In a pod every address that is not public is rejected, except for Services of the object's own namespace.
+Names are looked up in a pod as absolute ones: with the search domains of a pod, the owner of a namespace called `com`
+or `svc` could answer for names of others.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ class Destinations:
                 odd = not text.isascii() or any(c in text for c in "/:@ []") or "*" in text.removeprefix("*.")
                 if not text or odd:
                     raise ValueError(
-                        f"{word!r} is no host name, no address and no network; write tools.example.com, "
+                        f"{word!r} is not a host name, an address or a network; write tools.example.com, "
                         "*.example.com, 10.1.2.3 or 10.0.0.0/8"
                     ) from None
                 hosts.append(text)
@@ -123,7 +125,7 @@ class Destinations:
         if self._is_open(host):
             return None
         if found is None:
-            return f"host {host} has no address that can be judged; {_remedy(host)}"
+            return f"host {host} has no valid IP address; {_remedy(host)}"
         return self._of_address(host, found, own=not alias and self._is_own(host, namespace))
 
     def _of_address(self, host: str, found: ServiceAddress, *, own: bool = False) -> str | None:

@@ -1,7 +1,7 @@
-"""Where a plan is wrong: the object, the field, and a sentence with the remedy.
+"""Defines the errors of a plan: the object, the field, and a sentence with the remedy.
 
-Decision: a location is a value (`At`) that is handed down while objects are walked, so a check never builds a path
-out of text, and the same mistake found on two ways is one error.
+Decision: a location is a value (`FieldPath`) that is passed down while objects are walked, so a check never builds a
+path out of text, and the same mistake found in two ways is one error.
 """
 
 from __future__ import annotations

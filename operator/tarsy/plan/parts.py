@@ -1,7 +1,7 @@
-"""Provider and server objects as the parts of a plan that stand for them.
+"""Converts provider and server objects into their parts of a plan.
 
 Decision: a Secret is named together with the namespace of the object that names it, because that is the only
-namespace it may come from, wherever the run is (DESIGN section 3).
+namespace it may come from, wherever the run is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tools may do: which of a server's lists name a tool, and whether it may change something.
+"""Decides which tools a policy permits, and matches tools with a server's lists.
 
 Decision: two people must agree before an agent can change anything. `toolPolicy` is ReadOnly on an MCPServer and on an
 Agent that do not set it, and the stricter of the two holds: the one says that the server's writing tools may be handed

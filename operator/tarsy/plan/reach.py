@@ -1,4 +1,4 @@
-"""Whose rights the calls of a tool server use, and how far they reach for a run.
+"""Decides whose rights the calls of a tool server use, and which namespaces they reach.
 
 Decision: rights are the server's unless it acts as a ServiceAccount of the run's namespace and holds no credentials of
 its own. Calls with the rights of another namespace are held to the run's namespace, outside of what a model writes

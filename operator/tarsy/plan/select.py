@@ -1,7 +1,7 @@
-"""Which chain an alert takes.
+"""Selects the chain for an alert.
 
-Decision: an alert type belongs to one chain of a namespace (reference section 1.3). Two that claim it are an error
-that names both; the alert never guesses. No chain at all is no error: the alert waits for one (DESIGN section 3).
+Decision: an alert type belongs to one chain of a namespace. Two that claim it are an error
+that names both; the alert never guesses. No chain at all is no error: the alert waits for one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def select(
     source: FieldPath | None = None,
     chain_ref: tuple[str, FieldPath] | None = None,
 ) -> Chain | NoChain:
-    """The chain for an alert.
+    """Selects the chain for an alert.
 
     Args:
         namespace: the run's.
@@ -91,7 +91,7 @@ def _by_type(alert_type: str, at: FieldPath, path: tuple[str, ...], catalog: Cat
                 [
                     at.error(
                         f"the chains {names} of namespace {namespace} all claim alert type {alert_type}; "
-                        "leave it in the spec.alertTypes of one of them, or name one in chainRef"
+                        "keep it in the spec.alertTypes of one of them, or name one in chainRef"
                     )
                 ]
             )

@@ -1,4 +1,4 @@
-"""The tool servers of a plan: which of them each agent gets, and whether they act with rights of another namespace.
+"""Resolves the tool servers of a plan, and whether they act with the rights of another namespace.
 
 Decision: servers are found without looking at models, so that it is known which models may serve them before one is
 chosen (`acts_elsewhere_in`).

@@ -1,4 +1,4 @@
-"""Where a tool server is that the operator runs itself (`MCPServer.spec.run`): names, addresses, tokens.
+"""Names the workloads of tool servers that the operator runs (`MCPServer.spec.run`): objects, addresses, tokens.
 
 Decision: all of it follows from the server and, where each run has its own, from the run's id and the account that it
 acts as. So the controller that makes a workload and the worker that asks it never talk to each other, and a plan needs

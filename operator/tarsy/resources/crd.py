@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of the kinds, and their files in crds/.
+"""Generates the CustomResourceDefinitions of the kinds, and their files in crds/.
 
 Decision: the files are generated and committed, so people apply them without Python, and `check` finds stale ones.
 """

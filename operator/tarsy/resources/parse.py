@@ -1,4 +1,4 @@
-"""An object as the Kubernetes API or a file has it -> a Resource, or all that is wrong with it at once.
+"""Parses an object of the Kubernetes API or of a file into a Resource, or reports all its errors at once.
 
 Decision: only JSON names are accepted here, and values are never echoed, since a value may be a secret. A status that
 this version cannot read counts as empty: it is rebuilt, and must not keep an object from being seen.
@@ -64,7 +64,7 @@ def parse_object(obj: Mapping[str, Any]) -> AnyResource:
         try:
             return _validate(model, document)
         except orjson.JSONEncodeError as error:
-            raise InvalidResource(kind, name, (FieldError("", f"cannot be written as JSON: {error}"),)) from None
+            raise InvalidResource(kind, name, (FieldError("", f"cannot be encoded as JSON: {error}"),)) from None
         except ValidationError as error:
             details = [d for d in error.errors(include_url=False) if d["loc"][:1] != ("status",)]
             if details:
@@ -119,13 +119,19 @@ def _sentence(detail: ErrorDetails) -> str:
         case "string_too_long":
             return f"must have at most {limits['max_length']} characters"
         case "string_too_short":
-            return "must not be empty" if limits["min_length"] == 1 else f"is shorter than {limits['min_length']}"
+            return (
+                "must not be empty"
+                if limits["min_length"] == 1
+                else f"must have at least {limits['min_length']} characters"
+            )
         case "string_pattern_mismatch":
             return HINTS.get(limits["pattern"], f"must match {limits['pattern']}")
         case "too_long":
-            return f"must have at most {limits['max_length']} items, and has {limits['actual_length']}"
+            return f"must have at most {limits['max_length']} items, but has {limits['actual_length']}"
         case "too_short":
-            return "must not be empty" if limits["min_length"] == 1 else f"needs {limits['min_length']} items or more"
+            return (
+                "must not be empty" if limits["min_length"] == 1 else f"must have at least {limits['min_length']} items"
+            )
         case "literal_error":
             return f"must be {limits['expected']}"
         case "greater_than_equal":

@@ -1,4 +1,4 @@
-"""Why a runbook could not be fetched.
+"""Defines the error of a runbook that cannot be fetched.
 
 Decision: one error with a sentence for people. Every cause has the same consequence: the default runbook is used.
 """

@@ -1,4 +1,4 @@
-"""A conversation and its tools as Gemini takes them.
+"""Converts a conversation and its tools into Gemini's request.
 
 Gemini 3 refuses (400) a function call without a thought signature, so calls that another model made, before a
 fallback, carry the marker that its documentation gives for this. The results of one turn go back in one content,

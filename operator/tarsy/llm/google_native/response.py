@@ -1,4 +1,4 @@
-"""One answer of Gemini as it is read: what only the end of the stream can tell is kept until then."""
+"""Reads one response of Gemini, and keeps what only the end of its stream decides."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What Gemini wants back with its own answer, as it lies in the record: all parts in their order.
+"""Stores Gemini's own parts of a response, in their order, and sends them back.
 
 A thought signature belongs to one part at one place, so parts are kept as they came, not the text and calls that were
 made of them; neighbours without a signature are joined, which changes nothing. It is JSON (bytes as URL-safe base64),

@@ -1,4 +1,4 @@
-"""The client of one model on one server with one key.
+"""Implements `LLMClient` for chat completions over aiohttp.
 
 Why not an SDK: 200 streamed tokens cost the openai client 27 to 30 ms of CPU and LangChain on it 62 to 75, this one
 about one; and it hands on the reasoning of compatible servers, which they drop. Redirects are not followed, since a

@@ -1,4 +1,4 @@
-"""The events of a chat completion, read: whatever its many servers put into them.
+"""Reads the events of a chat completion, in the dialects of its many servers.
 
 Text of events that arrived together becomes one chunk. A server that streams faster than its consumer reads costs the
 consumer one step a packet then, not one a token.

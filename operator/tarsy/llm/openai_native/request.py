@@ -1,4 +1,4 @@
-"""The body of a chat completion: a conversation as the wire wants it.
+"""Builds the body of a chat completion request.
 
 A model's reasoning goes back to the server it came from, under the name it came under, with the answers that called
 tools since the last question: DeepSeek and Kimi refuse or forget their work without it, and everybody else advises

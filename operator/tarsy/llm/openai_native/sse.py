@@ -1,4 +1,4 @@
-"""Server-sent events out of the bytes of a response, for chat completions.
+"""Parses server-sent events from the bytes of a response.
 
 Only data matters here, so an event is its data and everything else is read over: comments (keep-alives), `event:`,
 `id:`, `retry:`. One name is more: llama.cpp sends its errors as `error: {...}`, which becomes `{"error": {...}}`, the
