@@ -86,7 +86,7 @@ class AnthropicChat(chat.HttpChat):
         )
 
     def answer(self, request: GenerateRequest) -> ChatResponse:
-        """What reads the answer to a request."""
+        """Returns the reader of the response to a request."""
         return _ClaudesAnswer(request, self._provider.model)
 
     def stream(self, request: GenerateRequest) -> AsyncGenerator[AIMessageChunk, None]:

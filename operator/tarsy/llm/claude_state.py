@@ -22,7 +22,7 @@ class Blocks:
         self._blocks: dict[int, dict[str, Any]] = {}
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        """Takes the next piece."""
+        """Adds the next piece."""
         index = piece.get("index")
         kind = piece.get("type")
         if not isinstance(index, int) or kind not in ("thinking", "redacted_thinking", "text", "tool_use"):

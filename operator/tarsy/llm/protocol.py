@@ -45,7 +45,7 @@ class CodeExecutionChunk:
 
 
 class GroundingKind(StrEnum):
-    """How a provider looked something up for the model (a native tool)."""
+    """The native tool by which a provider looked something up for the model."""
 
     SEARCH = "search"
     URL_CONTEXT = "url_context"
@@ -61,7 +61,7 @@ class GroundingSource:
 
 @dataclass(frozen=True, slots=True)
 class GroundingChunk:
-    """What the provider itself looked up for the model: its queries, and the pages it found or read."""
+    """Results that the provider itself looked up for the model: its queries, and the pages it found or read."""
 
     kind: GroundingKind
     queries: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class GroundingChunk:
 
 @dataclass(frozen=True, slots=True)
 class ActivityChunk:
-    """The provider sends something that can only be told when it is complete, such as a tool call's arguments."""
+    """The provider sends data that is handed on when complete, such as a tool call's arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class LifeChunk:
 
 @dataclass(frozen=True, slots=True)
 class NoticeChunk:
-    """What people should know of how a call is made, no part of its answer: a CamelCase `reason` and a sentence."""
+    """A notice about a call that is not part of its response: a CamelCase `reason` and a sentence."""
 
     reason: str
     text: str
@@ -145,7 +145,7 @@ Chunk = (
 
 @dataclass(frozen=True, slots=True)
 class GenerateRequest:
-    """What a model is asked: the whole conversation and the tools that are bound to the call.
+    """A request to a model: the whole conversation and the tools that are bound to the call.
 
     Without tools, or with `may_call` False, the model must answer in text. Tools that may not be called are sent all
     the same, with the choice `none`: the request then begins like the ones before it, which prompt caches need.

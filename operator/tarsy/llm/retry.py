@@ -41,7 +41,7 @@ class RetryPolicy:
     longest_retry_after_seconds: float = 60.0
 
     def delay(self, attempt: int, retry_after: float | None, chance: float) -> float:
-        """Seconds to wait after failed call number `attempt` (from 1).
+        """Returns the seconds to wait after failed call number `attempt` (from 1).
 
         Half of the wait is fixed and half is chance (0 to 1). A server's Retry-After is never undercut unless it is
         longer than the cap; chance adds up to a tenth, so that many clients do not come back together.

@@ -59,7 +59,7 @@ def _of_type(error: BaseException, body: object, words: str, call: FailedCall) -
 
 
 def _words(error: BaseException, body: object) -> str:
-    """What the server said, without the wrapping of the SDK."""
+    """Returns the server's message, without the wrapping of the SDK."""
     response = getattr(error, "response", None)
     if isinstance(response, httpx2.Response) and not response.is_success:
         return words_of(body) or words_of_text(response.text) or response.reason_phrase or "no message"

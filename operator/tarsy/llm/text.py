@@ -28,6 +28,6 @@ class TextJoiner:
         return encodable(text)
 
     def end(self) -> str:
-        """What is left: a replacement character for a half that stayed alone."""
+        """Returns the rest: a replacement character for a lone surrogate."""
         text, self._half = self._half, ""
         return encodable(text)

@@ -37,7 +37,7 @@ class Agents:
     """Resolves the agents of one plan; errors are reported to `look`, and the agent is then None."""
 
     def __init__(self, scope: Scope, look: Lookup, providers: Providers, brought: Servers | None) -> None:
-        """Takes the servers that the alert brought (they replace those of every agent), or None."""
+        """Takes the servers that the alert names itself (they replace those of every agent), or None."""
         self._scope = scope
         self._look = look
         self._providers = providers
@@ -71,6 +71,11 @@ class Agents:
         """Returns the agent that merges the results of several agents; it never has MCP tools.
 
         The agent is the one named, else `synthesis-agent` of the chain's namespace or of the library, else built in.
+
+        Args:
+            settings: the synthesis block of the stage, empty where it has none.
+            at: the field of the stage.
+            stage: the stage.
         """
         agent = self._tools.own_or_shared(settings.agent, builtin.SYNTHESIS_AGENT, at / "synthesis" / "agent")
         spec = AgentSpec() if agent is None else agent.spec

@@ -77,13 +77,19 @@ def runs_on(strategy: Strategy, kind: str) -> bool:
 
 
 def client(strategy: Strategy, kind: str, chosen: Backend | None) -> Backend:
-    """The backend of a strategy on a provider that chose `chosen` (None: its type's)."""
+    """Returns the backend of a strategy on a provider.
+
+    Args:
+        strategy: the strategy.
+        kind: the provider's type.
+        chosen: the provider's own choice; None: its type's.
+    """
     family = BACKENDS[strategy]
     return (chosen or provider_type(kind).default_client) if family is Backend.LANGCHAIN else family
 
 
 def usual_client(kind: str, chosen: Backend | None) -> Backend:
-    """The backend of a provider when no strategy asks for one: its own choice, else the one its type is best with."""
+    """Returns the backend of a provider without a strategy: its own choice, else the native one of its type."""
     if chosen is None and provider_type(kind).has_native_tools:
         return Backend.GOOGLE_NATIVE
     return client(STRATEGY, kind, chosen)

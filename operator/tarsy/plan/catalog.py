@@ -40,7 +40,7 @@ class ResourceCatalog:
     def __init__(
         self, resources: Iterable[AnyResource] = (), namespaces: Mapping[str, Mapping[str, str]] | None = None
     ) -> None:
-        """Takes the objects (of two with one name the later counts) and the labels of namespaces by name."""
+        """Takes the objects (the later of two with one name counts) and the labels of namespaces by name."""
         self._objects: dict[tuple[type[AnyResource], str], dict[str, AnyResource]] = {}
         for resource in resources:
             same = self._objects.setdefault((type(resource), resource.metadata.namespace), {})

@@ -45,7 +45,7 @@ def is_public(address: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Destinations:
-    """What the administrator lets URLs lead to.
+    """The destinations that the administrator allows.
 
     Args:
         in_pod: the process runs in a cluster, where loopback and private addresses are not for tenants.
@@ -61,7 +61,12 @@ class Destinations:
 
     @classmethod
     def of(cls, opened: Iterable[str], *, in_pod: bool, cluster_domain: str = CLUSTER_DOMAIN) -> Destinations:
-        """Reads the words of an administrator: names, `*.` with a name, addresses, networks.
+        """Parses the entries of an administrator: names, `*.` with a name, addresses, networks.
+
+        Args:
+            opened: the entries.
+            in_pod: whether the process runs in a cluster.
+            cluster_domain: domain of the cluster's Services, in lower case.
 
         Raises:
             ValueError: one of them is none of these; its text names it.
@@ -86,7 +91,7 @@ class Destinations:
         return cls(in_pod, tuple(hosts), tuple(networks), domain)
 
     def why_not(self, url: str, namespace: str) -> str | None:
-        """Why a URL of an object in `namespace` may not be used, as far as the URL itself tells; None: it may."""
+        """Returns why a URL of an object in `namespace` is not allowed, judging by its text; None: it is allowed."""
         try:
             place = Place.of(url)
         except ValueError as error:
@@ -107,13 +112,13 @@ class Destinations:
         return None
 
     def asked(self, host: str) -> str:
-        """The name to look up for a host, as `Place` has it; a name that was opened means what it means in the pod."""
+        """Returns the name to look up for a host; an allowed name is resolved as in the pod."""
         if not self.in_pod or self._is_open(host):
             return host
         return f"{host}.{self.cluster_domain}." if host.endswith(".svc") else f"{host}."
 
     def why_not_at(self, host: str, address: str, namespace: str, *, alias: bool = False) -> str | None:
-        """Why a host may not be connected to at an address that it was found at; None: it may.
+        """Returns why a host may not be connected to at one of its addresses; None: it may.
 
         Args:
             host: as `Place` has it.

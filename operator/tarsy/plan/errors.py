@@ -14,7 +14,7 @@ from tarsy.resources.meta import AnyResource
 
 @dataclass(frozen=True, slots=True)
 class PlanError:
-    """One mistake in one field of one object (an empty `name`: an object that has no name yet)."""
+    """An error in one field of one object (an empty `name`: an object that has no name yet)."""
 
     kind: str
     namespace: str
@@ -56,5 +56,5 @@ class FieldPath:
         return replace(self, path=f"{self.path}.{field}")
 
     def error(self, message: str) -> PlanError:
-        """A mistake in this field."""
+        """Returns an error in this field."""
         return PlanError(self.kind, self.namespace, self.name, self.path, message)

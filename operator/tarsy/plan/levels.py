@@ -22,7 +22,7 @@ Level = tuple[_T | None, FieldPath]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What all agents of a run share: the chain and the defaults, with the fields they stand in.
+    """The levels that all agents of a run share: the chain and the defaults, with their fields.
 
     `path` is where the run's own references are looked up, in order; it begins with the run's namespace. `shared` are
     the defaults of the chain's namespace, which name providers where those of the run may not (`Providers`).

@@ -22,7 +22,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an HTTP request goes.
+    """The destination of an HTTP request.
 
     Args:
         scheme: `http` or `https`.

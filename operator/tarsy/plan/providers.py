@@ -62,8 +62,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an agent does with its provider: its strategy, the native tools it has, each with its field, and whether
-    it has tools of servers too."""
+    """An agent's use of its provider: strategy, native tools, each with its field, and whether it also has tools of
+    MCP servers."""
 
     choice: Choice
     strategy: Strategy
@@ -74,7 +74,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Fallbacks:
-    """What an agent changes to, the providers left out, and the field the list stands in (None: nowhere)."""
+    """Replacements of a provider, the providers left out, and the field of the list (None: nowhere)."""
 
     plans: tuple[FallbackPlan, ...] = ()
     skipped: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Fallbacks:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Which settings may name providers in a run.
+    """The settings that may name providers in a run.
 
     `elsewhere` are the servers (namespace/name) that act with the rights of the chain's namespace in a run of another
     one: while there are any, providers are those of the chain's namespace.
@@ -96,7 +96,14 @@ class Providers:
     """Chooses models for the agents of one plan; errors are reported to `look`."""
 
     def __init__(self, scope: Scope, look: Lookup, of_alert: Level[NativeTools], terms: Terms | None = None) -> None:
-        """Takes the alert's wish for native tools, which is the highest, and who may name providers (None: all)."""
+        """Resolves the models of one plan.
+
+        Args:
+            scope: the chain and the defaults.
+            look: resolves references and gathers errors.
+            of_alert: the alert's native tools, the highest level.
+            terms: the settings that may name providers; None: all.
+        """
         self._scope = scope
         self._look = look
         self._of_alert = of_alert

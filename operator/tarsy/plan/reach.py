@@ -36,7 +36,7 @@ def acts_elsewhere(server: MCPServer, namespace: str) -> bool:
 
 
 def reach_plan(server: MCPServer, namespace: str, labels: Mapping[str, str]) -> ReachPlan:
-    """How far a server reaches for a run in `namespace`, whose labels are `labels`."""
+    """Returns the namespaces that a server can reach in a run in `namespace`, whose labels are `labels`."""
     spec = server.spec.reach
     foreign = acts_elsewhere(server, namespace)
     return ReachPlan(
@@ -61,7 +61,7 @@ def reach_message(server: MCPServer, reach: ReachPlan) -> str:
 
 
 def read_plan(text: str | bytes) -> Plan:
-    """A stored plan; calls of servers of other namespaces are bound where it is older than their reach.
+    """Parses a stored plan; bounds the servers of other namespaces in plans that are older than the field `reach`.
 
     Raises:
         ValidationError: this version cannot read it.

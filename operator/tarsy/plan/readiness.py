@@ -121,7 +121,7 @@ def _with_references(
 
 
 def _away(named: AnyResource) -> str | None:
-    """What is to be said of an object that is Ready and does not serve now; runs start all the same."""
+    """Returns a note about an object that is Ready and not serving; runs start all the same."""
     kind, what = (
         (ConditionType.AVAILABLE, "does not respond: runs continue without its tools")
         if isinstance(named, MCPServer)

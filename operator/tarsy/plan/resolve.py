@@ -35,7 +35,13 @@ from tarsy.resources.v1alpha1.masking import Masking
 
 
 def defaults_for(namespace: str, catalog: Catalog, library_namespace: str | None) -> InvestigationDefaults | None:
-    """The defaults of runs in `namespace`: its own object if it has one, else the library's; they are not merged."""
+    """Returns the defaults of runs in `namespace`: its own object, else the library's; they are not merged.
+
+    Args:
+        namespace: the run's.
+        catalog: the known objects.
+        library_namespace: where shared objects are, or None.
+    """
     places = search_path(namespace, library_namespace)
     objects = (catalog.get(InvestigationDefaults, place, DEFAULTS_NAME) for place in places)
     return next((found for found in objects if found is not None), None)

@@ -17,13 +17,13 @@ from tarsy.resources.v1alpha1.chain import Chain
 
 @dataclass(frozen=True, slots=True)
 class NoChain:
-    """There is no chain for the alert yet; `message` says what would be one."""
+    """No chain exists for the alert yet; `message` states what to create."""
 
     message: str
 
 
 def search_path(namespace: str, library_namespace: str | None) -> tuple[str, ...]:
-    """Where a run's own references are looked up, in order: its namespace, then the library."""
+    """Returns the namespaces in which a run's own references are looked up, in order."""
     if not library_namespace or library_namespace == namespace:
         return (namespace,)
     return (namespace, library_namespace)
@@ -61,7 +61,13 @@ def select(
 
 
 def claimants(catalog: Catalog, namespace: str, alert_type: str) -> list[Chain]:
-    """The chains of a namespace that claim an alert type, by name."""
+    """Returns the chains that claim an alert type, sorted by name.
+
+    Args:
+        catalog: the known objects.
+        namespace: of the chains.
+        alert_type: the type.
+    """
     chains = [chain for chain in catalog.list(Chain, namespace) if alert_type in chain.spec.alert_types]
     return sorted(chains, key=lambda chain: chain.metadata.name)
 

@@ -23,7 +23,7 @@ _R = TypeVar("_R", bound=AnyResource)
 
 @dataclass(frozen=True)
 class FieldError:
-    """What is wrong with one field; `path` is its JSON path, such as `spec.stages[0].agents[1].name`."""
+    """An error in one field; `path` is its JSON path, such as `spec.stages[0].agents[1].name`."""
 
     path: str
     message: str
@@ -33,7 +33,7 @@ class FieldError:
 
 
 class InvalidResource(ValueError):
-    """An object that does not fit its kind, with every error."""
+    """An object that is not valid, with every error."""
 
     def __init__(self, kind: str, name: str, errors: tuple[FieldError, ...]) -> None:
         super().__init__(f"{kind} {name} is not valid: " + "; ".join(map(str, errors)))
@@ -85,7 +85,7 @@ def parse_as(kind: type[_R], obj: Mapping[str, Any]) -> _R:
 
 
 def _validate(model: type[AnyResource], obj: Mapping[str, Any]) -> AnyResource:
-    """As JSON and strictly, because that is what the API server would say: "3" is no number there."""
+    """Validates JSON strictly, as the API server does: "3" is not a number there."""
     document = orjson.dumps(obj, option=orjson.OPT_NON_STR_KEYS)
     return model.model_validate_json(document, strict=True, by_alias=True, by_name=False)
 

@@ -5,4 +5,4 @@ Decision: one error with a sentence for people. Every cause has the same consequ
 
 
 class RunbookUnavailable(Exception):
-    """A runbook cannot be had: the message says why and, where there is one, the remedy; it never holds a token."""
+    """A runbook cannot be fetched: the message states why, with the remedy if there is one, and contains no token."""

@@ -31,7 +31,7 @@ MAX_REDIRECTS = 5
 MAX_CACHED = 64
 
 ReadToken = Callable[[SecretKey], Awaitable[str]]
-"""Fetches a token; raises RunbookUnavailable when it cannot be had."""
+"""Reads a token; raises RunbookUnavailable when it cannot be read."""
 
 
 class Fetcher:
@@ -65,7 +65,7 @@ class Fetcher:
         self._cache: OrderedDict[tuple[str, tuple[RunbookSource, ...]], tuple[float, str]] = OrderedDict()
 
     async def fetch(self, url: str, among: tuple[RunbookSource, ...]) -> str:
-        """The text at `url`.
+        """Returns the text at a URL.
 
         What is kept is kept for the same sources only: who has no token does not get what another's token fetched.
 
@@ -104,7 +104,7 @@ class Fetcher:
         raise RunbookUnavailable(f"it was redirected more than {MAX_REDIRECTS} times")
 
     async def _ask(self, url: URL, source: RunbookSource) -> str | URL:
-        """One request: the text, or where it is instead."""
+        """Sends one request; returns the text, or the URL of a redirect."""
         judge = SourceJudge(source, self._public, self._destinations)
         host = _place(str(url)).host
         if is_address(host):  # before a token is read for it

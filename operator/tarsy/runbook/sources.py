@@ -45,7 +45,7 @@ def sources(trusted: Iterable[str], of_namespace: Iterable[RunbookSource]) -> tu
 
 
 def source_of(url: URL, among: Iterable[RunbookSource]) -> RunbookSource:
-    """The source that a URL is of.
+    """Returns the source of a URL.
 
     Raises:
         RunbookUnavailable: it is of none, or asks for something that its source does not give.
@@ -80,7 +80,7 @@ def raw_form(url: URL) -> URL:
 
 
 def redact_url(url: str) -> str:
-    """A URL for people: without what may be secret in it."""
+    """Returns a URL for display, without its parts that may be secret."""
     try:
         parsed = URL(url)
         return str(parsed.with_user(None).with_query(None).with_fragment(None))

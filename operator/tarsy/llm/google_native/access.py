@@ -59,11 +59,11 @@ class GoogleAccess:
 
     @property
     def secret(self) -> str | None:
-        """What was sent last and must be in no text."""
+        """The key or token that was sent last; must not appear in any text."""
         return self._token or self._key
 
     async def headers(self) -> dict[str, str]:
-        """For the next request.
+        """Returns the headers of the next request.
 
         Raises:
             ModelError: CREDENTIALS_MISSING, there is no token.

@@ -95,7 +95,7 @@ _NATIVE = {
 
 
 def thinking_of(provider: ProviderPlan) -> types.ThinkingConfig | None:
-    """How much the model thinks: as its provider says, else by its own age."""
+    """Returns the thinking settings: the provider's, else the default of the model's generation."""
     wish, model = provider.thinking, provider.model
     if wish is not None and wish.budget is not None:
         return types.ThinkingConfig(include_thoughts=wish.budget != 0, thinking_budget=wish.budget)

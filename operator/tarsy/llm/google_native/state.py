@@ -26,7 +26,7 @@ class Parts:
         self._parts: list[dict[str, Any]] = []
 
     def add(self, part: types.Part) -> int:
-        """Takes the next part; about how many characters it has."""
+        """Adds the next part, and returns its approximate size in characters."""
         made = _cleaned(part.model_dump(mode="json", exclude_none=True))
         last = self._parts[-1] if self._parts else None
         if last is not None and _joinable(last) and _joinable(made) and last.get("thought") == made.get("thought"):

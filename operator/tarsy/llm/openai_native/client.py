@@ -154,7 +154,7 @@ async def _must_be_a_stream(response: aiohttp.ClientResponse, call: FailedCall) 
 
 
 async def _beginning(content: aiohttp.StreamReader) -> bytes:
-    """As much of a body as is worth reading: an error that takes too long, or breaks off, is told all the same."""
+    """Reads the beginning of an error body; a slow or broken body is cut, not an error of its own."""
     found = bytearray()
     try:
         async with asyncio.timeout(_ERROR_SECONDS):

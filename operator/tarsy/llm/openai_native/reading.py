@@ -38,7 +38,7 @@ class UnreadableResponse(Exception):
 
 
 class NativeReading(ResponseReading):
-    """One answer.
+    """Reads one response.
 
     Args:
         provider: the model that answers.
@@ -110,7 +110,7 @@ class NativeReading(ResponseReading):
             yield ActivityChunk()
 
     def end(self, subject: str) -> Iterator[Chunk]:
-        """What follows the text; raises ModelError when the answer did not end as an answer ends."""
+        """Yields the chunks after the text; raises ModelError when the response did not end properly."""
         if thinking := self._thinking.end():
             yield ThinkingChunk(thinking)
         if refusal := "".join(self._refusal):

@@ -61,7 +61,13 @@ def messages(provider: ProviderPlan, conversation: Sequence[Message]) -> list[di
 
 
 def state(provider: ProviderPlan, field: str, reasoning: str) -> dict[str, Any]:
-    """The provider state that makes `messages` send the reasoning back."""
+    """Returns the provider state that makes `messages` send the reasoning back.
+
+    Args:
+        provider: the model that wrote it.
+        field: the field that it came in.
+        reasoning: its text.
+    """
     return {_STATE: {**_origin(provider), "field": field, "text": reasoning}}
 
 

@@ -11,7 +11,7 @@ class EventTooLong(Exception):
 
 
 class EventParser:
-    """Takes bytes as they come, in pieces of any size, and gives the data of each event that is complete.
+    """Parses bytes in pieces of any size, and returns the data of each complete event.
 
     Args:
         limit: bytes; the most of one event's data lines, their names included, and of a line that has not ended.
