@@ -141,7 +141,7 @@ async def test_where_the_chain_names_no_provider_none_of_the_tenants_is_taken(at
         return condition(inv, "Accepted", "message") if planned else None
 
     message = await until("the run is refused", refused)
-    assert "no LLMProvider is chosen" in message and "LLMProvider evil is not used" in message
+    assert "no LLMProvider is set" in message and "LLMProvider evil is not used" in message
     assert f"spec.allowedProviderNamespaces of Chain {LIBRARY}/{attack.mark}" in message
     assert evil.journal.requests == [] == attack.library.model.journal.requests
 

@@ -1,4 +1,4 @@
-"""Models: the chunk protocol, the providers behind it, retries."""
+"""Calls models: the protocol of chunks, the clients of all providers, retries and limits."""
 
 from tarsy.llm.protocol import (
     ActivityChunk,

@@ -1,4 +1,4 @@
-"""One answer as it is read, whichever way it came: what only the end of the stream can tell is kept until then."""
+"""Reads one response of a model, and keeps what only the end of its stream decides."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,7 +26,7 @@ class ResponseReading:
     """
 
     def __init__(self, request: GenerateRequest, spell: Callable[[str], str] = encode_tool_name) -> None:
-        """Takes how the request's tool names were sent."""
+        """Creates the reader of the response to a request."""
         earlier = (call.name for message in request.messages for call in message.tool_calls)
         names = ToolNames([*earlier, *(tool.name for tool in request.tools)], spell)
         self.calls = ToolCallAssembler(names, f"{request.execution}/{len(request.messages)}")
@@ -36,7 +36,7 @@ class ResponseReading:
         self.finish_reason = ""
 
     def end(self, subject: str) -> Iterator[Chunk]:
-        """What follows the text; raises ModelError when the answer did not end as an answer ends."""
+        """Yields the chunks after the text; raises ModelError when the response did not end properly."""
         if text := self.text.end():
             yield TextChunk(text)
         calls = self.calls.calls() if self.finish_reason else ()
@@ -58,5 +58,5 @@ class ResponseReading:
         raise ModelError(code, f"{subject}: {why}", retryable=retryable, started=self.started)
 
     def provider_state(self) -> dict[str, Any] | None:
-        """What the provider wants back with this answer."""
+        """Returns the provider state that is sent back with this response."""
         return None

@@ -100,7 +100,7 @@ def provider_message(text: str, words: str, call: FailedCall) -> str:
 
 
 def said(error: BaseException, *, makers: bool) -> str:
-    """Tells the kind of an error and its text; of a server that is not the maker's own, only the system's text."""
+    """Describes an error by type and text; for a server that is not the vendor's own, only the system's text."""
     kind = type(error).__name__
     if makers:
         return f"{kind}: {error}"
@@ -108,7 +108,7 @@ def said(error: BaseException, *, makers: bool) -> str:
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and what it came from, the innermost last."""
+    """Yields the error and its causes, the innermost last."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -117,7 +117,7 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def unreachable(found: Sequence[BaseException]) -> tuple[str, bool] | None:
-    """What keeps a server from being reached, by `causes`, and whether that may pass; None where nothing special.
+    """Returns why a server cannot be reached and whether that may pass; None where there is no specific reason.
 
     What to look at is said by who knows whether the address is the provider's own (`where_to_look`).
     """
@@ -133,7 +133,7 @@ def unreachable(found: Sequence[BaseException]) -> tuple[str, bool] | None:
 
 
 def where_to_look(own_address: bool) -> str:
-    """What to look at when a server cannot be reached, in brackets.
+    """Returns what to check when a server cannot be reached, in brackets.
 
     Args:
         own_address: whether the provider has a `spec.baseURL`.

@@ -1,4 +1,4 @@
-"""What all models behind LangChain share: an HTTP client that is ours, the stream of chunks, and how chunks are read.
+"""Implements the parts that all chat models of LangChain share: HTTP client, stream, reading of chunks.
 
 Loaded at first use (`llm.langchain`), because LangChain takes a second to import. The SDKs read a dozen environment
 variables, some of them even when an argument is given (`OPENAI_CUSTOM_HEADERS`, `ANTHROPIC_CUSTOM_HEADERS`), so the
@@ -44,7 +44,7 @@ class ChatResponse(ResponseReading):
     """The chunks of LangChain, read; a provider's own says what differs."""
 
     def read(self, piece: AIMessageChunk) -> Iterator[Chunk]:
-        """What a chunk adds that can be told at once."""
+        """Yields the chunks that can be handed on at once."""
         self.started = True
         text, thinking = self.words(piece)
         if thinking:
@@ -78,11 +78,11 @@ class ChatResponse(ResponseReading):
         return text
 
     def count(self, told: Usage) -> Usage:
-        """The usage so far, now that a chunk has told some: the last word is the whole."""
+        """Returns the usage so far, given what a chunk reports: the last report is the total."""
         return told
 
     def reason(self, piece: AIMessageChunk) -> str:
-        """Why the answer ended, in OpenAI's words; empty while it goes on."""
+        """Returns why the response ended, in OpenAI's terms; empty while it goes on."""
         return piece.response_metadata.get("finish_reason") or ""
 
 
@@ -90,7 +90,7 @@ class ChatModel(Protocol):
     """One model on one server with one key, behind LangChain."""
 
     def answer(self, request: GenerateRequest) -> ChatResponse:
-        """What reads the answer to a request."""
+        """Returns the reader of the response to a request."""
         ...
 
     def stream(self, request: GenerateRequest) -> AsyncGenerator[AIMessageChunk, None]:

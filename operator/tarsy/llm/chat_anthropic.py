@@ -1,4 +1,4 @@
-"""ChatAnthropic as this project wants it: nothing from the environment, no retries, our HTTP client.
+"""Wraps ChatAnthropic: nothing from the environment, no retries, our HTTP client.
 
 What Claude wants of a conversation and LangChain does not see to is seen to here: one system text in front, a user's
 turn first, no empty turns, tools declared as long as the conversation shows calls. Thinking goes back with its
@@ -86,7 +86,7 @@ class AnthropicChat(chat.HttpChat):
         )
 
     def answer(self, request: GenerateRequest) -> ChatResponse:
-        """What reads the answer to a request."""
+        """Returns the reader of the response to a request."""
         return _ClaudesAnswer(request, self._provider.model)
 
     def stream(self, request: GenerateRequest) -> AsyncGenerator[AIMessageChunk, None]:

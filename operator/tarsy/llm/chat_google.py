@@ -1,4 +1,4 @@
-"""ChatGoogleGenerativeAI as this project wants it: on the SDK's client and the HTTP session of `google_native`.
+"""Wraps ChatGoogleGenerativeAI on the SDK's client and the HTTP session of `google_native`.
 
 Strategies of the langchain family have it where a provider says `backend: langchain`; the backend google-native keeps
 what LangChain drops here: the order of text and calls, the ids of calls, native tools. Schemas go untouched, because
@@ -61,7 +61,7 @@ class GoogleChat:
         self._model.client = self._client
 
     def answer(self, request: GenerateRequest) -> ChatResponse:
-        """What reads the answer to a request."""
+        """Returns the reader of the response to a request."""
         return _GeminisAnswer(request, self._provider.model)
 
     async def stream(self, request: GenerateRequest) -> AsyncGenerator[AIMessageChunk, None]:
@@ -127,7 +127,7 @@ class _GeminisAnswer(ChatResponse):
         return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":")) if text else text
 
     def count(self, told: Usage) -> Usage:
-        """LangChain tells what each chunk adds."""
+        """Adds the usage of a chunk: LangChain reports each chunk's own."""
         return told if self.usage is None else self.usage + told
 
     def reason(self, piece: AIMessageChunk) -> str:
@@ -167,7 +167,7 @@ class _GeminisAnswer(ChatResponse):
 
 
 def _server(provider: ProviderPlan) -> dict[str, Any]:
-    """What LangChain wants to know of a server; it makes a client that is not used, so no credentials are true."""
+    """The server arguments of LangChain, which builds a client that is not used: the credentials are placeholders."""
     if (vertex := provider.vertexai) is None:
         return {"vertexai": False, "api_key": "none"}
     credentials = AnonymousCredentials()  # type: ignore[no-untyped-call]

@@ -86,7 +86,7 @@ class OpenAIChat(chat.HttpChat):
         self._model = make(**shared)
 
     def answer(self, request: GenerateRequest) -> ChatResponse:
-        """What reads the answer to a request."""
+        """Returns the reader of the response to a request."""
         return ChatResponse(request)
 
     def stream(self, request: GenerateRequest) -> AsyncGenerator[AIMessageChunk, None]:

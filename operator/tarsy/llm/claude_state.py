@@ -1,4 +1,4 @@
-"""What Claude wants back with its own answer, as it lies in the record: its blocks in their order.
+"""Stores Claude's own blocks of a response, in their order, and sends them back.
 
 Thinking is signed and must come back as it was, in front of the tool calls it led to; text and calls only keep their
 places here and are taken from the message, which may have been shortened or masked since. Signatures mean something
@@ -22,7 +22,7 @@ class Blocks:
         self._blocks: dict[int, dict[str, Any]] = {}
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        """Takes the next piece."""
+        """Adds the next piece."""
         index = piece.get("index")
         kind = piece.get("type")
         if not isinstance(index, int) or kind not in ("thinking", "redacted_thinking", "text", "tool_use"):

@@ -1,4 +1,4 @@
-"""The window that a server states when it refuses a conversation that is too long.
+"""Reads the context window from the error of a server that rejects a long conversation.
 
 Servers of the same API word it differently, and few state it as data (llama.cpp does, as `n_ctx`). Only a sentence
 whose meaning is certain is read: a number that is none of the window would shorten every later call of the agent.

@@ -1,8 +1,8 @@
-"""What a server says when it refuses, read the same way whichever client heard it.
+"""Classifies the error responses of servers, for all clients alike.
 
-Decisions are made on status, error code and type; words are only the last resort, because compatible servers word the
-same failure differently. Whatever is said is said once: control characters out, the key out, then cut, in this order,
-so that neither trick can hide a key from the next step.
+Status, error code and type decide; the message is the last resort, because compatible servers word the same failure
+differently. Messages are cleaned in one order: control characters out, the key out, then cut, so that no trick can
+hide a key from the next step.
 """
 
 import email.utils
@@ -28,7 +28,13 @@ _NEVER_AGAIN = {"insufficient_quota", "billing_hard_limit_reached", "billing_not
 
 
 def clean_message(text: str, secret: str | None, limit: int = WORDS) -> str:
-    """One line of text from outside: no control characters, no key, at most `limit` characters."""
+    """Returns external text as one line without control characters and without the key.
+
+    Args:
+        text: the text.
+        secret: the key, or None.
+        limit: maximum characters.
+    """
     line = " ".join("".join(c if c.isprintable() or c.isspace() else "" for c in text).split())
     if secret:
         line = line.replace(secret, "[key]")
@@ -49,13 +55,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def of_status(status: int, body: object, words: str, *, overflow: bool = False) -> tuple[ModelErrorCode, bool]:
-    """What an answer with this status means, and whether to ask again.
+    """Classifies a response by its status: code, and whether to retry.
 
     Args:
         status: the HTTP status.
         body: the error object, where there is one.
-        words: what the server said.
-        overflow: whether it is known by other means that the context was too long.
+        words: the server's message.
+        overflow: whether it is otherwise known that the context was too long.
     """
     error_code = _error_code(body)
     told = f"{error_code} {words}"
@@ -84,7 +90,13 @@ def of_status(status: int, body: object, words: str, *, overflow: bool = False) 
 
 
 def of_event(body: object, words: str, *, overflow: bool = False) -> tuple[ModelErrorCode, bool]:
-    """The same for an error in a stream that began with 200: no status, only an object (sometimes with a code)."""
+    """Classifies an error in a stream that began with 200, by its object, which may contain a code.
+
+    Args:
+        body: the error object.
+        words: the server's message.
+        overflow: whether it is otherwise known that the context was too long.
+    """
     error_code = _error_code(body)
     status = int(error_code) if re.fullmatch(r"[45]\d\d", error_code) else 0
     if not status and isinstance(body, Mapping):
@@ -102,28 +114,28 @@ def of_event(body: object, words: str, *, overflow: bool = False) -> tuple[Model
 
 
 def remedy(code: ModelErrorCode, status: int, makers: bool) -> str:
-    """What to do about an answer with this status, in brackets; empty where nothing helps but time.
+    """Returns the remedy for an error response, in brackets; empty where only waiting helps.
 
     Args:
-        code: what the answer means.
+        code: the code of the error.
         status: the HTTP status.
-        makers: whether it came from the maker's own address, so that there is no `spec.baseURL`.
+        makers: whether it came from the vendor's own address, so that there is no `spec.baseURL`.
     """
     match code:
         case ModelErrorCode.INVALID_REQUEST if status < 400:
-            return " (redirects are not followed: put the final address into spec.baseURL)"
+            return " (redirects are not followed: set spec.baseURL to the final address)"
         case ModelErrorCode.CREDENTIALS:
             return " (check the API key in the provider's Secret)"
         case ModelErrorCode.NOT_FOUND if makers:
             return " (check spec.model)"
         case ModelErrorCode.NOT_FOUND:
-            return " (check spec.model and spec.baseURL, which is taken as given, `/v1` included)"
+            return " (check spec.model and spec.baseURL, which must include `/v1` if the API has it)"
         case _:
             return ""
 
 
 def words_of(body: Any) -> str:
-    """What an error object says; empty when it is none."""
+    """Returns the message of an error object; empty if it contains none."""
     match body:
         case {"message": str(message)} | {"error": str(message)} | {"error": {"message": str(message)}}:
             return message
@@ -136,7 +148,7 @@ def words_of(body: Any) -> str:
 
 
 def words_of_text(text: str) -> str:
-    """What a body says that is no JSON: its beginning, or the title of a web page."""
+    """Returns the message of a body that is not JSON: its beginning, or the title of a web page."""
     head = text[:4096]
     if "<html" not in head.lower():
         return head
@@ -145,10 +157,10 @@ def words_of_text(text: str) -> str:
 
 
 def not_a_stream(status: int, kind: str) -> str:
-    """The sentence about a web page, or a whole completion, where a stream was asked for."""
+    """Returns the error message for a web page or a whole completion instead of a stream."""
     return (
         f"the server answered {status} with {kind} instead of text/event-stream (check that spec.baseURL is the API's "
-        "address, `/v1` included, and that the server can stream)"
+        "address, including `/v1`, and that the server supports streaming)"
     )
 
 

@@ -1,7 +1,7 @@
-"""A client whose calls are made within the limits of its provider, whoever shares them.
+"""Enforces the rate limits of a provider on the calls of a client.
 
-It stands between the provider's client and the retries: each try is a request that the provider counts, so each takes
-a turn of its own, and what waits between two tries holds no place. How turns are given is the turnstile's to know.
+It wraps the provider's client, inside the retries: the provider counts every try, so each try acquires a permit of its
+own, and a call that waits between two tries holds none. The `RateLimiter` decides the order.
 """
 
 from collections.abc import AsyncGenerator
@@ -24,10 +24,10 @@ from tarsy.plan.model import ProviderPlan
 
 
 class Permit(Protocol):
-    """One call's place: in the line, then at the provider; given back when its context is left."""
+    """The permit of one call: first in the queue, then at the provider; released when its context ends."""
 
     async def ask(self) -> WaitChunk | None:
-        """Takes a place, or one in the line: what the call then waits for."""
+        """Acquires the permit, or a place in the queue and returns what the call waits for."""
         ...
 
     async def turn(self) -> None:
@@ -35,7 +35,7 @@ class Permit(Protocol):
         ...
 
     def used(self, tokens: int) -> None:
-        """What the call has used; not told, it is what was expected."""
+        """Records the usage of the call; without it, the estimate counts."""
         ...
 
 
@@ -43,7 +43,7 @@ class RateLimiter(Protocol):
     """Lets the model calls of one run pass."""
 
     def ticket(self, provider: ProviderPlan, tokens: int) -> AbstractContextManager[Permit]:
-        """A ticket for one call that is expected to use so many tokens."""
+        """Returns a permit for one call with this estimate of tokens."""
         ...
 
 

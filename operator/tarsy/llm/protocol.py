@@ -1,6 +1,6 @@
-"""The one protocol between the engine and any model: a request in, a stream of chunks out.
+"""Defines the protocol between the engine and any model: a request in, a stream of chunks out.
 
-A provider is a thin, stateless adapter (DESIGN section 6). It neither retries nor keeps time nor records: retries wrap
+A provider is a thin, stateless adapter. It neither retries nor keeps time nor records: retries wrap
 it (`llm.retry`), time and the record belong to the engine. Chunks are a closed union; whoever matches on them ends
 with `assert_never`. Errors are raised as `ModelError`, never yielded, so a consumer cannot overlook one.
 """
@@ -45,7 +45,7 @@ class CodeExecutionChunk:
 
 
 class GroundingKind(StrEnum):
-    """How a provider looked something up for the model (a native tool)."""
+    """The native tool by which a provider looked something up for the model."""
 
     SEARCH = "search"
     URL_CONTEXT = "url_context"
@@ -61,7 +61,7 @@ class GroundingSource:
 
 @dataclass(frozen=True, slots=True)
 class GroundingChunk:
-    """What the provider itself looked up for the model: its queries, and the pages it found or read."""
+    """Results that the provider itself looked up for the model: its queries, and the pages it found or read."""
 
     kind: GroundingKind
     queries: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class GroundingChunk:
 
 @dataclass(frozen=True, slots=True)
 class ActivityChunk:
-    """The provider sends something that can only be told when it is complete, such as a tool call's arguments."""
+    """The provider sends data that is handed on when complete, such as a tool call's arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class LifeChunk:
 
 @dataclass(frozen=True, slots=True)
 class NoticeChunk:
-    """What people should know of how a call is made, no part of its answer: a CamelCase `reason` and a sentence."""
+    """A notice about a call that is not part of its response: a CamelCase `reason` and a sentence."""
 
     reason: str
     text: str
@@ -145,7 +145,7 @@ Chunk = (
 
 @dataclass(frozen=True, slots=True)
 class GenerateRequest:
-    """What a model is asked: the whole conversation and the tools that are bound to the call.
+    """A request to a model: the whole conversation and the tools that are bound to the call.
 
     Without tools, or with `may_call` False, the model must answer in text. Tools that may not be called are sent all
     the same, with the choice `none`: the request then begins like the ones before it, which prompt caches need.
@@ -185,7 +185,7 @@ class LLMClient(Protocol):
 
 
 class ModelErrorCode(StrEnum):
-    """Why a model call failed (reference section 1.7; the CamelCase values are used as condition reasons)."""
+    """Reason of a failed model call; the CamelCase values are used as condition reasons."""
 
     CREDENTIALS = "CredentialsRejected"
     CREDENTIALS_MISSING = "CredentialsMissing"
@@ -209,10 +209,16 @@ class ModelErrorCode(StrEnum):
 class ModelError(Exception):
     """A model call failed.
 
-    `retry_after` is the server's own word in seconds, where it gave one. `started` is True once a chunk was
-    received: such a call is never silently retried. `words` are what the server said, for the trace; the message holds
-    them for a maker's own server only (DESIGN section 7). `window` is the size of the model's window in tokens, and
-    `asked` the tokens of the request, where the server states them (`llm.windows`).
+    Args:
+        code: The reason.
+        message: A sentence with the remedy, for people. It contains the server's message only if the server is the
+            vendor's own: the author of an LLMProvider must not read other addresses through it.
+        retryable: Whether the same call may succeed later.
+        retry_after: Seconds that the server asks to wait, if any.
+        started: Whether a chunk was received; such a call is never silently retried.
+        words: The server's message, for the trace.
+        window: Context window in tokens, if the server states it (`llm.context_windows`).
+        asked: Tokens of the request, if the server states them.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Where a provider is, and who judges the addresses that its client connects to (DESIGN section 7).
+"""Resolves a provider's server and the check of the addresses that its client connects to.
 
 Decision: a client never sees `spec.baseURL` as it was written, only its canonical form, and makes no connection of its
 own: `tarsy.outbound` resolves, judges and connects. The makers' own addresses are chosen by no spec and not judged.
@@ -23,8 +23,8 @@ class ModelServer:
     Args:
         url: The canonical URL of its API.
         host: Its host, as `Place` has it.
-        judge: Decides about the addresses of the host.
-        makers: Whether it is the maker's own, whose words may be told to whoever reads a status.
+        judge: Checks the addresses of the host.
+        makers: Whether it is the vendor's own, whose messages may be shown in a status.
     """
 
     url: str
@@ -57,7 +57,7 @@ def server_of(provider: ProviderPlan, address: str, destinations: Destinations =
 
 
 def check_reach(provider: ProviderPlan, destinations: Destinations) -> None:
-    """Refuses a provider whose URL alone tells that it may not be asked.
+    """Rejects a provider whose URL is not allowed.
 
     Raises:
         ModelError: INVALID_REQUEST: it may not be asked.

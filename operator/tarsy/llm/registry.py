@@ -1,4 +1,4 @@
-"""Clients for the providers of plans: built once per provider and key, shared by all runs, closed when nobody is left.
+"""Builds and shares the clients of providers: one per provider and key, closed when unused.
 
 The key is asked for at every call and only its digest decides whether the client still fits, so a rotated Secret
 applies to the next call while calls under way end on the client they began with. Fields of the ref that change
@@ -153,13 +153,13 @@ class ModelRegistry:
         except SecretProblem as problem:
             text, again = f"{problem.message} ({problem.reason})", False
         except TimeoutError:
-            text, again = f"it could not be read in {_SECRET_SECONDS:.0f} s", True
+            text, again = f"it could not be read within {_SECRET_SECONDS:.0f} s", True
         else:
             if provider.vertexai is not None and key.startswith("{"):
                 return key  # a service account's key file
             if key.isascii() and key.isprintable() and key:
                 return key
-            text, again = "its value is empty or not printable ASCII: store the bare key", False
+            text, again = "its value is empty or not printable ASCII: store only the key", False
         raise ModelError(
             ModelErrorCode.CREDENTIALS_MISSING,
             f"provider {provider.ref.name}: API key {reference.key!r} of Secret {reference.namespace}/"

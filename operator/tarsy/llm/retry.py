@@ -1,4 +1,4 @@
-"""One retry policy for all providers; the SDKs' own are switched off.
+"""Retries failed calls by one policy for all providers; the SDKs' own retries are off.
 
 Only a call of which nothing was received is made again, so a consumer never sees text twice. Clock and chance are
 arguments: tests do not sleep. Waiting is plain `await sleep(...)`, so cancelling the consumer cuts it at once.
@@ -26,7 +26,7 @@ OnRetry = Callable[[int, ModelError, float], None]
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how far apart (reference section 1.7: three tries, 2^n seconds).
+    """How often a call is tried, and the delay between tries: by default three tries, 2^n seconds apart.
 
     Args:
         tries: calls in all, the first included.
@@ -41,7 +41,7 @@ class RetryPolicy:
     longest_retry_after_seconds: float = 60.0
 
     def delay(self, attempt: int, retry_after: float | None, chance: float) -> float:
-        """Seconds to wait after failed call number `attempt` (from 1).
+        """Returns the seconds to wait after failed call number `attempt` (from 1).
 
         Half of the wait is fixed and half is chance (0 to 1). A server's Retry-After is never undercut unless it is
         longer than the cap; chance adds up to a tenth, so that many clients do not come back together.

@@ -1,4 +1,4 @@
-"""What the SDKs raise, told as one `ModelError`: why, whether to try again, and the server's own words.
+"""Classifies the errors of the OpenAI and Anthropic SDKs and of their HTTP client.
 
 Imported with an SDK (half a second), so only from modules that are loaded at first use. What a server's answer means
 is decided in `llm.refusal`; here it is only taken out of the exceptions. The SDK of Anthropic is an optional package
@@ -59,7 +59,7 @@ def _of_type(error: BaseException, body: object, words: str, call: FailedCall) -
 
 
 def _words(error: BaseException, body: object) -> str:
-    """What the server said, without the wrapping of the SDK."""
+    """Returns the server's message, without the wrapping of the SDK."""
     response = getattr(error, "response", None)
     if isinstance(response, httpx2.Response) and not response.is_success:
         return words_of(body) or words_of_text(response.text) or response.reason_phrase or "no message"

@@ -1,4 +1,4 @@
-"""Which models accept texts that end their answer (stop sequences).
+"""Decides which models accept stop sequences.
 
 A model that refuses them answers 400, so they are sent only where that is known not to happen. OpenAI's and xAI's
 reasoning models refuse them. A model that thinks may write such a text while it thinks, and would be cut there.

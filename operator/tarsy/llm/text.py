@@ -1,4 +1,4 @@
-"""Text that can be sent and stored: no half characters.
+"""Encodes text so that it can be sent and stored: no lone surrogates.
 
 JSON lets a server write a character beyond the basic plane as two escapes, and a stream may put them into different
 chunks. Python keeps such halves (surrogates) apart until someone encodes the text, in Postgres or on the wire.
@@ -28,6 +28,6 @@ class TextJoiner:
         return encodable(text)
 
     def end(self) -> str:
-        """What is left: a replacement character for a half that stayed alone."""
+        """Returns the rest: a replacement character for a lone surrogate."""
         text, self._half = self._half, ""
         return encodable(text)

@@ -1,4 +1,4 @@
-"""Tool names in a provider's alphabet, and back: `server.tool` to `server__tool`.
+"""Translates tool names into a provider's alphabet and back: `server.tool` to `server__tool`.
 
 Providers take 64 letters, digits, `_` and `-`; MCP servers name their tools as they like. The name a model sees
 depends on nothing but the tool's own name, so it never changes in a conversation when other tools come and go. A name

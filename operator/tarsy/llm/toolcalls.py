@@ -1,4 +1,4 @@
-"""Tool calls put together from the pieces of a stream, and their arguments as they go back.
+"""Assembles tool calls from the pieces of a stream, and prepares their arguments for the next request.
 
 Compatible servers disagree about how: most number the calls, some number every call 0 and give each a new id, some
 give no id at all, some repeat the name in every piece. A call keeps the id its server gave it; one without a usable
@@ -40,7 +40,14 @@ class ToolCallAssembler:
         self._calls: list[_Call] = []
 
     def add(self, *, index: int | None, id: str | None, name: str | None, arguments: str | None) -> None:
-        """Takes one piece; what a piece does not carry is None or empty."""
+        """Adds one piece of a call.
+
+        Args:
+            index: position of the call in the response; None where the server sends none.
+            id: of the call; None or empty in later pieces.
+            name: of the tool; None or empty in later pieces.
+            arguments: the next characters of its arguments.
+        """
         call = self._call(index, id or "", name or "")
         if name and name != call.name:
             call.name += name
@@ -49,7 +56,7 @@ class ToolCallAssembler:
 
     @property
     def count(self) -> int:
-        """How many calls have begun."""
+        """Number of calls that have begun."""
         return len(self._calls)
 
     def calls(self) -> tuple[ToolCall, ...]:

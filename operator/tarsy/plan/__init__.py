@@ -1,1 +1,1 @@
-"""References and overrides become one frozen plan."""
+"""Resolves references and overrides into one frozen plan."""

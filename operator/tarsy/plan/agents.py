@@ -1,7 +1,7 @@
-"""The agents of a plan: which strategy, model, tools and limits each of them gets.
+"""Resolves the agents of a plan: strategy, model, tools and limits of each.
 
 Decision: each role (agent of a stage, synthesis, executive summary, chat) spells out its own levels, from lowest to
-highest, so a row of reference section 1.5 can be read beside the code that follows it.
+highest; `AgentLevels` has those that stages and chat share.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class ResolvedAgent:
 
 
 class Agents:
-    """Makes the agents of one plan; what is wrong goes to `look`, and the agent is None."""
+    """Resolves the agents of one plan; errors are reported to `look`, and the agent is then None."""
 
     def __init__(self, scope: Scope, look: Lookup, providers: Providers, brought: Servers | None) -> None:
-        """Takes the servers that the alert brought (they replace those of every agent), or None."""
+        """Takes the servers that the alert names itself (they replace those of every agent), or None."""
         self._scope = scope
         self._look = look
         self._providers = providers
@@ -68,9 +68,14 @@ class Agents:
         )
 
     def synthesis(self, settings: Synthesis, at: FieldPath, stage: Stage) -> ResolvedAgent | None:
-        """What joins the results of several agents; it never has MCP tools.
+        """Returns the agent that merges the results of several agents; it never has MCP tools.
 
         The agent is the one named, else `synthesis-agent` of the chain's namespace or of the library, else built in.
+
+        Args:
+            settings: the synthesis block of the stage, empty where it has none.
+            at: the field of the stage.
+            stage: the stage.
         """
         agent = self._tools.own_or_shared(settings.agent, builtin.SYNTHESIS_AGENT, at / "synthesis" / "agent")
         spec = AgentSpec() if agent is None else agent.spec
@@ -89,10 +94,10 @@ class Agents:
         return replace(made, plan=made.plan.model_copy(update=instructions))
 
     def executive_summary(self) -> ResolvedAgent | None:
-        """The summary at the end, if the chain (or else the defaults) wants one; it never has tools.
+        """Returns the agent of the final summary, if the chain (or else the defaults) enables it; it never has tools.
 
-        Its provider follows the row of the scoring provider in reference section 1.5: the defaults, the defaults for
-        this purpose, the chain, the chain for this purpose.
+        Its provider is set, from lowest to highest, by the defaults, the defaults for this purpose, the chain, the
+        chain for this purpose.
         """
         scope = self._scope
         ours, theirs = scope.chain.executive_summary, scope.defaults.executive_summary
@@ -135,7 +140,7 @@ class Agents:
         fallback: tuple[Level[tuple[FallbackEntry, ...]], ...] = (),
         wanted: bool = True,
     ) -> ResolvedAgent | None:
-        """The agent out of its parts; `wanted` is False when it was to be an object and is not there."""
+        """Builds the agent; `wanted` is False when it names an Agent that does not exist."""
         if choice is None:
             return None
         how = strategy_in(strategy)

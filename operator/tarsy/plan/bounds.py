@@ -1,7 +1,7 @@
-"""The limits and the budget of a run, field by field, and whether its cost can be counted.
+"""Merges the limits and the budget of a run, field by field, and checks that its cost can be counted.
 
-Decision: a chain's budget replaces the namespace's, since whoever writes a chain knows what it needs; an
-Investigation's can only make it smaller, since whoever starts a run must not spend what the chain does not allow.
+Decision: a chain's budget replaces the namespace's, since the author of a chain knows what it needs. An
+Investigation's can only lower it, since starting a run must not spend more than the chain allows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 
 
 def limits(scope: Scope) -> tuple[AgentLimits, Mapping[str, FieldPath]]:
-    """Field by field: built in, the defaults, the chain; with where each that is set stands."""
+    """Merges the limits, field by field: built in, the defaults, the chain; with the field of each that is set."""
     values: dict[str, float] = {}
     origins: dict[str, FieldPath] = {}
     for spec, at in ((scope.defaults, scope.at_defaults), (scope.chain, scope.at_chain)):
@@ -30,7 +30,7 @@ def limits(scope: Scope) -> tuple[AgentLimits, Mapping[str, FieldPath]]:
 
 
 def budget(scope: Scope, of_run: Level[BudgetSpec]) -> tuple[PlannedBudget, Mapping[str, FieldPath]]:
-    """Field by field: the defaults, the chain, and the run's own where it is lower; with where each stands."""
+    """Merges the budget, field by field: the defaults, the chain, and the run's own where it is lower."""
     values: dict[str, float] = {}
     origins: dict[str, FieldPath] = {}
     for spec, at in (
@@ -47,7 +47,7 @@ def budget(scope: Scope, of_run: Level[BudgetSpec]) -> tuple[PlannedBudget, Mapp
 
 
 def chat_budget(scope: Scope) -> tuple[PlannedBudget, FieldPath | None]:
-    """What one answer to a question may use; with where a limit in dollars stands."""
+    """Returns the budget of one answer to a question, with the field of its limit in dollars."""
     spec = scope.chain.chat.budget if scope.chain.chat else None
     if spec is None:
         return PlannedBudget(), None
@@ -56,7 +56,13 @@ def chat_budget(scope: Scope) -> tuple[PlannedBudget, FieldPath | None]:
 
 
 def costs_are_known(agents: Iterable[AgentPlan], at_cost: FieldPath | None, look: Lookup) -> None:
-    """Reports every provider of unknown rates when there is a budget in dollars, which stands in field `at_cost`."""
+    """Reports every provider of unknown price when there is a budget in dollars.
+
+    Args:
+        agents: the agents that it bounds.
+        at_cost: the field of the budget in dollars; None: there is none.
+        look: gathers the errors.
+    """
     if at_cost is None:
         return
     for agent in agents:

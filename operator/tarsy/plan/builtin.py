@@ -1,7 +1,7 @@
-"""What holds when no object says otherwise, and which strategies fit which models (reference sections 1.5, 1.7, 2).
+"""Defines the built-in defaults, and which strategies run on which types of providers.
 
-Decision: the strategy decides the family of the backend and a provider's type says which families it has, so what
-does not fit is refused when the plan is made, not when it runs. Which client of the family it is, is the provider's.
+Decision: the strategy decides the family of the backend, and a provider's type declares which families it has, so a
+mismatch is an error of the plan, not of the run. The provider chooses the client within the family.
 """
 
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ SYNTHESIS_AGENT: Final = "synthesis-agent"
 EXECUTIVE_SUMMARY_AGENT: Final = "executive-summary"
 CHAT_AGENT: Final = "chat-agent"
 
-# The persona of reference section 1.11, "Synthesis persona", stands in the template; this is what it leaves open.
+# The persona stands in the template; these instructions complete it.
 SYNTHESIS_INSTRUCTIONS: Final = """\
 - Where agents agree for different reasons, give both reasons.
 - Say what would make you surer: the one observation that is missing.
@@ -77,13 +77,19 @@ def runs_on(strategy: Strategy, kind: str) -> bool:
 
 
 def client(strategy: Strategy, kind: str, chosen: Backend | None) -> Backend:
-    """The backend of a strategy on a provider that chose `chosen` (None: its type's)."""
+    """Returns the backend of a strategy on a provider.
+
+    Args:
+        strategy: the strategy.
+        kind: the provider's type.
+        chosen: the provider's own choice; None: its type's.
+    """
     family = BACKENDS[strategy]
     return (chosen or provider_type(kind).default_client) if family is Backend.LANGCHAIN else family
 
 
 def usual_client(kind: str, chosen: Backend | None) -> Backend:
-    """The backend of a provider when no strategy asks for one: its own choice, else the one its type is best with."""
+    """Returns the backend of a provider without a strategy: its own choice, else the native one of its type."""
     if chosen is None and provider_type(kind).has_native_tools:
         return Backend.GOOGLE_NATIVE
     return client(STRATEGY, kind, chosen)

@@ -1,4 +1,4 @@
-"""The configuration objects there are, by kind, namespace and name.
+"""Looks up configuration objects by kind, namespace and name.
 
 Decision: a protocol of three lookups, so that the controller's cache and the files of `tarsy plan` serve the same
 pure code; kinds are asked for by their class, so every lookup is typed.
@@ -15,7 +15,7 @@ _R = TypeVar("_R", bound=AnyResource)
 
 
 class Catalog(Protocol):
-    """What is known of the cluster's configuration at one moment; answers come from memory."""
+    """The known configuration of the cluster at one moment; answers come from memory."""
 
     def get(self, kind: type[_R], namespace: str, name: str) -> _R | None:
         """The object, or None."""
@@ -30,7 +30,7 @@ class Catalog(Protocol):
         ...
 
     def is_invalid(self, kind: type[AnyResource], namespace: str, name: str) -> bool:
-        """Whether there is an object of that name that does not fit its kind, so that `get` gives None."""
+        """Whether an object of that name exists and is not valid, so that `get` returns None."""
         ...
 
 
@@ -40,7 +40,7 @@ class ResourceCatalog:
     def __init__(
         self, resources: Iterable[AnyResource] = (), namespaces: Mapping[str, Mapping[str, str]] | None = None
     ) -> None:
-        """Takes the objects (of two with one name the later counts) and the labels of namespaces by name."""
+        """Takes the objects (the later of two with one name counts) and the labels of namespaces by name."""
         self._objects: dict[tuple[type[AnyResource], str], dict[str, AnyResource]] = {}
         for resource in resources:
             same = self._objects.setdefault((type(resource), resource.metadata.namespace), {})

@@ -1,7 +1,7 @@
-"""What makes a configuration object not Ready, and what it names.
+"""Checks a configuration object by itself, and lists the objects that it names.
 
-Decision: both come from one walk (`_named`), so an object is looked at again for exactly the names it was judged by.
-An object is judged by its own references only; whether a run would start with it is `tarsy.plan.readiness`'s to say.
+Decision: both come from one walk (`_named`), so an object is checked again for exactly the names it was checked by.
+Only its own references are checked here; `tarsy.plan.readiness` checks whether a run could start with it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Named:
 
 
 def references(obj: AnyResource) -> set[tuple[str, str, str]]:
-    """Kind, namespace and name of all that `obj` names: when one of them changes, look at `obj` again."""
+    """Returns kind, namespace and name of the objects that `obj` names; when one changes, `obj` is checked again."""
     return {(named.kind.KIND, obj.metadata.namespace, named.name) for named in _named(obj)}
 
 
@@ -97,7 +97,7 @@ def secrets(obj: AnyResource) -> list[tuple[SecretKey, FieldPath]]:
 
 
 def notify_secrets(obj: AnyResource) -> list[tuple[SecretKey, FieldPath]]:
-    """The Secret keys that `obj` names for those it tells; no run needs them, so they make nothing not Ready."""
+    """Returns the Secret keys of notification targets; no run needs them, so they do not affect readiness."""
     if not isinstance(obj, Chain | AlertRoute):
         return []
     at = FieldPath.of(obj)
@@ -126,7 +126,7 @@ def config_maps(obj: AnyResource) -> list[tuple[ConfigMapKey, FieldPath]]:
 
 
 def check_references(obj: AnyResource, catalog: Catalog) -> list[PlanError]:
-    """All that makes `obj` not Ready, in the order of its fields' walk; nothing for kinds that are no configuration.
+    """Returns the errors that make `obj` not Ready, in the order of its fields.
 
     Secrets (see `secrets`) and whether a server answers are not looked at: that needs more than a catalog.
     """
@@ -157,19 +157,19 @@ def _check_tools(server: MCPServer, look: Lookup) -> None:
     spec, at = server.spec, FieldPath.of(server)
     allow, deny = spec.tools.allow, spec.tools.deny
     if allow is not None and all(names(deny, entry) for entry in allow):
-        look.report(at / "tools" / "deny", "leaves none of spec.tools.allow; deny fewer tools")
+        look.report(at / "tools" / "deny", "denies all of spec.tools.allow; deny fewer tools")
     for index, entry in enumerate(spec.tools.read_only):
         if entry in spec.tools.destructive:
             look.report(
-                (at / "tools" / "readOnly")[index], f"{entry} is in spec.tools.destructive too; leave it in one of them"
+                (at / "tools" / "readOnly")[index], f"{entry} is also in spec.tools.destructive; keep it in one of them"
             )
     told = spec.trust_annotations or any(not names(deny, entry) for entry in spec.tools.read_only)
     if stricter(spec.tool_policy) is ToolPolicy.READ_ONLY and not told:
         look.report(
             at / "toolPolicy",
-            "agents get only tools that are known to read, and none is known: list them in spec.tools.readOnly, or set "
-            "spec.trustAnnotations: true if what the server says of its tools shall count, or set toolPolicy: All here "
-            "and on the agents that may change things",
+            "agents get only tools that are known to be read-only, and none is known: list them in "
+            "spec.tools.readOnly, or set spec.trustAnnotations: true to trust the server's annotations, or set "
+            "toolPolicy: All here and on the agents that may make changes",
         )
 
 
@@ -185,7 +185,7 @@ def _check_chain(chain: Chain, look: Lookup) -> None:
         if others:
             look.report(
                 (at / "alertTypes")[index],
-                f"alert type {alert_type} is also claimed by Chain {others} of this namespace; leave it in one of them",
+                f"alert type {alert_type} is also claimed by Chain {others} of this namespace; keep it in one of them",
             )
 
 

@@ -1,4 +1,4 @@
-"""What Claude models of different ages can do, read from their names.
+"""Reads the abilities of a Claude model from its name.
 
 Decision: a name that says no version (an alias of a gateway) counts as old, because old ways of thinking are refused
 by new models with words, and new ones silently left by old gateways.
@@ -12,7 +12,7 @@ _NAME = re.compile(r"(?:^|[/.])claude-([a-z]+)-(\d+)(?:-(\d{1,2}))?(?![\d])")
 
 
 def thinks_adaptively(model: str) -> bool:
-    """Whether a model decides by itself how much it thinks, told an effort at most, and takes no budget of tokens.
+    """Whether a model decides itself how much it thinks: it accepts an effort, but no budget of tokens.
 
     Source: the docstring of ChatAnthropic 1.7.7 ("budget_tokens is removed": Opus from 4.7 on, all others from 5 on).
     """

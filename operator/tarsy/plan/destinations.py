@@ -1,10 +1,12 @@
-"""Where the URLs in specs may lead (DESIGN section 7): who may write an object must not reach through the operator.
+"""Decides which URLs and addresses the URLs in specs may lead to.
 
-Decision: judged twice, by what a URL says when its object is read, and by the addresses that its host really has when
-a connection is made, since a name proves nothing (`tarsy.outbound` makes the connections). Outside a pod only addresses
-that are nobody's server are refused; in a pod everything that is not public, but for Services of the object's own
-namespace. Names are looked up in a pod as absolute ones: the search domains of a pod would let whoever owns a namespace
-called `com` or `svc` answer for names of others.
+The author of an object must not reach other networks through the operator.
+
+Decision: a URL is checked twice: its text when its object is read, and the addresses of its host when a connection is
+made (`tarsy.outbound`), since a name proves nothing. Outside a pod only addresses that belong to no server are
+rejected. In a pod every address that is not public is rejected, except for Services of the object's own namespace.
+Names are looked up in a pod as absolute ones: with the search domains of a pod, the owner of a namespace called `com`
+or `svc` could answer for names of others.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def is_public(address: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Destinations:
-    """What the administrator lets URLs lead to.
+    """The destinations that the administrator allows.
 
     Args:
         in_pod: the process runs in a cluster, where loopback and private addresses are not for tenants.
@@ -59,7 +61,12 @@ class Destinations:
 
     @classmethod
     def of(cls, opened: Iterable[str], *, in_pod: bool, cluster_domain: str = CLUSTER_DOMAIN) -> Destinations:
-        """Reads the words of an administrator: names, `*.` with a name, addresses, networks.
+        """Parses the entries of an administrator: names, `*.` with a name, addresses, networks.
+
+        Args:
+            opened: the entries.
+            in_pod: whether the process runs in a cluster.
+            cluster_domain: domain of the cluster's Services, in lower case.
 
         Raises:
             ValueError: one of them is none of these; its text names it.
@@ -74,7 +81,7 @@ class Destinations:
                 odd = not text.isascii() or any(c in text for c in "/:@ []") or "*" in text.removeprefix("*.")
                 if not text or odd:
                     raise ValueError(
-                        f"{word!r} is no host name, no address and no network; write tools.example.com, "
+                        f"{word!r} is not a host name, an address or a network; write tools.example.com, "
                         "*.example.com, 10.1.2.3 or 10.0.0.0/8"
                     ) from None
                 hosts.append(text)
@@ -84,7 +91,7 @@ class Destinations:
         return cls(in_pod, tuple(hosts), tuple(networks), domain)
 
     def why_not(self, url: str, namespace: str) -> str | None:
-        """Why a URL of an object in `namespace` may not be used, as far as the URL itself tells; None: it may."""
+        """Returns why a URL of an object in `namespace` is not allowed, judging by its text; None: it is allowed."""
         try:
             place = Place.of(url)
         except ValueError as error:
@@ -105,13 +112,13 @@ class Destinations:
         return None
 
     def asked(self, host: str) -> str:
-        """The name to look up for a host, as `Place` has it; a name that was opened means what it means in the pod."""
+        """Returns the name to look up for a host; an allowed name is resolved as in the pod."""
         if not self.in_pod or self._is_open(host):
             return host
         return f"{host}.{self.cluster_domain}." if host.endswith(".svc") else f"{host}."
 
     def why_not_at(self, host: str, address: str, namespace: str, *, alias: bool = False) -> str | None:
-        """Why a host may not be connected to at an address that it was found at; None: it may.
+        """Returns why a host may not be connected to at one of its addresses; None: it may.
 
         Args:
             host: as `Place` has it.
@@ -123,7 +130,7 @@ class Destinations:
         if self._is_open(host):
             return None
         if found is None:
-            return f"host {host} has no address that can be judged; {_remedy(host)}"
+            return f"host {host} has no valid IP address; {_remedy(host)}"
         return self._of_address(host, found, own=not alias and self._is_own(host, namespace))
 
     def _of_address(self, host: str, found: ServiceAddress, *, own: bool = False) -> str | None:

@@ -1,7 +1,7 @@
-"""Where a plan is wrong: the object, the field, and a sentence with the remedy.
+"""Defines the errors of a plan: the object, the field, and a sentence with the remedy.
 
-Decision: a location is a value (`At`) that is handed down while objects are walked, so a check never builds a path
-out of text, and the same mistake found on two ways is one error.
+Decision: a location is a value (`FieldPath`) that is passed down while objects are walked, so a check never builds a
+path out of text, and the same mistake found in two ways is one error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tarsy.resources.meta import AnyResource
 
 @dataclass(frozen=True, slots=True)
 class PlanError:
-    """One mistake in one field of one object (an empty `name`: an object that has no name yet)."""
+    """An error in one field of one object (an empty `name`: an object that has no name yet)."""
 
     kind: str
     namespace: str
@@ -56,5 +56,5 @@ class FieldPath:
         return replace(self, path=f"{self.path}.{field}")
 
     def error(self, message: str) -> PlanError:
-        """A mistake in this field."""
+        """Returns an error in this field."""
         return PlanError(self.kind, self.namespace, self.name, self.path, message)

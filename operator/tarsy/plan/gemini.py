@@ -1,4 +1,4 @@
-"""What Gemini models of different ages can do, read from their names (reference section 1.7, "Thinking").
+"""Reads the abilities of a Gemini model from its name.
 
 Decision: a name that says no version (`gemini-flash-latest`, a tuned model) counts as new, so that the list of old
 models stays closed and a new one needs no change here.
@@ -22,17 +22,17 @@ def signs_calls(model: str) -> bool:
 
 
 def thinks(model: str) -> bool:
-    """Whether a model can be told how much to think."""
+    """Whether the thinking of a model can be set."""
     return _version(model) >= (2, 5) and not _WITHOUT_THINKING.search(model)
 
 
 def thinks_by_level(model: str) -> bool:
-    """Whether that is said by a level; by a budget of tokens where not."""
+    """Whether its thinking is set by a level, not by a budget of tokens."""
     return thinks(model) and _version(model) >= _NEW
 
 
 def default_budget(model: str) -> int | None:
-    """The tokens a model may think when nobody says, None where a level is said instead."""
+    """Returns the default thinking budget in tokens; None where a level is set instead."""
     if not thinks(model) or thinks_by_level(model):
         return None
     return 32_768 if "-pro" in model else 24_576

@@ -1,8 +1,8 @@
-"""The levels a setting can stand at, and which of them counts.
+"""Defines the levels that a setting can be set at, and picks the one that counts.
 
 Decision: a setting travels with the field it stands in, so the highest one that is set decides the value, the field
 that an error names, and the namespace its name is looked up in: a configuration object's references resolve in its
-own namespace. Lists of levels read from lowest to highest, as reference section 1.5 has them.
+own namespace. Lists of levels read from lowest to highest, as the fields override each other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Level = tuple[_T | None, FieldPath]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What all agents of a run share: the chain and the defaults, with the fields they stand in.
+    """The levels that all agents of a run share: the chain and the defaults, with their fields.
 
     `path` is where the run's own references are looked up, in order; it begins with the run's namespace. `shared` are
     the defaults of the chain's namespace, which name providers where those of the run may not (`Providers`).

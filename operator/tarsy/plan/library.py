@@ -1,4 +1,4 @@
-"""Where the library is, for whoever is told nothing else.
+"""Defines the default namespace of the library.
 
 Decision: a module of its own that imports nothing, because the command line names it before it loads anything.
 """

@@ -1,4 +1,4 @@
-"""Finding what a field names, and saying so where it is not there.
+"""Resolves the names in fields, and reports those that do not exist or do not fit.
 
 Decision: one object gathers errors and the objects used while references are followed; a lookup that fails answers
 None and the walk goes on, which is how all errors come at once.
@@ -74,7 +74,14 @@ class Lookup:
         return tuple(ref for _, ref in sorted(self._used.items()))
 
     def named(self, kind: type[_R], namespace: str, name: str, at: FieldPath) -> _R | None:
-        """The object that field `at` names in `namespace`; reports when there is none."""
+        """Returns the object that a field names; reports one that does not exist.
+
+        Args:
+            kind: its class.
+            namespace: where it must be.
+            name: its name.
+            at: the field that names it.
+        """
         found = self.catalog.get(kind, namespace, name)
         if found is None:
             self._missing(kind, (namespace,), name, at)
@@ -83,9 +90,13 @@ class Lookup:
         return found
 
     def shared(self, kind: type[_S], namespaces: Sequence[str], name: str, at: FieldPath) -> _S | None:
-        """The object that a run in `namespaces[0]` names, in the first of `namespaces` that has it.
+        """Returns the object that a run names; reports one that does not exist or does not admit the run's namespace.
 
-        Reports when none has it, or when it does not admit the run's namespace.
+        Args:
+            kind: its class.
+            namespaces: where it is looked up, in order; the first is the run's own.
+            name: its name.
+            at: the field that names it.
         """
         home = namespaces[0]
         for namespace in namespaces:
@@ -97,7 +108,13 @@ class Lookup:
         return None
 
     def admitted(self, obj: Shareable, namespace: str, at: FieldPath) -> bool:
-        """Whether `obj` may be used from `namespace`; reports when it may not."""
+        """Whether an object may be used from a namespace; reports when it may not.
+
+        Args:
+            obj: the object.
+            namespace: the run's.
+            at: the field that names it.
+        """
         if admits(obj, namespace, self.catalog.namespace_labels(namespace)):
             return True
         self.report(at, scope_refusal(obj, namespace))
@@ -105,7 +122,7 @@ class Lookup:
 
     def _missing(self, kind: type[AnyResource], namespaces: Sequence[str], name: str, at: FieldPath) -> None:
         if (place := next((it for it in namespaces if self.catalog.is_invalid(kind, it, name)), None)) is not None:
-            self.report(at, f"{kind.KIND} {place}/{name} does not fit its kind; its condition Ready says what is wrong")
+            self.report(at, f"{kind.KIND} {place}/{name} is not valid; see its condition Ready")
             return
         there = sorted({obj.metadata.name for space in namespaces for obj in self.catalog.list(kind, space)})
         close = get_close_matches(name, there, n=1)
@@ -116,10 +133,13 @@ class Lookup:
     def tools_exist(
         self, server: MCPServer, selection: McpSelection, at: FieldPath, policy: ToolPolicy = ToolPolicy.ALL
     ) -> None:
-        """Reports tools of a selection that the server's own lists, or its policy and the agent's, leave out, and
-        those that it does not offer, as far as its status knows what it offers.
+        """Reports selected tools that the server's lists or a policy exclude, or that its status does not contain.
 
-        `policy` is the agent's (All where no agent is known yet).
+        Args:
+            server: the server.
+            selection: the tools that are selected.
+            at: its field.
+            policy: the agent's; All where no agent is known yet.
         """
         tools, chosen = server.spec.tools, selection.tools or ()
         denied = [tool for tool in chosen if names(tools.deny, tool)]
@@ -139,8 +159,8 @@ class Lookup:
             whose = "its" if stricter(server.spec.tool_policy) is ToolPolicy.READ_ONLY else "the agent's"
             self.report(
                 at / "tools",
-                f"{', '.join(writing)} of {server} may change something, and {whose} toolPolicy is ReadOnly; leave "
-                "them out, or list those that only read in its spec.tools.readOnly, or set toolPolicy: All on it and "
+                f"{', '.join(writing)} of {server} may make changes, and {whose} toolPolicy is ReadOnly; leave "
+                "them out, or list read-only tools in its spec.tools.readOnly, or set toolPolicy: All on it and "
                 "on the agent",
             )
 
@@ -163,22 +183,28 @@ class Lookup:
         if strategy in SYNTHESIS_STRATEGIES:
             return True
         usable = ", ".join(sorted(SYNTHESIS_STRATEGIES))
-        self.report(at, f"strategy {strategy} cannot join the results of several agents; use {usable}")
+        self.report(at, f"strategy {strategy} cannot merge the results of several agents; use {usable}")
         return False
 
     def runs_on(self, strategy: Strategy, provider: LLMProvider, at: FieldPath) -> None:
-        """Reports a strategy whose backend the provider's type has not; `at` is where the strategy was chosen."""
+        """Reports a strategy that the provider's type does not support.
+
+        Args:
+            strategy: of the agent.
+            provider: of the agent.
+            at: the field that sets the strategy.
+        """
         if runs_on(strategy, provider.spec.type):
             return
         usable = ", ".join(strategies_of(provider.spec.type, strategy))
         self.report(
             at,
             f"strategy {strategy} needs the backend {BACKENDS[strategy]}, which {provider} of type "
-            f"{provider.spec.type} has not; use {usable}, or an LLMProvider of another type",
+            f"{provider.spec.type} does not support; use {usable}, or an LLMProvider of another type",
         )
 
     def native_tools_exist(self, provider: LLMProvider) -> None:
-        """Reports native tools that a provider says it has and that its type has not."""
+        """Reports native tools that a provider enables and its type does not offer."""
         kind, wishes = provider.spec.type, provider.spec.native_tools
         if wishes is None or provider_type(kind).has_native_tools:
             return
@@ -189,7 +215,7 @@ class Lookup:
                 )
 
     def thinking_fits(self, provider: LLMProvider) -> None:
-        """Reports a measure of thinking that a provider's model does not know."""
+        """Reports a measure of thinking that the model does not accept."""
         kind, model, wish = provider.spec.type, provider.spec.model, provider.spec.thinking
         if wish is None:
             return
@@ -198,10 +224,10 @@ class Lookup:
             if field not in usable:
                 remedy = f"use {' or '.join(usable)} instead, or leave it out" if usable else "leave it out"
                 at = FieldPath.of(provider) / "thinking" / field
-                self.report(at, f"model {model} of type {kind} has no {field} of thinking; {remedy}")
+                self.report(at, f"model {model} of type {kind} does not support thinking.{field}; {remedy}")
 
     def stage_fits(self, stage: Stage, at: FieldPath) -> None:
-        """Reports replicas of several agents, and agents of a stage that people could not tell apart."""
+        """Reports replicas of several agents, and agents of one stage with the same name."""
         if stage.replicas > 1 and len(stage.agents) > 1:
             self.report(at / "replicas", "replicas above 1 need exactly one agent; list agents, or repeat one of them")
         seen: set[str] = set()
@@ -211,7 +237,7 @@ class Lookup:
                 field = "name" if agent.display_name is None else "displayName"
                 self.report(
                     (at / "agents")[index] / field,
-                    f"another agent of stage {stage.name} is called {name} too; give this one a displayName of its own",
+                    f"another agent of stage {stage.name} is also called {name}; set a displayName of its own here",
                 )
             seen.add(name)
 

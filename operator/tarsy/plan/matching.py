@@ -1,4 +1,4 @@
-"""Matchers of alerts, as Alertmanager's: equal, not equal, matches all of an expression, does not.
+"""Matches alert labels as Alertmanager does: equal, not equal, regular expression, its negation.
 
 Decision: expressions are RE2's, which takes time in proportion to the label, because routes are written by users. A
 label that is not there is an empty one, as in Alertmanager, so `team!=""` asks for one.
@@ -65,4 +65,4 @@ def _expression(text: str) -> Any:
     except re2.error as error:
         why = error.args[0] if error.args else "it is malformed"
         why = why.decode(errors="replace") if isinstance(why, bytes) else str(why)
-        raise InvalidMatcher(f"RE2 does not take this expression: {why}; change it") from None
+        raise InvalidMatcher(f"RE2 does not accept this expression: {why}; change it") from None

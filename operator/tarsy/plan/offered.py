@@ -1,4 +1,4 @@
-"""The tools that an MCPServer is known to offer, by its status.
+"""Reads the tools that an MCPServer offers from its status.
 
 Decision: known means that the server answered since its spec last changed (condition Verified of this generation) and
 that its status lists all names. A server that was never asked is taken at its word, so a chain may come before it.

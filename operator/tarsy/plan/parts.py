@@ -1,7 +1,7 @@
-"""Provider and server objects as the parts of a plan that stand for them.
+"""Converts provider and server objects into their parts of a plan.
 
 Decision: a Secret is named together with the namespace of the object that names it, because that is the only
-namespace it may come from, wherever the run is (DESIGN section 3).
+namespace it may come from, wherever the run is.
 """
 
 from __future__ import annotations
@@ -79,10 +79,15 @@ def provider_plan(provider: LLMProvider, ref: ObjectRef) -> ProviderPlan:
 def server_plan(
     server: MCPServer, ref: ObjectRef, selection: McpSelection, reach: ReachPlan | None = None
 ) -> ServerPlan:
-    """The plan's part for a server and what was selected of it; `ref` is the server as it is now.
+    """Returns the plan's part for a server.
 
-    Its policy is the server's own, which the agent's may yet make stricter. `reach` is None outside of runs: there the
-    server is as its own namespace uses it.
+    Its policy is the server's own, which the agent's may make stricter.
+
+    Args:
+        server: the server.
+        ref: the server as it is now.
+        selection: the tools that are selected.
+        reach: the namespaces that it can reach; None outside of runs: as its own namespace uses it.
     """
     spec = server.spec
     reach = reach or reach_plan(server, ref.namespace, {})

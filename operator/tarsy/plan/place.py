@@ -1,4 +1,4 @@
-"""Reads a URL of a spec as every HTTP client reads it, or refuses it (DESIGN section 7).
+"""Parses a URL of a spec so that every HTTP client reads it alike, or rejects it.
 
 Decision: URL parsers disagree on everything that is unusual: letters and digits that Unicode maps to ASCII, short and
 octal IPv4 addresses, percent-encoding, backslashes, user info. So only URLs that all of them read alike are taken, and
@@ -22,7 +22,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an HTTP request goes.
+    """The destination of an HTTP request.
 
     Args:
         scheme: `http` or `https`.
@@ -48,14 +48,14 @@ class Place:
         """
         if odd := next((c for c in url if not "\x20" < c < "\x7f" or c == "\\"), None):
             raise ValueError(
-                f"the URL holds the character U+{ord(odd):04X}; write it in ASCII letters, a host name of other "
-                "letters in its form that begins with xn--, and percent-encode the rest"
+                f"the URL contains the character U+{ord(odd):04X}; use ASCII only: write an internationalized "
+                "host name in its form that begins with xn--, and percent-encode the rest"
             )
         if (parts := _URL.fullmatch(url)) is None:
             raise ValueError("the URL must begin with http:// or https://")
         scheme, authority, rest = parts[1].lower(), parts[2], parts[3]
         if "@" in authority:
-            raise ValueError("the URL holds a user or a password; leave them out and put them into a Secret")
+            raise ValueError("the URL contains a user name or a password; remove them and put them into a Secret")
         if (found := _AUTHORITY.fullmatch(authority)) is None:
             raise ValueError("the URL has no readable host; write a name, an IPv4 address or an [IPv6 address]")
         host, address = _host(found[1])

@@ -1,8 +1,8 @@
-"""What tools may do: which of a server's lists name a tool, and whether it may change something.
+"""Decides which tools a policy permits, and matches tools with a server's lists.
 
 Decision: two people must agree before an agent can change anything. `toolPolicy` is ReadOnly on an MCPServer and on an
-Agent that do not set it, and the stricter of the two holds: the one says that the server's writing tools may be handed
-out at all, the other that this agent may have them.
+Agent that do not set it, and the stricter of the two holds: the one allows the server's writing tools at all,
+the other allows them to this agent.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from enum import StrEnum
 
 
 class ToolPolicy(StrEnum):
-    """Which tools an agent gets: those known to only read, or all."""
+    """The tools that an agent gets: those known to be read-only, or all."""
 
     READ_ONLY = "ReadOnly"
     ALL = "All"
 
 
 def stricter(*policies: str | None) -> ToolPolicy:
-    """The policy that holds where these were set (None: not set, which is ReadOnly)."""
+    """Returns the strictest of several policies (None: not set, which is ReadOnly)."""
     return ToolPolicy.ALL if all(policy == ToolPolicy.ALL for policy in policies) else ToolPolicy.READ_ONLY
 
 

@@ -1,8 +1,8 @@
-"""The models of a plan: which provider an agent gets, its native tools, and what it changes to when that one fails.
+"""Resolves the models of a plan: provider, native tools and fallbacks of each agent.
 
 Decision: what a provider offers by itself (its own `nativeTools`) is used where the strategy can, and silently left
 where it cannot; what an Agent asks for must be there. A fallback that cannot do an agent's work is left out of that
-agent's list (reference section 1.7), so one list can serve a whole namespace; only when no entry can do the work is it
+agent's list, so one list can serve a whole namespace; only when no entry can do the work is it
 an error, since the author believes to have a fallback and has none.
 """
 
@@ -62,8 +62,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an agent does with its provider: its strategy, the native tools it has, each with its field, and whether
-    it has tools of servers too."""
+    """An agent's use of its provider: strategy, native tools, each with its field, and whether it also has tools of
+    MCP servers."""
 
     choice: Choice
     strategy: Strategy
@@ -74,7 +74,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Fallbacks:
-    """What an agent changes to, the providers left out, and the field the list stands in (None: nowhere)."""
+    """Replacements of a provider, the providers left out, and the field of the list (None: nowhere)."""
 
     plans: tuple[FallbackPlan, ...] = ()
     skipped: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Fallbacks:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Which settings may name providers in a run.
+    """The settings that may name providers in a run.
 
     `elsewhere` are the servers (namespace/name) that act with the rights of the chain's namespace in a run of another
     one: while there are any, providers are those of the chain's namespace.
@@ -93,10 +93,17 @@ class Terms:
 
 
 class Providers:
-    """Chooses models for the agents of one plan; what is wrong goes to `look`."""
+    """Chooses models for the agents of one plan; errors are reported to `look`."""
 
     def __init__(self, scope: Scope, look: Lookup, of_alert: Level[NativeTools], terms: Terms | None = None) -> None:
-        """Takes the alert's wish for native tools, which is the highest, and who may name providers (None: all)."""
+        """Resolves the models of one plan.
+
+        Args:
+            scope: the chain and the defaults.
+            look: resolves references and gathers errors.
+            of_alert: the alert's native tools, the highest level.
+            terms: the settings that may name providers; None: all.
+        """
         self._scope = scope
         self._look = look
         self._of_alert = of_alert
@@ -105,7 +112,12 @@ class Providers:
         self._stands_in = StandsIn()
 
     def choose(self, own: Level[str], purpose: OfDefaults[str] = _nothing) -> Choice | None:
-        """The provider of an agent: `own` is its own field, `purpose` gives that of defaults for what it does."""
+        """Returns the provider of an agent.
+
+        Args:
+            own: the agent's own field.
+            purpose: returns the fields of defaults for the agent's purpose.
+        """
         scope = self._scope
         chosen = self._pick(
             lambda spec, at: ((spec.llm_provider, at / "llmProvider"), *purpose(spec, at)),
@@ -116,7 +128,7 @@ class Providers:
             places = (scope.home,) if self._elsewhere else scope.path
             self._look.unchosen = self._look.report(
                 scope.at_chain / "llmProvider",
-                "no LLMProvider is chosen; name one here, or in spec.llmProvider of "
+                "no LLMProvider is set; name one here, or in spec.llmProvider of "
                 f"{InvestigationDefaults.KIND} {scope.at_defaults.name} in namespace {' or '.join(places)}"
                 + (f" ({'; '.join(self._look.left_out)})" if self._elsewhere and self._look.left_out else ""),
             )
@@ -124,7 +136,7 @@ class Providers:
         return self._named(*chosen)
 
     def work(self, choice: Choice, strategy: Strategy, wish: Level[NativeTools], tools: bool) -> Work:
-        """What an agent does with a provider; reports the native tools that it wants and cannot have.
+        """Returns an agent's use of a provider; reports native tools that it requests and cannot have.
 
         Args:
             choice: the provider.
@@ -141,7 +153,12 @@ class Providers:
         return Work(choice, strategy, on, wish, tools)
 
     def fallback(self, work: Work, *levels: Level[tuple[FallbackEntry, ...]]) -> Fallbacks:
-        """What an agent changes to when its provider fails; the last level that is set counts, `[]` clears."""
+        """Returns the fallbacks of an agent; the highest level that is set counts, `[]` clears.
+
+        Args:
+            work: the agent's use of its provider.
+            levels: lists above those of defaults and chain, from lowest to highest.
+        """
         chosen = self._pick(
             lambda spec, at: ((spec.fallback, at / "fallback"),),
             (self._scope.chain.fallback, self._scope.at_chain / "fallback"),
@@ -164,10 +181,10 @@ class Providers:
             strategy = builtin.stand_in(work.strategy, Strategy(entry.strategy) if entry.strategy else None)
             on, refused = self._native_tools(choice.provider, strategy, work.wish, work.tools)
             if not builtin.runs_on(strategy, choice.provider.spec.type):
-                reasons.append(f"{choice.provider} has not the backend of strategy {strategy}")
+                reasons.append(f"{choice.provider} does not support the backend of strategy {strategy}")
             elif needed := [tool for tool in refused if tool in work.native_tools]:
                 fields = ", ".join(builtin.NATIVE_TOOLS[tool] for tool in needed)
-                reasons.append(f"{choice.provider} with strategy {strategy} has not {fields}")
+                reasons.append(f"{choice.provider} with strategy {strategy} does not support {fields}")
             else:
                 plans.append(FallbackPlan(provider=choice.used_by(strategy), strategy=strategy, native_tools=tuple(on)))
                 continue
@@ -175,8 +192,8 @@ class Providers:
         if skipped and not plans:
             self._look.report(
                 at,
-                f"no entry can stand in for {work.choice.provider} with strategy {work.strategy}: "
-                f"{'; '.join(reasons)}; give an entry a strategy that its provider has, or name other providers",
+                f"no entry can replace {work.choice.provider} with strategy {work.strategy}: "
+                f"{'; '.join(reasons)}; set a strategy that the provider of an entry supports, or name other providers",
             )
         return Fallbacks(tuple(plans), tuple(skipped), at)
 
@@ -185,11 +202,12 @@ class Providers:
         for at, name in self._stands_in.useless():
             self._look.report(
                 at,
-                f"{LLMProvider.KIND} {name} is its own fallback here, which is none; name another, or leave it out",
+                f"{LLMProvider.KIND} {name} is its own fallback here, which has no effect; name another, or leave it "
+                "out",
             )
 
     def summarizer(self) -> Choice | None:
-        """The model for long results of tools, where the defaults or the chain name one (reference section 1.9)."""
+        """Returns the model that summarizes long tool results, where the chain or the defaults name one."""
         ours = self._scope.chain.summarization
         chosen = self._pick(
             lambda spec, at: ((provider_of(spec.summarization), at / "summarization" / "llmProvider"),),
@@ -216,8 +234,8 @@ class Providers:
         return (
             f"{at.kind} {at.namespace}/{at.name}: {at.path}: LLMProvider {', '.join(names)} is not used: "
             f"MCPServer {', '.join(self._elsewhere)} acts with the rights of namespace {chain.namespace}, and a "
-            f"provider of namespace {at.namespace} would receive what it reads; run a Chain of namespace "
-            f"{at.namespace}, or let spec.allowedProviderNamespaces of Chain {chain.namespace}/{chain.name} admit it"
+            f"provider of namespace {at.namespace} would receive the data that it reads; run a Chain of namespace "
+            f"{at.namespace}, or allow it in spec.allowedProviderNamespaces of Chain {chain.namespace}/{chain.name}"
         )
 
     def _named(self, name: str, at: FieldPath) -> Choice | None:
@@ -260,8 +278,8 @@ class Providers:
             return f"{provider} of type {provider.spec.type} has no native tools; leave this out, or use another"
         if builtin.BACKENDS[strategy] is native:
             return (
-                f"model {provider.spec.model} of {provider} cannot have native tools beside the tools of servers; "
-                "leave this or the servers out, or use a model from Gemini 3 on"
+                f"model {provider.spec.model} of {provider} cannot combine native tools with the tools of MCP servers; "
+                "leave one of them out, or use a model from Gemini 3 on"
                 + (f" with type {kind.combining_type}" if kind.combining_type else "")
             )
         return f"strategy {strategy} cannot use native tools; leave this out, or use one with the backend {native}"

@@ -1,4 +1,4 @@
-"""What well-known models cost where their makers serve them, for providers that say no rates of their own.
+"""Looks up list prices of well-known models, for providers that set no rates.
 
 Decision: only an exact name, dated or `-latest` or not, at the maker's own address has rates here. Whoever stands
 behind another address sets prices of their own, and a guess by a name's beginning would price tomorrow's model as
@@ -19,7 +19,7 @@ _DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
 def bundled(kind: str, model: str, base_url: str | None) -> PlannedRates | None:
-    """The rates of a provider that says none; None when they are not known.
+    """Returns the list price of a model; None where it is not known.
 
     Args:
         kind: `spec.type`.

@@ -1,4 +1,4 @@
-"""Whose rights the calls of a tool server use, and how far they reach for a run.
+"""Decides whose rights the calls of a tool server use, and which namespaces they reach.
 
 Decision: rights are the server's unless it acts as a ServiceAccount of the run's namespace and holds no credentials of
 its own. Calls with the rights of another namespace are held to the run's namespace, outside of what a model writes
@@ -36,7 +36,7 @@ def acts_elsewhere(server: MCPServer, namespace: str) -> bool:
 
 
 def reach_plan(server: MCPServer, namespace: str, labels: Mapping[str, str]) -> ReachPlan:
-    """How far a server reaches for a run in `namespace`, whose labels are `labels`."""
+    """Returns the namespaces that a server can reach in a run in `namespace`, whose labels are `labels`."""
     spec = server.spec.reach
     foreign = acts_elsewhere(server, namespace)
     return ReachPlan(
@@ -61,7 +61,7 @@ def reach_message(server: MCPServer, reach: ReachPlan) -> str:
 
 
 def read_plan(text: str | bytes) -> Plan:
-    """A stored plan; calls of servers of other namespaces are bound where it is older than their reach.
+    """Parses a stored plan; bounds the servers of other namespaces in plans that are older than the field `reach`.
 
     Raises:
         ValidationError: this version cannot read it.

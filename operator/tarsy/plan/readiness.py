@@ -1,4 +1,4 @@
-"""Whether a run would start now with an object (DESIGN section 3): the whole plan, and what it names.
+"""Checks whether a run could start now with an object: the whole plan, and the objects that it names.
 
 Decision: a Chain is judged by resolving it as a run of its own namespace would be, with the code that runs are planned
 by, so the two cannot disagree. What it names must be Ready itself; a server that does not answer now only degrades a
@@ -38,13 +38,16 @@ _REQUIRED = (Agent, LLMProvider, MCPServer)
 
 @dataclass(frozen=True, slots=True)
 class PlanReadiness:
-    """What keeps an object from being used, each with a reason; the references that nobody has judged yet; what else
-    is to be said of one that can be used, and the reason to say beside it."""
+    """The result of a check."""
 
     errors: tuple[tuple[PlanError, str], ...] = ()
+    """Errors that keep the object from being used, each with its reason."""
     unknown: tuple[PlanError, ...] = ()
+    """References that have not been checked yet."""
     notes: tuple[str, ...] = ()
+    """Sentences about an object that can be used."""
     reason: str = "Usable"
+    """The reason of the condition Ready, without errors."""
 
     def with_notes(self, notes: Iterable[str]) -> PlanReadiness:
         """The same with other notes."""
@@ -55,7 +58,13 @@ USABLE = PlanReadiness()
 
 
 def readiness(obj: AnyResource, catalog: Catalog, library_namespace: str | None) -> PlanReadiness:
-    """Judges an object by what it says and what it names; Secrets and servers are not asked here."""
+    """Checks an object and the objects that it names; Secrets and servers are not read here.
+
+    Args:
+        obj: the object.
+        catalog: the known objects.
+        library_namespace: where shared objects are, or None.
+    """
     errors = dict.fromkeys(check_references(obj, catalog), INVALID)
     if not isinstance(obj, JUDGED_BY_OTHERS):
         return PlanReadiness(tuple(errors.items()))
@@ -80,7 +89,7 @@ def readiness(obj: AnyResource, catalog: Catalog, library_namespace: str | None)
         reason = NEEDS_DEFAULTS
         notes.append(
             "spec.llmProvider is not set: a run needs InvestigationDefaults with llmProvider in its namespace, and "
-            "what depends on the model is checked when it starts."
+            "settings that depend on the model are checked when it starts."
         )
     found = [*look.found.values(), *named_objects(obj, catalog)]
     return _with_references(errors, found, reason, notes)
@@ -103,22 +112,20 @@ def _with_references(
         judged.add(str(named))
         ready = condition(named.status.conditions, ConditionType.READY)
         if ready is None or ready.status == "Unknown":
-            unknown[at.error(f"{named} has not been judged yet")] = None
+            unknown[at.error(f"{named} has not been checked yet")] = None
         elif ready.status == "False":
-            errors.setdefault(
-                at.error(f"{named} is not Ready ({ready.reason}); its condition Ready says what to do"), NOT_READY
-            )
+            errors.setdefault(at.error(f"{named} is not Ready ({ready.reason}); see its condition Ready"), NOT_READY)
         elif (away := _away(named)) is not None:
             said[away] = None
     return PlanReadiness(tuple(errors.items()), tuple(unknown), tuple(said), reason)
 
 
 def _away(named: AnyResource) -> str | None:
-    """What is to be said of an object that is Ready and does not serve now; runs start all the same."""
+    """Returns a note about an object that is Ready and not serving; runs start all the same."""
     kind, what = (
-        (ConditionType.AVAILABLE, "does not answer now: runs go on without its tools")
+        (ConditionType.AVAILABLE, "does not respond: runs continue without its tools")
         if isinstance(named, MCPServer)
-        else (ConditionType.SERVING, "does not serve now: its last calls failed")
+        else (ConditionType.SERVING, "is not serving: its last calls failed")
     )
     found = condition(named.status.conditions, kind)
     return f"{named} {what} ({found.reason})." if found is not None and found.status == "False" else None

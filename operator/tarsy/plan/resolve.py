@@ -1,4 +1,4 @@
-"""One alert and one chain, resolved into the frozen plan of a run, with all errors at once.
+"""Resolves one alert and one chain into the frozen plan of a run, and reports all errors at once.
 
 Decision: every reference is followed although an earlier one failed, and the plan is built only when nothing was
 reported, so whoever mends a chain sees all that is wrong in one go.
@@ -35,7 +35,13 @@ from tarsy.resources.v1alpha1.masking import Masking
 
 
 def defaults_for(namespace: str, catalog: Catalog, library_namespace: str | None) -> InvestigationDefaults | None:
-    """The defaults of runs in `namespace`: its own object if it has one, else the library's; they are not merged."""
+    """Returns the defaults of runs in `namespace`: its own object, else the library's; they are not merged.
+
+    Args:
+        namespace: the run's.
+        catalog: the known objects.
+        library_namespace: where shared objects are, or None.
+    """
     places = search_path(namespace, library_namespace)
     objects = (catalog.get(InvestigationDefaults, place, DEFAULTS_NAME) for place in places)
     return next((found for found in objects if found is not None), None)
@@ -59,7 +65,7 @@ def resolve(
     source: FieldPath | None = None,
     budget: tuple[Budget, FieldPath] | None = None,
 ) -> Plan:
-    """The plan of a run.
+    """Resolves the plan of a run.
 
     Args:
         namespace: the run's.
@@ -95,9 +101,17 @@ def explain_plan(
     budget: tuple[Budget, FieldPath] | None = None,
     look: Lookup | None = None,
 ) -> Explained:
-    """The plan of a run as `resolve` makes it, and where each of its settings comes from.
+    """Resolves the plan of a run, with the field that each of its settings comes from.
 
-    `look` follows the references, and keeps what was found where no plan can be made.
+    Args:
+        namespace: the run's.
+        alert: as for `resolve`.
+        chain: as for `resolve`.
+        catalog: as for `resolve`.
+        library_namespace: as for `resolve`.
+        source: as for `resolve`.
+        budget: as for `resolve`.
+        look: resolves the references, and keeps those found where no plan can be made; None: a new one.
     """
     at = source or FieldPath("Alert", namespace, "")
     look = look or Lookup(catalog)
@@ -167,7 +181,7 @@ def explain_plan(
 
 
 def _terms(scope: Scope, catalog: Catalog, brought: Servers | None) -> Terms:
-    """Whether the defaults of the run's namespace may name providers (DESIGN section 7, "Rights never mix")."""
+    """Whether the defaults of the run's namespace may name providers (rights of two namespaces never mix)."""
     grant = scope.chain.allowed_provider_namespaces
     if scope.home == scope.namespace or lets_in(grant, catalog.namespace_labels(scope.namespace)):
         return Terms()
@@ -238,7 +252,9 @@ def _wish(alert: AlertContent, at: FieldPath, chain: Chain, look: Lookup) -> Nat
     """The alert's wish for native tools, if its chain takes one; reports what it brings against the chain's will."""
     if chain.spec.alert_tools != "Denied":
         return alert.native_tools
-    denial = f"{chain} takes no tools from alerts (spec.alertTools is Denied); leave this out, or run another chain"
+    denial = (
+        f"{chain} does not accept tools from alerts (spec.alertTools is Denied); leave this out, or run another chain"
+    )
     if alert.mcp_servers:
         look.report(at / "mcpServers", denial)
     for field in alert.native_tools.to_dict() if alert.native_tools else ():

@@ -1,8 +1,8 @@
-"""Who may use an object from another namespace.
+"""Decides from which namespaces an object may be used.
 
 Decision: a grant is needed where a reference crosses namespaces, and only there. A library Chain that admits a
 namespace brings what it names in the library along, so its servers and keys need not be open to that namespace
-by themselves; the `use` check of DESIGN section 7 is made on the same objects.
+by themselves; permission to use them is checked on the same objects.
 """
 
 from __future__ import annotations
@@ -59,6 +59,6 @@ def _meets(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
 def scope_refusal(obj: Shareable, namespace: str) -> str:
     """The sentence for an object that does not admit `namespace`."""
     return (
-        f"{obj} may not be used from namespace {namespace}; let its spec.allowedNamespaces admit that namespace, "
+        f"{obj} may not be used from namespace {namespace}; allow that namespace in its spec.allowedNamespaces, "
         "or name an object of your own"
     )

@@ -1,7 +1,7 @@
-"""Which chain an alert takes.
+"""Selects the chain for an alert.
 
-Decision: an alert type belongs to one chain of a namespace (reference section 1.3). Two that claim it are an error
-that names both; the alert never guesses. No chain at all is no error: the alert waits for one (DESIGN section 3).
+Decision: an alert type belongs to one chain of a namespace. Two that claim it are an error
+that names both; the alert never guesses. No chain at all is no error: the alert waits for one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tarsy.resources.v1alpha1.chain import Chain
 
 @dataclass(frozen=True, slots=True)
 class NoChain:
-    """There is no chain for the alert yet; `message` says what would be one."""
+    """No chain exists for the alert yet; `message` states what to create."""
 
     message: str
 
 
 def search_path(namespace: str, library_namespace: str | None) -> tuple[str, ...]:
-    """Where a run's own references are looked up, in order: its namespace, then the library."""
+    """Returns the namespaces in which a run's own references are looked up, in order."""
     if not library_namespace or library_namespace == namespace:
         return (namespace,)
     return (namespace, library_namespace)
@@ -38,7 +38,7 @@ def select(
     source: FieldPath | None = None,
     chain_ref: tuple[str, FieldPath] | None = None,
 ) -> Chain | NoChain:
-    """The chain for an alert.
+    """Selects the chain for an alert.
 
     Args:
         namespace: the run's.
@@ -61,7 +61,13 @@ def select(
 
 
 def claimants(catalog: Catalog, namespace: str, alert_type: str) -> list[Chain]:
-    """The chains of a namespace that claim an alert type, by name."""
+    """Returns the chains that claim an alert type, sorted by name.
+
+    Args:
+        catalog: the known objects.
+        namespace: of the chains.
+        alert_type: the type.
+    """
     chains = [chain for chain in catalog.list(Chain, namespace) if alert_type in chain.spec.alert_types]
     return sorted(chains, key=lambda chain: chain.metadata.name)
 
@@ -91,7 +97,7 @@ def _by_type(alert_type: str, at: FieldPath, path: tuple[str, ...], catalog: Cat
                 [
                     at.error(
                         f"the chains {names} of namespace {namespace} all claim alert type {alert_type}; "
-                        "leave it in the spec.alertTypes of one of them, or name one in chainRef"
+                        "keep it in the spec.alertTypes of one of them, or name one in chainRef"
                     )
                 ]
             )

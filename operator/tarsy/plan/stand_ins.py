@@ -1,4 +1,4 @@
-"""Fallbacks that are the very provider they stand in for.
+"""Finds fallbacks that name the provider that they should replace.
 
 Decision: an entry of a chain's list is useless when every agent of the run that would change to it is served by it
 already. A list of the defaults serves chains that choose other providers too: there only a list without any other

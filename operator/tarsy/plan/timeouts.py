@@ -1,4 +1,4 @@
-"""How long the calls of a provider may take: its own words, else the chain's, else what is built in.
+"""Resolves the time limits of a provider's calls: its own, else the chain's, else built-in ones.
 
 Decision: a server of one's own (a `baseURL` is set) is given more time than a maker's API. It may read a long prompt on
 a CPU for minutes before it sends a byte; a maker's API that is silent for two minutes is broken.

@@ -1,4 +1,4 @@
-"""The tool servers of a plan: which of them each agent gets, and whether they act with rights of another namespace.
+"""Resolves the tool servers of a plan, and whether they act with the rights of another namespace.
 
 Decision: servers are found without looking at models, so that it is known which models may serve them before one is
 chosen (`acts_elsewhere_in`).
@@ -29,7 +29,7 @@ class Tools:
     """Finds the tool servers of the agents of one plan; what is wrong goes to `look`."""
 
     def __init__(self, scope: Scope, look: Lookup, brought: Servers | None) -> None:
-        """Takes the servers that the alert brought (they replace those of every agent), or None."""
+        """Takes the servers that the alert names itself (they replace those of every agent), or None."""
         self._scope = scope
         self._look = look
         self._brought = brought
@@ -77,7 +77,13 @@ class Tools:
         return held_to(policy, union), self._scope.at_chain / "stages" if union else None
 
     def own_or_shared(self, name: str | None, builtin_name: str, at: FieldPath) -> Agent | None:
-        """The Agent a field names; one with the name of the built-in may also be the library's, or not be at all."""
+        """Returns the Agent that a field names; one with the built-in name may be the library's, or may not exist.
+
+        Args:
+            name: the name in the field, or None.
+            builtin_name: name of the built-in agent.
+            at: the field.
+        """
         scope, catalog = self._scope, self._look.catalog
         if name is not None and name != builtin_name:
             return self._look.named(Agent, scope.home, name, at)
@@ -112,7 +118,7 @@ class Tools:
         return False
 
     def _brought_under(self, policy: ToolPolicy) -> Servers | None:
-        """What the alert brought, under the policy of an agent."""
+        """Returns the alert's servers, under the policy of an agent."""
         return (held_to(policy, self._brought[0]), self._brought[1]) if self._brought else None
 
 
@@ -157,10 +163,15 @@ def servers(
     look: Lookup,
     policy: ToolPolicy = ToolPolicy.ALL,
 ) -> tuple[ServerPlan, ...]:
-    """The servers that field `at` selects for a run in `namespace`.
+    """Returns the servers that a field selects.
 
-    Each is from the first namespace of `path` that has it. `policy` is that of the agent they are for; All while no
-    agent is known.
+    Args:
+        selections: the selections of the field.
+        at: the field.
+        path: namespaces in which a server is looked up, in order.
+        namespace: the run's.
+        look: resolves references and gathers errors.
+        policy: the agent's; All while no agent is known.
     """
     plans: list[ServerPlan] = []
     labels = look.catalog.namespace_labels(namespace)

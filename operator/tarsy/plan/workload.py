@@ -1,8 +1,8 @@
-"""Where a tool server is that the operator runs itself (`MCPServer.spec.run`): names, addresses, tokens.
+"""Names the workloads of tool servers that the operator runs (`MCPServer.spec.run`): objects, addresses, tokens.
 
 Decision: all of it follows from the server and, where each run has its own, from the run's id and the account that it
-acts as. So the controller that makes a workload and the worker that asks it never talk to each other, and a plan needs
-to hold neither. Both ask `why_not_lent` before anybody asks for a token that such a workload is to get.
+acts as. So the controller that creates a workload and the worker that calls it need not communicate, and a plan
+contains neither. Both check `why_not_lent` before a token for such a workload is requested.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from uuid import UUID
 from tarsy.plan.model import HttpTransport, SecretKey, ServerPlan, Value, WorkloadTransport
 
 PORT = 8080
-"""Of the Service, whatever the container's is."""
+"""Port of the Service; the container's may differ."""
 
 TOKEN_KEY = "token"
 WorkloadAddress = Callable[[str, str], str]
@@ -20,11 +20,11 @@ WorkloadAddress = Callable[[str, str], str]
 
 
 def workload_name(server: str, run: UUID | None = None, account: str | None = None) -> str:
-    """What Deployment or Job, Service and Secret of a server are called; at most 61 characters.
+    """Returns the name of the Deployment or Job, Service and Secret of a server; at most 61 characters.
 
     Args:
         server: name of the MCPServer.
-        run: whose it is, where each run has its own.
+        run: the run that owns it, where each run has its own.
         account: the ServiceAccount that it acts as, where it acts as an agent's.
     """
     if run is None:
@@ -34,19 +34,19 @@ def workload_name(server: str, run: UUID | None = None, account: str | None = No
 
 
 def policy_name(server: str) -> str:
-    """What the NetworkPolicy of all workloads of a server is called."""
+    """Returns the name of the NetworkPolicy of all workloads of a server."""
     return workload_name(server)
 
 
 def service_address(name: str, namespace: str) -> str:
-    """Where a Service is, inside its cluster."""
+    """Returns the URL of a Service inside its cluster."""
     return f"http://{name}.{namespace}.svc:{PORT}"
 
 
 def why_not_lent(server: str, namespace: str, of_run: str, library: str) -> str | None:
-    """Why a workload gets no token of a run's ServiceAccounts, or None where it may.
+    """Returns why a workload may not receive tokens of a run's ServiceAccounts; None: it may.
 
-    Who writes an MCPServer chooses the image that the token goes to, so it goes to no namespace but these two.
+    The author of an MCPServer chooses the image that receives the token, so only these two namespaces may.
 
     Args:
         server: name of the MCPServer.
@@ -64,11 +64,11 @@ def why_not_lent(server: str, namespace: str, of_run: str, library: str) -> str 
 
 
 def reached(server: ServerPlan, run: UUID | None = None, address: WorkloadAddress = service_address) -> ServerPlan:
-    """The server as it is reached: by HTTP, with its token; any other than a workload as it is.
+    """Returns a workload server as an HTTP server with its token; other servers unchanged.
 
     Args:
         server: as planned.
-        run: who asks; needed where each run has a workload of its own.
+        run: the run that calls; required where each run has a workload of its own.
         address: where Services are.
     """
     transport = server.transport

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of the kinds, and their files in crds/.
+"""Generates the CustomResourceDefinitions of the kinds, and their files in crds/.
 
 Decision: the files are generated and committed, so people apply them without Python, and `check` finds stale ones.
 """
@@ -78,7 +78,7 @@ def write_crds(directory: Path) -> list[Path]:
 
 
 def check_crds(directory: Path) -> list[str]:
-    """What is wrong with the files in `directory`, one sentence each; nothing when they are current."""
+    """Returns the errors of the files in `directory`, one sentence each; none when they are current."""
     wanted = files()
     present = {path.name for path in directory.glob("*.yaml")}
     stale = [

@@ -1,4 +1,4 @@
-"""An object as the Kubernetes API or a file has it -> a Resource, or all that is wrong with it at once.
+"""Parses an object of the Kubernetes API or of a file into a Resource, or reports all its errors at once.
 
 Decision: only JSON names are accepted here, and values are never echoed, since a value may be a secret. A status that
 this version cannot read counts as empty: it is rebuilt, and must not keep an object from being seen.
@@ -23,7 +23,7 @@ _R = TypeVar("_R", bound=AnyResource)
 
 @dataclass(frozen=True)
 class FieldError:
-    """What is wrong with one field; `path` is its JSON path, such as `spec.stages[0].agents[1].name`."""
+    """An error in one field; `path` is its JSON path, such as `spec.stages[0].agents[1].name`."""
 
     path: str
     message: str
@@ -33,7 +33,7 @@ class FieldError:
 
 
 class InvalidResource(ValueError):
-    """An object that does not fit its kind, with every error."""
+    """An object that is not valid, with every error."""
 
     def __init__(self, kind: str, name: str, errors: tuple[FieldError, ...]) -> None:
         super().__init__(f"{kind} {name} is not valid: " + "; ".join(map(str, errors)))
@@ -64,7 +64,7 @@ def parse_object(obj: Mapping[str, Any]) -> AnyResource:
         try:
             return _validate(model, document)
         except orjson.JSONEncodeError as error:
-            raise InvalidResource(kind, name, (FieldError("", f"cannot be written as JSON: {error}"),)) from None
+            raise InvalidResource(kind, name, (FieldError("", f"cannot be encoded as JSON: {error}"),)) from None
         except ValidationError as error:
             details = [d for d in error.errors(include_url=False) if d["loc"][:1] != ("status",)]
             if details:
@@ -85,7 +85,7 @@ def parse_as(kind: type[_R], obj: Mapping[str, Any]) -> _R:
 
 
 def _validate(model: type[AnyResource], obj: Mapping[str, Any]) -> AnyResource:
-    """As JSON and strictly, because that is what the API server would say: "3" is no number there."""
+    """Validates JSON strictly, as the API server does: "3" is not a number there."""
     document = orjson.dumps(obj, option=orjson.OPT_NON_STR_KEYS)
     return model.model_validate_json(document, strict=True, by_alias=True, by_name=False)
 
@@ -119,13 +119,19 @@ def _sentence(detail: ErrorDetails) -> str:
         case "string_too_long":
             return f"must have at most {limits['max_length']} characters"
         case "string_too_short":
-            return "must not be empty" if limits["min_length"] == 1 else f"is shorter than {limits['min_length']}"
+            return (
+                "must not be empty"
+                if limits["min_length"] == 1
+                else f"must have at least {limits['min_length']} characters"
+            )
         case "string_pattern_mismatch":
             return HINTS.get(limits["pattern"], f"must match {limits['pattern']}")
         case "too_long":
-            return f"must have at most {limits['max_length']} items, and has {limits['actual_length']}"
+            return f"must have at most {limits['max_length']} items, but has {limits['actual_length']}"
         case "too_short":
-            return "must not be empty" if limits["min_length"] == 1 else f"needs {limits['min_length']} items or more"
+            return (
+                "must not be empty" if limits["min_length"] == 1 else f"must have at least {limits['min_length']} items"
+            )
         case "literal_error":
             return f"must be {limits['expected']}"
         case "greater_than_equal":

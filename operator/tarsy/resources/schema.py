@@ -1,4 +1,4 @@
-"""The small vocabulary the kinds are written in: base model, CEL rules, unique lists, bounded text.
+"""Defines the vocabulary of the kinds: base model, CEL rules, unique lists, bounded text.
 
 Decision: a rule is written once, with its CEL text for the API server and its Python predicate for `parse`, because
 API servers older than CEL (and people who bypass admission) must get the same answer; a test compares the two.
@@ -196,20 +196,20 @@ HINTS = {
     _LABEL: "must be lower-case letters, digits and '-', with a letter or digit at both ends",
     KEY: "must be a key of a ConfigMap or Secret: letters, digits, '-', '_' and '.'",
     HTTP_URL: "must be a URL that begins with http:// or https:// and has a host",
-    HOST_PORT: "must be a host in lower case, with a port after a colon if need be, and nothing else",
+    HOST_PORT: "must be a host in lower case, optionally with a port (host:port)",
     TOOL: "must be the name of a tool: letters, digits, '_', '-', '.' and '/'",
     ALERT_TYPE: "must be letters, digits, '_', ':', and between them also '-', '.', '/' and spaces",
-    ENV_NAME: "must be a name of an environment variable: letters, digits and '_', not beginning with a digit",
+    ENV_NAME: "must be the name of an environment variable: letters, digits and '_', not starting with a digit",
     HEADER_NAME: "must be the name of an HTTP header",
     HEADER_VALUE: "must be printable ASCII on one line",
-    LABEL_KEY: "must be a label's key",
-    LABEL_VALUE: "must be a label's value",
-    ALERT_LABEL: "must be the name of an alert's label: letters, digits, '_', and between them also '-', '.', ':', '/'",
+    LABEL_KEY: "must be a label key",
+    LABEL_VALUE: "must be a label value",
+    ALERT_LABEL: "must be the name of an alert label: letters, digits, '_', and between them also '-', '.', ':', '/'",
     JSON_POINTER: "must be a JSON pointer (RFC 6901), such as /alert/name",
     AUDIENCE: "must be printable ASCII without spaces",
     USERNAME: "must be printable ASCII without spaces and colons",
-    IMAGE: "must be the name of an image, such as registry.example.com/tools:1.0",
-    QUANTITY: "must be an amount as Kubernetes writes it, such as 500m or 128Mi",
+    IMAGE: "must be an image name, such as registry.example.com/tools:1.0",
+    QUANTITY: "must be a Kubernetes quantity, such as 500m or 128Mi",
     SHA256: "must be 64 hexadecimal digits in lower case",
 }
 

@@ -1,4 +1,4 @@
-"""A pydantic model's JSON schema -> the structural schema that a CustomResourceDefinition wants.
+"""Converts a pydantic model's JSON schema into the structural schema of a CustomResourceDefinition.
 
 Decision: what has no structural form (unions of types, recursion) is an error here, at generation, instead of an
 x-kubernetes-preserve-unknown-fields that would let anything through; unions of fields are CEL rules on the model.

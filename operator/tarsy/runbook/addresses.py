@@ -1,4 +1,4 @@
-"""Which addresses runbooks may be fetched from.
+"""Decides which addresses runbooks may be fetched from.
 
 Decision: the addresses that a request's host really has are judged, where the connection is made (`tarsy.outbound`): a
 name proves nothing.
@@ -13,7 +13,7 @@ from tarsy.plan.destinations import Destinations
 from tarsy.runbook.sources import RunbookSource
 
 _NOT_PUBLIC = (
-    "answers from an address that is not public; ask the administrator to start the operator with --runbook-host for it"
+    "has an address that is not public; ask the administrator to start the operator with --runbook-host for it"
 )
 
 

@@ -31,7 +31,7 @@ MAX_REDIRECTS = 5
 MAX_CACHED = 64
 
 ReadToken = Callable[[SecretKey], Awaitable[str]]
-"""Fetches a token; raises RunbookUnavailable when it cannot be had."""
+"""Reads a token; raises RunbookUnavailable when it cannot be read."""
 
 
 class Fetcher:
@@ -65,7 +65,7 @@ class Fetcher:
         self._cache: OrderedDict[tuple[str, tuple[RunbookSource, ...]], tuple[float, str]] = OrderedDict()
 
     async def fetch(self, url: str, among: tuple[RunbookSource, ...]) -> str:
-        """The text at `url`.
+        """Returns the text at a URL.
 
         What is kept is kept for the same sources only: who has no token does not get what another's token fetched.
 
@@ -80,7 +80,7 @@ class Fetcher:
             async with asyncio.timeout(self._timeout_seconds):
                 text = await self._fetch(url, among)
         except TimeoutError:
-            raise RunbookUnavailable(f"no answer within {self._timeout_seconds:g} seconds") from None
+            raise RunbookUnavailable(f"no response within {self._timeout_seconds:g} seconds") from None
         except NotAllowed as error:
             raise RunbookUnavailable(str(error)) from None
         except aiohttp.ClientConnectorDNSError as error:
@@ -104,7 +104,7 @@ class Fetcher:
         raise RunbookUnavailable(f"it was redirected more than {MAX_REDIRECTS} times")
 
     async def _ask(self, url: URL, source: RunbookSource) -> str | URL:
-        """One request: the text, or where it is instead."""
+        """Sends one request; returns the text, or the URL of a redirect."""
         judge = SourceJudge(source, self._public, self._destinations)
         host = _place(str(url)).host
         if is_address(host):  # before a token is read for it
@@ -123,9 +123,9 @@ class Fetcher:
             if response.status in (301, 302, 303, 307, 308) and location:
                 return url.join(URL(location))
             if response.status != 200:
-                raise RunbookUnavailable(f"host {host} answered with status {response.status}")
+                raise RunbookUnavailable(f"host {host} responded with status {response.status}")
             if response.headers.get("Content-Encoding", "identity") != "identity":
-                raise RunbookUnavailable(f"host {host} answered with a compressed text, which is not taken")
+                raise RunbookUnavailable(f"host {host} sent a compressed response, which is not accepted")
             return _text(await _read(response.content, host))
 
 
@@ -134,14 +134,14 @@ async def _read(content: aiohttp.StreamReader, host: str) -> bytes:
     async for chunk in content.iter_any():
         body += chunk
         if len(body) > MAX_BYTES:
-            raise RunbookUnavailable(f"host {host} answered with more than {MAX_BYTES} bytes (256 KiB); shorten it")
+            raise RunbookUnavailable(f"host {host} sent more than {MAX_BYTES} bytes (256 KiB); shorten it")
     return bytes(body)
 
 
 def _text(body: bytes) -> str:
     text = body.decode("utf-8", "replace").removeprefix("\ufeff")
     if not text.strip():
-        raise RunbookUnavailable("it is empty; write it")
+        raise RunbookUnavailable("it is empty; add text to it")
     return text
 
 

@@ -1,4 +1,4 @@
-"""Where runbooks may come from: the hosts of the administrator and of the namespace, and GitHub's two forms of a URL.
+"""Resolves the source of a runbook URL: the administrator's hosts, the namespace's, and both forms of GitHub URLs.
 
 Decision: GitHub is one source under three names. A page (`/blob/`, `/tree/`) is asked for in its raw form, with all
 that follows as it is: ref and path are not told apart, since a ref may hold slashes; GitHub does that itself, by the
@@ -45,7 +45,7 @@ def sources(trusted: Iterable[str], of_namespace: Iterable[RunbookSource]) -> tu
 
 
 def source_of(url: URL, among: Iterable[RunbookSource]) -> RunbookSource:
-    """The source that a URL is of.
+    """Returns the source of a URL.
 
     Raises:
         RunbookUnavailable: it is of none, or asks for something that its source does not give.
@@ -53,17 +53,19 @@ def source_of(url: URL, among: Iterable[RunbookSource]) -> RunbookSource:
     if url.scheme not in _PORTS or not url.host:
         raise RunbookUnavailable("the URL must begin with https:// and have a host")
     if url.user is not None or url.password is not None:
-        raise RunbookUnavailable("the URL must hold no user and no password; put a token into the Secret of its host")
+        raise RunbookUnavailable(
+            "the URL must not contain a user name or a password; put a token into the Secret of its host"
+        )
     host = (url.raw_host or "").rstrip(".").lower()
     name = _canonical(host if url.port == _PORTS[url.scheme] else f"{host}:{url.port}")
     source = next((source for source in among if source.host == name), None)
     if source is None:
         raise RunbookUnavailable(
             f"host {name} is not on the list; add it to spec.runbookHosts of the InvestigationDefaults, "
-            "or have the operator started with --runbook-host"
+            "or start the operator with --runbook-host"
         )
     if url.scheme == "http" and not source.trusted:
-        raise RunbookUnavailable(f"host {name} may be asked by https only; use https://")
+        raise RunbookUnavailable(f"host {name} is allowed by https only; use https://")
     return source
 
 
@@ -78,12 +80,12 @@ def raw_form(url: URL) -> URL:
 
 
 def redact_url(url: str) -> str:
-    """A URL for people: without what may be secret in it."""
+    """Returns a URL for display, without its parts that may be secret."""
     try:
         parsed = URL(url)
         return str(parsed.with_user(None).with_query(None).with_fragment(None))
     except ValueError:
-        return "(a URL that cannot be read)"
+        return "(an invalid URL)"
 
 
 def _canonical(host: str) -> str:

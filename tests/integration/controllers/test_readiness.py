@@ -98,7 +98,7 @@ async def test_a_provider_whose_calls_all_fail_says_so_and_takes_it_back_on_the_
                 message = await desk.reason("LLMProvider", "one", "Serving", "False", failure)
                 assert "words of a server" not in message
                 said = await desk.reason("Chain", "one", "Ready", "True", "Usable")
-                await eventually(lambda: _says(desk, "does not serve now: its last calls failed (ModelUnreachable)"))
+                await eventually(lambda: _says(desk, "is not serving: its last calls failed (ModelUnreachable)"))
                 assert "All referenced objects exist." in said
         await desk.reason("LLMProvider", "one", "Serving", "True", "Answers")
         await eventually(lambda: _says(desk, "All referenced objects exist.", whole=True))

@@ -54,7 +54,7 @@ def test_investigation_goes_only_forward(kubectl: Kubectl, namespace: str) -> No
 
     assert patch('{"spec":{"desiredState":"Concluded"}}').returncode == 0
     back = patch('{"spec":{"desiredState":"Running"}}')
-    assert "spec.desiredState: Forbidden: desiredState goes only forward" in back.stderr
+    assert "spec.desiredState: Forbidden: desiredState can only move forward" in back.stderr
     other = patch('{"spec":{"alertRef":{"name":"b"}}}')
     assert "spec.alertRef: Forbidden: alertRef cannot be changed; create a new Investigation" in other.stderr
     assert "run" in kubectl("get", "inv", "--field-selector", "spec.alertRef.name=a", "-n", namespace).stdout

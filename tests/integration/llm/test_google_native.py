@@ -121,7 +121,7 @@ async def test_native_tools_go_beside_function_tools_where_the_model_can_else_pe
     told = await collect(gemini_client("gemini-2.5-pro"), both)
     old = server.requests[-1]
     assert [list(tool) for tool in old["tools"]] == [["functionDeclarations"]] and "toolConfig" not in old
-    text = "Model gemini-2.5-pro cannot have its native tools beside the tools of servers: they are off."
+    text = "Model gemini-2.5-pro cannot combine native tools with the tools of MCP servers: its native tools are off."
     assert told[0] == NoticeChunk("NativeToolsOff", text)
     assert not any(isinstance(chunk, NoticeChunk) for chunk in await collect(gemini_client(), both))
 

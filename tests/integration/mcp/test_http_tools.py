@@ -118,7 +118,7 @@ async def test_servers_that_are_not_there_or_never_answer_are_unavailable(toolbo
         ("localhost", "host localhost is the operator's own pod"),
         ("tools.elsewhere.svc", "host tools.elsewhere.svc is a Service of namespace elsewhere, not of "),
         ("2130706433", "the URL's host 2130706433 is not an IPv4 address of four decimal numbers"),
-        ("\U0001fbf1\U0001fbf2\U0001fbf7.0.0.1", "the URL holds the character U+1FBF1"),
+        ("\U0001fbf1\U0001fbf2\U0001fbf7.0.0.1", "the URL contains the character U+1FBF1"),
     ],
 )
 async def test_a_url_that_leads_where_no_tenant_may_go_is_not_contacted(host: str, told: str) -> None:

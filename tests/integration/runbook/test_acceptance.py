@@ -67,7 +67,7 @@ async def test_a_runbook_that_cannot_be_had_gives_way_to_the_default_and_says_so
     runbook = (await desk.claim()).runbook
     notice = (
         "The runbook at https://wiki.example/crash.md is not available: host wiki.example is not on the list; add it "
-        "to spec.runbookHosts of the InvestigationDefaults, or have the operator started with --runbook-host."
+        "to spec.runbookHosts of the InvestigationDefaults, or start the operator with --runbook-host."
     )
     assert runbook == (
         f"{notice} The default runbook follows.\n\n{default}" if default else f"{notice} There is no default."
@@ -98,4 +98,4 @@ async def test_a_host_that_never_answers_is_given_up_and_the_run_goes_on(desk: D
     async with desk.controller(runbook_hosts=hosts, runbooks=fetcher(desk, 0.3)):
         await desk.alert(runbook={"url": library.url("/slow.md")})
         await desk.queued()
-    assert "no answer within 0.3 seconds" in ((await desk.claim()).runbook or "")
+    assert "no response within 0.3 seconds" in ((await desk.claim()).runbook or "")

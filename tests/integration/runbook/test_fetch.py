@@ -93,12 +93,12 @@ async def test_a_compressed_answer_is_refused_unopened(library: Library) -> None
 async def test_an_answer_that_does_not_come_is_given_up(library: Library) -> None:
     library.silent("/slow.md")
     work = fetcher(timeout_seconds=0.2).fetch(library.url("/slow.md"), trusted(library))
-    assert await refusal(work) == "no answer within 0.2 seconds"
+    assert await refusal(work) == "no response within 0.2 seconds"
 
 
 @pytest.mark.parametrize(
     ("path", "message"),
-    [("/nothing.md", "host wiki.test answered with status 404"), ("/empty.md", "it is empty; write it")],
+    [("/nothing.md", "host wiki.test responded with status 404"), ("/empty.md", "it is empty; add text to it")],
 )
 async def test_what_is_no_runbook_is_told_without_what_the_server_said(
     library: Library, path: str, message: str
@@ -180,7 +180,7 @@ async def test_redirects_have_an_end(library: Library) -> None:
 async def test_a_namespaces_host_with_an_inner_address_is_refused_before_it_is_asked(address: str) -> None:
     work = fetcher(Names(wiki_test=[address])).fetch("https://wiki.test/a", sources((), [RunbookSource("wiki.test")]))
     assert await refusal(work) == (
-        "host wiki.test answers from an address that is not public; "
+        "host wiki.test has an address that is not public; "
         "ask the administrator to start the operator with --runbook-host for it"
     )
 

@@ -99,6 +99,4 @@ def test_a_reference_to_an_object_that_does_not_fit_its_kind_says_so_instead_of_
     spec = {"llmProvider": "model", "stages": [{"name": "s", "agents": [{"name": "one"}]}]}
     chain = parse_object(raw("Chain", "pods", spec))
     errors = {error.field: error.message for error in check_references(chain, cache)}
-    assert errors["spec.llmProvider"] == (
-        "LLMProvider team-a/model does not fit its kind; its condition Ready says what is wrong"
-    )
+    assert errors["spec.llmProvider"] == ("LLMProvider team-a/model is not valid; see its condition Ready")

@@ -189,7 +189,7 @@ def test_routes_are_asked_by_precedence_then_by_matchers_then_by_name():
         ({"name": "team", "value": "web"}, 'team="web" does not match: team is "db"'),
         ({"name": "node", "value": "a"}, 'node="a" does not match: the alerts of the group differ in node'),
         ({"name": "zone", "value": "x"}, 'zone="x" does not match: there is no label zone'),
-        ({"name": "team", "matchType": "=~", "value": "("}, "is invalid: RE2 does not take"),
+        ({"name": "team", "matchType": "=~", "value": "("}, "is invalid: RE2 does not accept"),
         ({"name": "team", "matchType": "!=", "value": "web"}, ""),
     ],
 )

@@ -39,7 +39,7 @@ def test_a_client_gets_the_canonical_address_and_a_judge_for_its_namespace() -> 
         ("http://model.other.svc/v1", "spec.baseURL is not allowed: host model.other.svc is a Service of namespace"),
         (
             "http://\uff11\uff16\uff19.254.169.254/v1",
-            "spec.baseURL is not a usable http(s) URL: the URL holds the char",
+            "spec.baseURL is not a usable http(s) URL: the URL contains the char",
         ),
         ("http://2852039166/v1", "spec.baseURL is not a usable http(s) URL: the URL's host 2852039166 is not an IPv4"),
     ],

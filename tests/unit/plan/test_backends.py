@@ -63,8 +63,8 @@ def test_a_native_synthesis_on_a_provider_without_it_names_the_one_that_works() 
     found = errors_of([agent(), provider(), chain(stages=[stage(replicas=2, synthesis=settings)])])
     assert found == {
         "Chain spec.stages[0].synthesis.strategy": "strategy synthesis-native-thinking needs the backend "
-        "google-native, which LLMProvider team-a/model of type openai has not; use synthesis, or an LLMProvider of "
-        "another type"
+        "google-native, which LLMProvider team-a/model of type openai does not support; use synthesis, or an "
+        "LLMProvider of another type"
     }
 
 

@@ -123,8 +123,8 @@ def test_chains_that_claim_one_alert_type_are_both_told() -> None:
 def test_a_stage_in_which_two_agents_have_one_name_is_told_to_name_them() -> None:
     found = check_references(chain(stages=[stage("triage", "triage")]), ResourceCatalog([agent(), provider()]))
     assert [str(error) for error in found] == [
-        "Chain team-a/pods: spec.stages[0].agents[1].name: another agent of stage look is called triage too; "
-        "give this one a displayName of its own"
+        "Chain team-a/pods: spec.stages[0].agents[1].name: another agent of stage look is also called triage; "
+        "set a displayName of its own here"
     ]
 
 

@@ -164,7 +164,7 @@ def test_nothing_beside_it_is_opened(opened: str, host: str, address: str) -> No
     "word", ["", "http://a.example", "a.example:80", "*", "a*.example", "user@a", "a b", "b\u00fccher.example"]
 )
 def test_a_wrong_word_of_the_administrator_is_named(word: str) -> None:
-    with pytest.raises(ValueError, match="is no host name, no address and no network"):
+    with pytest.raises(ValueError, match="is not a host name, an address or a network"):
         Destinations.of([word], in_pod=True)
 
 

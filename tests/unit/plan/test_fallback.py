@@ -91,9 +91,9 @@ def test_a_list_in_which_no_entry_can_do_the_work_is_an_error_that_says_why() ->
     field, message = error_of(objects)
     assert field == "Chain spec.fallback"
     assert message == (
-        "no entry can stand in for LLMProvider team-a/gemini with strategy native-thinking: LLMProvider team-a/second "
-        "has not the backend of strategy native-thinking; give an entry a strategy that its provider has, or name "
-        "other providers"
+        "no entry can replace LLMProvider team-a/gemini with strategy native-thinking: LLMProvider team-a/second "
+        "does not support the backend of strategy native-thinking; set a strategy that the provider of an entry "
+        "supports, or name other providers"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a plan makes of thinking, and of native tools beside the tools of servers."""
+"""What a plan makes of thinking, and of native tools with the tools of MCP servers."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def test_native_tools_an_agent_wants_beside_servers_are_an_error_on_older_models
     wants = agent(mcpServers=selected("kube"), nativeTools=SEARCH)
     old = google(model="gemini-2.5-pro")
     assert errors_of([wants, server(), old, chain(**NATIVE)]) == {
-        "Agent spec.nativeTools.googleSearch": "model gemini-2.5-pro of LLMProvider team-a/gemini cannot have native "
-        "tools beside the tools of servers; leave this or the servers out, or use a model from Gemini 3 on"
+        "Agent spec.nativeTools.googleSearch": "model gemini-2.5-pro of LLMProvider team-a/gemini cannot combine "
+        "native tools with the tools of MCP servers; leave one of them out, or use a model from Gemini 3 on"
     }
     assert plan_of([wants, server(), google(), chain(**NATIVE)]).stages[0].agents[0].native_tools == ("google_search",)
     alone = agent(nativeTools=SEARCH)

@@ -38,17 +38,17 @@ WORLD = (ready(agent()), ready(provider()), ready(google()), offering(trusted(),
         (
             chain(llmProvider=None),
             "spec.llmProvider",
-            "no LLMProvider is chosen; name one here, or in spec.llmProvider of",
+            "no LLMProvider is set; name one here, or in spec.llmProvider of",
         ),
         (
             chain(strategy="native-thinking"),
             "spec.strategy",
-            "needs the backend google-native, which LLMProvider team-a/model of type openai has not; use",
+            "needs the backend google-native, which LLMProvider team-a/model of type openai does not support; use",
         ),
         (
             chain(fallback=[{"llmProvider": "model"}]),
             "spec.fallback[0].llmProvider",
-            "is its own fallback here, which is none; name another, or leave it out",
+            "is its own fallback here, which has no effect; name another, or leave it out",
         ),
         (
             chain(fallback=[{"llmProvider": "gemini", "strategy": "native-thinking"}, {"llmProvider": "none"}]),
@@ -64,12 +64,12 @@ WORLD = (ready(agent()), ready(provider()), ready(google()), offering(trusted(),
         (
             chain(stages=[stage("triage", "triage")]),
             "spec.stages[0].agents[1].name",
-            "is called triage too; give this one a displayName of its own",
+            "is also called triage; set a displayName of its own here",
         ),
         (
             chain(stages=[stage("triage", replicas=2, synthesis={"strategy": "react"})]),
             "spec.stages[0].synthesis.strategy",
-            "cannot join the results of several agents; use",
+            "cannot merge the results of several agents; use",
         ),
         (chain(chat={"agent": "chatter"}), "spec.chat.agent", "there is no Agent chatter in namespace team-a"),
         (
@@ -91,12 +91,12 @@ WORLD = (ready(agent()), ready(provider()), ready(google()), offering(trusted(),
         (
             server("other", tools={"allow": ["a"], "deny": ["a"]}),
             "spec.tools.deny",
-            "leaves none of spec.tools.allow; deny fewer tools",
+            "denies all of spec.tools.allow; deny fewer tools",
         ),
         (
             server("other", tools={"readOnly": ["a"], "destructive": ["a"]}),
             "spec.tools.readOnly[0]",
-            "is in spec.tools.destructive too; leave it in one of them",
+            "is also in spec.tools.destructive; keep it in one of them",
         ),
         (
             provider("other", nativeTools={"googleSearch": True}),

@@ -1,4 +1,4 @@
-"""The rows of reference section 1.5: which level decides a setting. Each test names its row."""
+"""Which level decides each setting; the name of a test states the levels."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_what_a_chain_names_must_be_ready_and_the_reason_is_told_with_the_field(
         ("spec.llmProvider", "ReferencesNotReady"),
     ]
     assert found.errors[1][0].message == (
-        "LLMProvider team-a/model is not Ready (SecretMissing); its condition Ready says what to do"
+        "LLMProvider team-a/model is not Ready (SecretMissing); see its condition Ready"
     )
 
 
@@ -128,7 +128,7 @@ def test_what_nobody_has_judged_yet_leaves_a_chain_unknown_and_not_wrong() -> No
     found = of(chain(), agent(), MODEL)
     assert found.errors == ()
     assert [str(error) for error in found.unknown] == [
-        "Chain team-a/pods: spec.stages[0].agents[0].name: Agent team-a/triage has not been judged yet"
+        "Chain team-a/pods: spec.stages[0].agents[0].name: Agent team-a/triage has not been checked yet"
     ]
 
 
@@ -169,8 +169,8 @@ def test_a_server_or_provider_that_does_not_answer_now_leaves_a_chain_ready_and_
     found = of(chain(mcpServers=selected("kube")), TRIAGE, silent, away)
     assert found.errors == () and found.reason == "Usable"
     assert sorted(found.notes) == [
-        "LLMProvider team-a/model does not serve now: its last calls failed (ModelUnreachable).",
-        "MCPServer team-a/kube does not answer now: runs go on without its tools (Timeout).",
+        "LLMProvider team-a/model is not serving: its last calls failed (ModelUnreachable).",
+        "MCPServer team-a/kube does not respond: runs continue without its tools (Timeout).",
     ]
 
 

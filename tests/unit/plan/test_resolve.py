@@ -74,14 +74,14 @@ def test_every_error_of_a_plan_is_reported_at_once_by_field() -> None:
     )
     assert found["Chain spec.stages[1].agents[0].strategy"] == (
         "strategy native-thinking needs the backend google-native, which LLMProvider team-a/model of type openai "
-        "has not; use react, langchain, or an LLMProvider of another type"
+        "does not support; use react, langchain, or an LLMProvider of another type"
     )
 
 
 def test_a_plan_without_any_provider_says_where_one_can_be_named_and_does_not_guess() -> None:
     found = errors_of([agent(), chain(llmProvider=None), provider()])
     assert found == {
-        "Chain spec.llmProvider": "no LLMProvider is chosen; name one here, or in spec.llmProvider of "
+        "Chain spec.llmProvider": "no LLMProvider is set; name one here, or in spec.llmProvider of "
         "InvestigationDefaults default in namespace team-a or library"
     }
 

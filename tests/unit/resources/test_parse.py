@@ -248,7 +248,7 @@ def test_types_are_as_strict_as_those_of_the_api_server(kind, spec, path):
 
 
 def test_what_cannot_be_json_is_refused():
-    assert "cannot be written as JSON" in errors("Alert", {"alertType": "a", "data": "\udc80"})[""]
+    assert "cannot be encoded as JSON" in errors("Alert", {"alertType": "a", "data": "\udc80"})[""]
 
 
 def test_field_error_reads_as_path_and_sentence():

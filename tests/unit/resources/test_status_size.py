@@ -1,4 +1,4 @@
-"""Status has a fixed upper size, whatever the world says (DESIGN section 3)."""
+"""Status has a fixed upper size, whatever tools and models return."""
 
 import json
 from typing import Any

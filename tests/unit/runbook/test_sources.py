@@ -79,7 +79,7 @@ def test_other_schemes_are_refused(url: str) -> None:
 
 @pytest.mark.parametrize("user", ["a", "a:b", ":b"])
 def test_credentials_in_a_url_are_refused(user: str) -> None:
-    with pytest.raises(RunbookUnavailable, match="no user and no password"):
+    with pytest.raises(RunbookUnavailable, match="must not contain a user name or a password"):
         source_of(URL(f"https://{user}@wiki.example/a"), sources((), [RunbookSource("wiki.example")]))
 
 

@@ -1,4 +1,4 @@
-"""What lets a request into Google: an API key, a token that a service account's key signs, or this pod's own identity.
+"""Authorizes requests to Google: by API key, service account key, or this pod's own identity.
 
 Decision: none of Google's own ways of finding credentials (environment, files, `gcloud`) is asked. A service account's
 key signs the token by itself, so nothing is sent to the `token_uri` that the Secret's author wrote, and credential
@@ -59,11 +59,11 @@ class GoogleAccess:
 
     @property
     def secret(self) -> str | None:
-        """What was sent last and must be in no text."""
+        """The key or token that was sent last; must not appear in any text."""
         return self._token or self._key
 
     async def headers(self) -> dict[str, str]:
-        """For the next request.
+        """Returns the headers of the next request.
 
         Raises:
             ModelError: CREDENTIALS_MISSING, there is no token.
@@ -79,7 +79,7 @@ class GoogleAccess:
     async def _of_pod(self) -> tuple[str, float]:
         if not self._lent:
             raise _missing(
-                f"this process does not lend its Google identity to namespace {self._namespace}: name a Secret in "
+                f"namespace {self._namespace} may not use this pod's Google identity: name a Secret in "
                 f"spec.apiKeySecretRef, or run the operator with --workload-identity-for {self._namespace}"
             )
         try:
@@ -89,8 +89,8 @@ class GoogleAccess:
                     status, content = response.status, await response.content.read(_BYTES)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise _missing(
-                f"no metadata server answers for this pod's Google identity ({type(error).__name__}): "
-                "Workload Identity works on Google's clusters only, name a Secret elsewhere",
+                f"the metadata server of this pod's Google identity does not respond ({type(error).__name__}): "
+                "Workload Identity works on Google's clusters only; elsewhere, name a Secret in spec.apiKeySecretRef",
                 retryable=True,
             ) from None
         if status != 200:
@@ -103,7 +103,7 @@ class GoogleAccess:
             told = orjson.loads(content)
             return str(told["access_token"]), float(told["expires_in"])
         except (ValueError, KeyError, TypeError):
-            raise _missing("the metadata server's answer for this pod's Google identity is no token") from None
+            raise _missing("the metadata server's answer for this pod's Google identity is not a token") from None
 
 
 def _signed(key: str) -> tuple[str, float]:
@@ -116,14 +116,16 @@ def _signed(key: str) -> tuple[str, float]:
     except ValueError:
         info = None
     if not isinstance(info, Mapping) or info.get("type") != "service_account":
-        raise _missing("the Secret's value is no key file of a service account (type service_account) and no API key")
+        raise _missing(
+            "the Secret's value is neither a key file of a service account (type service_account) nor an API key"
+        )
     try:
         signed: Any = Credentials
         credentials = signed.from_service_account_info(info, audience=None, additional_claims={"scope": SCOPE})
         credentials.refresh(None)
         return credentials.token.decode(), 3600.0
     except (GoogleAuthError, ValueError, TypeError, KeyError):
-        raise _missing("the Secret's service account key cannot be used: its key file is damaged") from None
+        raise _missing("the Secret's service account key cannot be used: the key file is damaged") from None
 
 
 def _missing(text: str, *, retryable: bool = False) -> ModelError:

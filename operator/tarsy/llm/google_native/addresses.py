@@ -1,4 +1,4 @@
-"""Where Gemini is: its own API, or Vertex AI in a location.
+"""Resolves the address of Gemini's API: its own, or Vertex AI in a location.
 
 Decision: the address of Vertex AI follows from the location and is not asked of people, so that a token of the pod's
 own identity cannot be sent elsewhere. Global, multi-regional (`us`, `eu`) and regional endpoints are named differently.

@@ -1,4 +1,4 @@
-"""google-genai as this project wants it: nothing from the environment, no retries, one HTTP session that is ours.
+"""Wraps google-genai: nothing from the environment, no retries, our HTTP session.
 
 Gemini's own API and Vertex AI, which differ in address, path and what lets a request in (`access`). Loaded at first use
 (`google_native.provider`), because the SDK takes a second to import. Without retry options it would make a failed

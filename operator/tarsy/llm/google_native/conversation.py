@@ -1,4 +1,4 @@
-"""A conversation and its tools as Gemini takes them.
+"""Converts a conversation and its tools into Gemini's request.
 
 Gemini 3 refuses (400) a function call without a thought signature, so calls that another model made, before a
 fallback, carry the marker that its documentation gives for this. The results of one turn go back in one content,
@@ -95,7 +95,7 @@ _NATIVE = {
 
 
 def thinking_of(provider: ProviderPlan) -> types.ThinkingConfig | None:
-    """How much the model thinks: as its provider says, else by its own age."""
+    """Returns the thinking settings: the provider's, else the default of the model's generation."""
     wish, model = provider.thinking, provider.model
     if wish is not None and wish.budget is not None:
         return types.ThinkingConfig(include_thoughts=wish.budget != 0, thinking_budget=wish.budget)

@@ -1,4 +1,4 @@
-"""What google-genai and aiohttp raise, told as one `ModelError`.
+"""Classifies the errors of google-genai and aiohttp.
 
 A wrong key is a 400 with Google, a context that is too long is one too, so the reasons in the error's details decide
 before the status does. A quota of a day is not waited for.
@@ -55,7 +55,7 @@ def _of_response(error: errors.APIError, call: FailedCall) -> tuple[ModelErrorCo
     elif status == 429 and "PerDay" in provider_message:
         retryable = False
     if code is ModelErrorCode.NOT_FOUND and not call.makers:
-        hint = " (check spec.model and spec.baseURL, which needs no version: v1beta is taken)"
+        hint = " (check spec.model and spec.baseURL, which needs no version: the default is v1beta)"
     else:
         hint = remedy(code, status, call.makers)
     headers = getattr(error.response, "headers", None)

@@ -1,4 +1,4 @@
-"""Tool names as Gemini takes them: `llm.names`, and no digit or dash in front.
+"""Translates tool names into Gemini's alphabet: `llm.tool_names`, without a digit or dash in front.
 
 The names of tools begin with their server's, which never begins with `_`, so what is put in front hides no other name.
 """

@@ -1,4 +1,4 @@
-"""`type: google` and `vertexai` on the backend google-native: Gemini through google-genai.
+"""Implements `LLMClient` for Gemini by google-genai (types `google` and `vertexai`, backend google-native).
 
 Importing this is cheap: the SDK is an optional package (extra `google`) and takes a second of CPU, so it is imported
 in a thread when the first call is made. The adapter is stateless: thought signatures travel in the provider state of
@@ -69,7 +69,7 @@ class GoogleNativeProvider:
         both = request.native_tools and request.tools
         if both and not provider_type(self._provider.type).combines_tools(self._provider.model):
             model = self._provider.model
-            text = f"Model {model} cannot have its native tools beside the tools of servers: they are off."
+            text = f"Model {model} cannot combine native tools with the tools of MCP servers: its native tools are off."
             yield NoticeChunk("NativeToolsOff", text)
         await self._load()
         from tarsy.llm.google_native.errors import classify_google_error

@@ -1,4 +1,4 @@
-"""One answer of Gemini as it is read: what only the end of the stream can tell is kept until then."""
+"""Reads one response of Gemini, and keeps what only the end of its stream decides."""
 
 import json
 import re
@@ -70,7 +70,7 @@ class GeminiResponse:
         self.finish_reason = ""
 
     def read(self, response: types.GenerateContentResponse) -> Iterator[Chunk]:
-        """Takes the next piece of the stream."""
+        """Reads the next piece of the stream."""
         self._usage = _usage(response.usage_metadata) or self._usage
         feedback = response.prompt_feedback
         if feedback is not None and feedback.block_reason is not None:
@@ -91,7 +91,7 @@ class GeminiResponse:
             self.finish_reason = name_of(candidate.finish_reason)
 
     def end(self, subject: str) -> Iterator[Chunk]:
-        """What follows the text; raises ModelError when the answer did not end as an answer ends."""
+        """Yields the chunks after the text; raises ModelError when the response did not end properly."""
         yield from self._unfinished_code()
         if self._searches or self._found:
             yield GroundingChunk(GroundingKind.SEARCH, tuple(self._searches), tuple(self._found))

@@ -1,4 +1,4 @@
-"""What Gemini wants back with its own answer, as it lies in the record: all parts in their order.
+"""Stores Gemini's own parts of a response, in their order, and sends them back.
 
 A thought signature belongs to one part at one place, so parts are kept as they came, not the text and calls that were
 made of them; neighbours without a signature are joined, which changes nothing. It is JSON (bytes as URL-safe base64),
@@ -26,7 +26,7 @@ class Parts:
         self._parts: list[dict[str, Any]] = []
 
     def add(self, part: types.Part) -> int:
-        """Takes the next part; about how many characters it has."""
+        """Adds the next part, and returns its approximate size in characters."""
         made = _cleaned(part.model_dump(mode="json", exclude_none=True))
         last = self._parts[-1] if self._parts else None
         if last is not None and _joinable(last) and _joinable(made) and last.get("thought") == made.get("thought"):

@@ -1,4 +1,4 @@
-"""Chat completions without an SDK: OpenAI and every server that speaks its API, over aiohttp."""
+"""Calls chat completions without an SDK: OpenAI and every server with its API, over aiohttp."""
 
 from tarsy.llm.openai_native.client import OpenAINativeProvider
 

@@ -1,4 +1,4 @@
-"""The client of one model on one server with one key.
+"""Implements `LLMClient` for chat completions over aiohttp.
 
 Why not an SDK: 200 streamed tokens cost the openai client 27 to 30 ms of CPU and LangChain on it 62 to 75, this one
 about one; and it hands on the reasoning of compatible servers, which they drop. Redirects are not followed, since a
@@ -154,7 +154,7 @@ async def _must_be_a_stream(response: aiohttp.ClientResponse, call: FailedCall) 
 
 
 async def _beginning(content: aiohttp.StreamReader) -> bytes:
-    """As much of a body as is worth reading: an error that takes too long, or breaks off, is told all the same."""
+    """Reads the beginning of an error body; a slow or broken body is cut, not an error of its own."""
     found = bytearray()
     try:
         async with asyncio.timeout(_ERROR_SECONDS):

@@ -1,4 +1,4 @@
-"""What aiohttp raises, and what a server answers instead of a stream, told as one `ModelError`."""
+"""Classifies the errors of aiohttp, and responses that are no stream."""
 
 from typing import Any
 

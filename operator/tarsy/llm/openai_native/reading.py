@@ -1,4 +1,4 @@
-"""The events of a chat completion, read: whatever its many servers put into them.
+"""Reads the events of a chat completion, in the dialects of its many servers.
 
 Text of events that arrived together becomes one chunk. A server that streams faster than its consumer reads costs the
 consumer one step a packet then, not one a token.
@@ -38,7 +38,7 @@ class UnreadableResponse(Exception):
 
 
 class NativeReading(ResponseReading):
-    """One answer.
+    """Reads one response.
 
     Args:
         provider: the model that answers.
@@ -110,7 +110,7 @@ class NativeReading(ResponseReading):
             yield ActivityChunk()
 
     def end(self, subject: str) -> Iterator[Chunk]:
-        """What follows the text; raises ModelError when the answer did not end as an answer ends."""
+        """Yields the chunks after the text; raises ModelError when the response did not end properly."""
         if thinking := self._thinking.end():
             yield ThinkingChunk(thinking)
         if refusal := "".join(self._refusal):

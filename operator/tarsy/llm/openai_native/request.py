@@ -1,4 +1,4 @@
-"""The body of a chat completion: a conversation as the wire wants it.
+"""Builds the body of a chat completion request.
 
 A model's reasoning goes back to the server it came from, under the name it came under, with the answers that called
 tools since the last question: DeepSeek and Kimi refuse or forget their work without it, and everybody else advises
@@ -61,7 +61,13 @@ def messages(provider: ProviderPlan, conversation: Sequence[Message]) -> list[di
 
 
 def state(provider: ProviderPlan, field: str, reasoning: str) -> dict[str, Any]:
-    """The provider state that makes `messages` send the reasoning back."""
+    """Returns the provider state that makes `messages` send the reasoning back.
+
+    Args:
+        provider: the model that wrote it.
+        field: the field that it came in.
+        reasoning: its text.
+    """
     return {_STATE: {**_origin(provider), "field": field, "text": reasoning}}
 
 

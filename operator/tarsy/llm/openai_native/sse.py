@@ -1,4 +1,4 @@
-"""Server-sent events out of the bytes of a response, for chat completions.
+"""Parses server-sent events from the bytes of a response.
 
 Only data matters here, so an event is its data and everything else is read over: comments (keep-alives), `event:`,
 `id:`, `retry:`. One name is more: llama.cpp sends its errors as `error: {...}`, which becomes `{"error": {...}}`, the
@@ -11,7 +11,7 @@ class EventTooLong(Exception):
 
 
 class EventParser:
-    """Takes bytes as they come, in pieces of any size, and gives the data of each event that is complete.
+    """Parses bytes in pieces of any size, and returns the data of each complete event.
 
     Args:
         limit: bytes; the most of one event's data lines, their names included, and of a line that has not ended.

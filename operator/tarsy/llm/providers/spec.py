@@ -1,4 +1,4 @@
-"""Defines what this room knows of a type of LLMProvider: its clients, its probe, its name in traces."""
+"""Defines the record of a provider type in this room: its clients, its probe, its name in traces."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass

@@ -399,7 +399,7 @@ def immutable(what: str, *fields: str) -> tuple[ValidationRule, ...]:
 DESIRED_STATE_ONLY_FORWARD = ValidationRule(
     "oldSelf.desiredState == 'Running' || self.desiredState == 'Cancelled' "
     "|| self.desiredState == oldSelf.desiredState",
-    "desiredState goes only forward: Running, Concluded, Cancelled; to run again, create a new object",
+    "desiredState can only move forward: Running, Concluded, Cancelled; to run again, create a new object",
     field="desiredState",
     reason="FieldValueForbidden",
 )

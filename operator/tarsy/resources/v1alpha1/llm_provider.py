@@ -133,7 +133,7 @@ class LLMProviderSpec(Model):
         ),
         ValidationRule(
             "has(self.vertexai) == (self.type == 'vertexai')",
-            "type vertexai needs vertexai (with the project), and other types have none",
+            "set vertexai (with the project) for type vertexai, and for no other type",
             lambda self: (self.vertexai is not None) == (self.type == "vertexai"),
             field="vertexai",
         ),
@@ -152,7 +152,7 @@ class LLMProviderSpec(Model):
         ValidationRule(
             "!has(self.vertexai) || !has(self.vertexai.credentials) || "
             "self.vertexai.credentials != 'WorkloadIdentity' || (!has(self.apiKeySecretRef) && !has(self.baseURL))",
-            "WorkloadIdentity has no key and goes to Google only: leave apiKeySecretRef and baseURL out",
+            "WorkloadIdentity uses no key and only Google's own endpoint: leave apiKeySecretRef and baseURL out",
             lambda self: (
                 self.vertexai is None
                 or self.vertexai.credentials != "WorkloadIdentity"
