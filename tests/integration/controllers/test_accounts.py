@@ -138,5 +138,5 @@ async def test_server_that_wants_a_token_of_a_run_is_not_looked_at(desk: Desk) -
         transport = {"type": "http", "http": {"url": "http://127.0.0.1:9/mcp", "tokenAudience": "tools"}}
         await desk.put("MCPServer", "tools", {"transport": transport, "toolPolicy": "All"})
         await desk.reason("MCPServer", "tools", "Ready", "True", "Usable")
-        assert "only a run has" in await desk.reason("MCPServer", "tools", "Available", "Unknown", "NotChecked")
+        assert "only within a run" in await desk.reason("MCPServer", "tools", "Available", "Unknown", "NotChecked")
         await desk.still("MCPServer", "tools")

@@ -72,7 +72,7 @@ async def test_kinds_and_rights_that_come_late_are_watched_without_a_restart(bar
         await until("nothing is served, so nothing is missing", lambda: nothing_is_missing(watch))
         await install_crds(admin)
         await admin.create(alert("before"))
-        await until("the missing right is told", lambda: has_said(watch, "agents", "may not list them"))
+        await until("the missing right is told", lambda: has_said(watch, "agents", "is not allowed to list them"))
         await rights.put_rights(admin, manifest("base/clusterrole.yaml"))
         await until("everything is watched", lambda: nothing_is_missing(watch))
         await admin.create(alert("after"))

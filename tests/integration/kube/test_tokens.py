@@ -95,7 +95,7 @@ async def test_an_account_that_is_missing_is_named_with_the_remedy(kube: KubeCli
 
 async def test_a_run_that_has_no_secret_gets_no_token(kube: KubeClient, bound: str) -> None:
     await kube.delete("Secret", bound, SECRET)
-    with pytest.raises(TokenProblem, match=r"the run has ended, or TARSy may not make it") as missing:
+    with pytest.raises(TokenProblem, match=r"the run has ended, or TARSy may not create it") as missing:
         await issue(kube, bound, "agent", SECRET)
     assert missing.value.reason == "RunSecretMissing"
 

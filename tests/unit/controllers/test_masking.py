@@ -55,5 +55,5 @@ async def test_an_object_whose_masking_cannot_be_used_is_not_ready(monkeypatch: 
         await configuration.reconcile(obj, reconcile_context(cache=ResourceCatalog([obj])))
     (bad,), (good,) = (status.conditions for status in written)
     assert (bad.status, bad.reason) == ("False", "MaskingInvalid")
-    assert "spec.masking.customPatterns[0]: custom pattern 'ahead' is no RE2 pattern" in bad.message
+    assert "spec.masking.customPatterns[0]: custom pattern 'ahead' is not an RE2 pattern" in bad.message
     assert good.status == "True"
