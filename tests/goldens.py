@@ -1,4 +1,4 @@
-"""Golden files: what something says in full, kept beside its test and read by people in a diff.
+"""Compares output with golden files, which are kept beside their test and read by people in a diff.
 
 `check` compares a text with its file; with `--update-goldens` it writes the file instead, and the diff of the
 repository is where the change is judged. A golden is text with a final newline; what varies (ids, times) is made the

@@ -1,4 +1,4 @@
-"""Which tests of a run may be run again, alone: `--failed-to FILE` names them, for `hack/test-all.sh`.
+"""Lists the failed tests that may run again alone: `--failed-to FILE` names them, for `hack/test-all.sh`.
 
 Decision: only failures that may be their neighbours' doing. Where many tests failed, or one could not be collected, or
 a worker of xdist died, something is broken, and the file stays empty: there is no second chance.

@@ -1,4 +1,4 @@
-"""What an investigation that survived must look like: in the world, in the record, and both compared.
+"""Checks an investigation that survived a crash: model and tool calls, the record, and both compared.
 
 The world is what the scripted model was asked and what the tool server was called, as they themselves noted it.
 """

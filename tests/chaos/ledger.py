@@ -1,4 +1,4 @@
-"""What the scripted model billed, against what the record says was used: matched call by call.
+"""Compares the tokens that the scripted model billed with the record, call by call.
 
 A run makes one model call at a time, so each request belongs to the call that was last written as begun when it came
 (both clocks are this machine's). A call has at most one request; one that was interrupted may never have sent its own.

@@ -1,4 +1,4 @@
-"""What only a real API server can do to the operator: die with its database, and be written to by everybody at once."""
+"""Stops, restores and overloads a real API server under the operator: it dies with its database, all write at once."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The commands around the operator: the timeline of a run, and what `tarsy run` says about what it cannot use."""
+"""Runs the commands around the operator: the timeline of a run, and the errors of `tarsy run` about its settings."""
 
 import asyncio
 import os

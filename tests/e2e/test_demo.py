@@ -197,19 +197,18 @@ async def test_demo_ends_well_and_shows_what_it_did(start: Start) -> None:
     assert demo.left() == []
 
 
-async def test_spinner_of_the_demo_ends_when_everything_has_started(start: Start) -> None:
-    demo = await start("demo", terminal=True)
-    assert await demo.ended(600) == 0, demo.output()
-    text = demo.output()
-    assert "Starting a Kubernetes API" in text
-    assert text.rindex("Starting a Kubernetes API") < text.index("alert.tarsy.dev/kubepodcrashlooping created")
-
-
-async def test_dev_ends_with_ctrl_c_and_leaves_nothing(start: Start, api_kind: ApiKind) -> None:
+async def test_dev_serves_who_is_at_the_machine_until_ctrl_c_and_leaves_nothing(
+    start: Start, api_kind: ApiKind
+) -> None:
     dev = await start("dev")
     await dev.said("Ctrl-C stops everything.")
     assert dev.kubeconfig.startswith(str(dev.folder))
     assert "SCRIPTED model" in dev.output()
+
+    await refuses_a_forged_author(dev)
+    await prints_commands_that_work_as_they_are_copied(dev)
+    await starts_again_the_operator_that_died(dev)
+
     family = dev.family()
     processes = ["the command", "postgres", "the tools", "the operator", *BEHIND[api_kind]]
     assert len(family) >= len(processes), processes
@@ -220,11 +219,9 @@ async def test_dev_ends_with_ctrl_c_and_leaves_nothing(start: Start, api_kind: A
     assert "Traceback" not in dev.output()
 
 
-async def test_dev_stamps_whoever_is_at_the_machine_and_refuses_a_forged_author(start: Start) -> None:
-    dev = await start("dev")
-    await dev.said("Ctrl-C stops everything.")
+async def refuses_a_forged_author(dev: Command) -> None:
     (alert,) = manifest("samples/demo/alert-kubepodcrashlooping.yaml")
-    alert["metadata"]["namespace"] = "shop"
+    alert["metadata"].update(namespace="shop", name="stamped")
     async with await KubeClient.load(dev.kubeconfig) as client:
         made = await client.create(alert)  # dev says how when it can be done
         assert made["spec"]["author"]["username"] == getpass.getuser()
@@ -234,15 +231,11 @@ async def test_dev_stamps_whoever_is_at_the_machine_and_refuses_a_forged_author(
             await client.create(forged)
         own = {**forged, "spec": {**alert["spec"], "author": {"username": getpass.getuser(), "groups": ["admins"]}}}
         assert "admins" not in (await client.create(own))["spec"]["author"]["groups"]
-    dev.process.send_signal(signal.SIGINT)
-    assert await dev.ended(120) == 0, dev.output()
 
 
-async def test_commands_that_dev_prints_work_as_they_are_copied(start: Start) -> None:
-    dev = await start("dev")
-    await dev.said("Ctrl-C stops everything.")
+async def prints_commands_that_work_as_they_are_copied(dev: Command) -> None:
     (apply, watch) = dev.commands("kubectl ")
-    environment = {"PATH": os.environ["PATH"], "KUBECONFIG": dev.kubeconfig, "HOME": str(dev.folder)}
+    environment = {"PATH": os.environ["PATH"], "KUBECONFIG": dev.kubeconfig, "HOME": str(dev.log.parent)}
 
     async def run(command: str, seconds: float) -> str:
         limited = ["timeout", f"{seconds:g}", *shlex.split(command)]
@@ -256,8 +249,12 @@ async def test_commands_that_dev_prints_work_as_they_are_copied(start: Start) ->
     shown = await run(watch, 10)
     assert "kubepodcrashlooping-" in shown and "error" not in shown
     assert "checkout" in await run("kubectl get deployments,pods -n shop", 60)
-    dev.process.send_signal(signal.SIGINT)
-    assert await dev.ended(120) == 0, dev.output()
+
+
+async def starts_again_the_operator_that_died(dev: Command) -> None:
+    pid = int(dev.output().split("Operator: pid ")[1].split(",")[0])
+    os.kill(pid, signal.SIGKILL)
+    await dev.said("restarting it")
 
 
 async def test_dev_that_is_killed_leaves_no_process(start: Start) -> None:
@@ -304,22 +301,15 @@ async def finished(client: KubeClient) -> dict[str, Any] | None:
     return inv if condition(inv, "Finished") == "True" else None
 
 
-async def test_dev_starts_again_the_operator_that_died(start: Start) -> None:
-    dev = await start("dev")
-    await dev.said("Ctrl-C stops everything.")
-    pid = int(dev.output().split("Operator: pid ")[1].split(",")[0])
-    os.kill(pid, signal.SIGKILL)
-    await dev.said("restarting it")
-    dev.process.send_signal(signal.SIGINT)
-    assert await dev.ended(120) == 0, dev.output()
-
-
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.heavy("the other way to end"))]
 )
 async def test_demo_that_is_interrupted_leaves_nothing(start: Start, number: signal.Signals) -> None:
-    demo = await start("demo")
+    demo = await start("demo", terminal=number is signal.SIGINT)
     await demo.said("kubectl apply")
+    if number is signal.SIGINT:  # on a terminal a spinner turns until everything has started
+        text = demo.output()
+        assert text.rindex("Starting a Kubernetes API") < text.index("kubectl apply")
     family = demo.family()
     demo.process.send_signal(number)
     assert await demo.ended(120) != 0

@@ -1,4 +1,4 @@
-"""What people want of a run while it waits or runs, and the limits in time it has by itself."""
+"""Cancels and concludes runs that wait or run, and lets them reach their time limits."""
 
 import signal
 

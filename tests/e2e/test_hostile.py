@@ -1,4 +1,4 @@
-"""What comes from outside is hostile, and the model obeys it: what must not happen all the same.
+"""Sends hostile alerts and tool results to a model that obeys them, and checks that they do no harm.
 
 The scripted model does what an attacker asks of it, as the worst of models would; nothing here rests on a prompt.
 """

@@ -1,4 +1,4 @@
-"""What the operator leans on goes away for a while: nothing is lost, nothing is done twice."""
+"""Takes Postgres, the API server or an operator away for a while: nothing is lost, nothing is done twice."""
 
 import asyncio
 import contextlib

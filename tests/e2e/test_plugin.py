@@ -1,4 +1,4 @@
-"""The plugin as people use it: everything of the demo by somebody who has the role of an investigator and no other."""
+"""Runs the commands of the plugin as a person who has the role of an investigator and no other."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Waiting in tests: for what must become true, within a deadline, with the last thing seen in the failure's text.
+"""Waits until a condition is true, within a deadline; the failure shows the last value seen.
 
 The one place of these tests that polls; what they watch (a status, a row, a file) tells nobody when it changes.
 """

@@ -1,4 +1,4 @@
-"""What a process that runs for long tells of itself over HTTP."""
+"""Probes the health endpoints of a long-running process."""
 
 import aiohttp
 

@@ -1,4 +1,4 @@
-"""What differs from run to run, made the same: ids, names made of ids, hashes, times, durations, and the day it is.
+"""Replaces what differs from run to run by placeholders: ids, names made of ids, hashes, times, durations, the date.
 
 Decision: a placeholder says which one it is wherever a reader must be able to follow it (`<call 2>` in a citation is
 the second tool call of the run), so a golden in which two ids are swapped is another golden.

@@ -1,4 +1,4 @@
-"""The pages of the site: all in the navigation, no dead link, and what they say of the code is so."""
+"""Checks the pages of the site: all are in the navigation, no link is dead, and the references match the code."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Which differences count, and how they are shown."""
+"""Compares answers of two APIs: the differences that count, and how they are shown."""
 
 import pytest
 from tests.drift.compare import Outcome, Verdict, counts, outcomes, side_by_side

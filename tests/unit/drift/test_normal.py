@@ -1,4 +1,4 @@
-"""What is left of an answer: everything that matters, nothing that differs in each run."""
+"""Normalizes answers: all that matters stays, nothing that differs in each run."""
 
 from tests.drift.normal import shape_lines, text_lines, value_lines, words
 

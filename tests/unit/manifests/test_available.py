@@ -1,4 +1,4 @@
-"""What keeps the product up while nodes, pods and Postgres come and go: probes, budgets, spread, number of workers."""
+"""Checks availability settings of the manifests: probes, disruption budgets, topology spread, number of workers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""When GitOps tools call an object healthy: what is shipped for Argo CD and Flux, run over TARSy's statuses.
+"""Runs the health checks shipped for Argo CD and Flux over TARSy's statuses.
 
 Argo CD's scripts run in a Lua of the tests' own (lupa); Flux's expressions in the embedded API's CEL. As in Flux, an
 expression that fails for want of a field counts as not there yet.

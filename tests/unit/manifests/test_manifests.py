@@ -1,4 +1,4 @@
-"""What must hold for every object that is shipped."""
+"""Checks rules that hold for every shipped object."""
 
 import itertools
 import re

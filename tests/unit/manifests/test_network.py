@@ -1,4 +1,4 @@
-"""Who may talk to whom: each namespace is closed, and opened where a part of the product needs it."""
+"""Checks the network policies: each namespace is closed, and opened where a part of the product needs it."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""manifests/README.md is true: what it names is there, and its YAML is what it says."""
+"""Checks manifests/README.md: the paths it names exist, and its YAML leads to objects that exist."""
 
 import re
 import shutil

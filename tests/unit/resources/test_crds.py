@@ -62,20 +62,6 @@ def test_kinds_are_namespaced_in_the_category_with_a_status_subresource(kind):
     assert document["metadata"]["name"] == f"{kind.PLURAL}.tarsy.dev"
 
 
-def test_short_names_are_those_of_the_design():
-    assert {kind.KIND: kind.SHORT_NAMES for kind in KINDS.values()} == {
-        "Alert": ("talert",),
-        "Investigation": ("inv",),
-        "Chain": ("tchain",),
-        "Agent": ("tagent",),
-        "MCPServer": ("tmcp",),
-        "LLMProvider": ("llmp",),
-        "ChatMessage": ("tchat",),
-        "InvestigationDefaults": ("tdefaults",),
-        "AlertRoute": ("troute",),
-    }
-
-
 def test_committed_crds_are_current():
     assert check_crds(CRDS) == []
 

@@ -304,7 +304,7 @@ def test_object_at_a_limit_is_good_and_beyond_it_is_not(good, bad):
         parse_object(bad)
 
 
-def test_defaults_are_those_of_the_design():
+def test_defaults_of_the_api():
     week = 7 * 24 * 60 * 60
     assert parse_object(alert()).spec.ttl_seconds_after_finished == week
     run = parse_object(investigation()).spec
