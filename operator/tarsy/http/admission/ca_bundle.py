@@ -1,6 +1,6 @@
-"""Makes the Kubernetes API believe the certificates of this installation: the `caBundle` of the objects that say so.
+"""Publishes the CAs of this installation to the Kubernetes API, in the `caBundle` of its objects.
 
-Decision: each replica adds its own authority and leaves those of the others; whoever loses a race looks again.
+Decision: each replica adds its own CA and keeps those of the other replicas; a conflicting write is repeated.
 """
 
 import base64
@@ -16,7 +16,12 @@ _RACES = 10
 
 
 def with_authority(authority: str, present: str | None) -> str:
-    """A `caBundle` that holds an authority beside those of other replicas, which are in `present`."""
+    """Adds a CA to a `caBundle`.
+
+    Args:
+        authority: PEM of the CA.
+        present: the current `caBundle`, with the CAs of other replicas.
+    """
     try:
         found = base64.b64decode(present or "").decode()
     except (binascii.Error, UnicodeDecodeError):
@@ -25,17 +30,23 @@ def with_authority(authority: str, present: str | None) -> str:
 
 
 def encoded(authorities: str) -> str:
-    """PEM as a `caBundle` has it."""
+    """Encodes PEM as a `caBundle`."""
     return base64.b64encode(authorities.encode()).decode()
 
 
 async def keep_ca_bundle(
     client: KubeClient, kind: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> bool:
-    """Writes a cluster-wide object as `change` wants it, where it is not so; False: it is not there.
+    """Updates a cluster-wide object if `change` changes it. Returns False if the object does not exist.
+
+    Args:
+        client: authenticated as the operator.
+        kind: kind of the object.
+        name: name of the object.
+        change: returns the wanted object for the current one.
 
     Raises:
-        ApiError: the Kubernetes API refused or is away, or the object changes all the time.
+        ApiError: the Kubernetes API refused or is unavailable, or other writers keep changing the object.
     """
     for _ in range(_RACES):
         found = await client.find(kind, None, name)

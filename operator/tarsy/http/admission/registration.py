@@ -1,8 +1,8 @@
-"""The aggregated door's certificate, and the Kubernetes API told to believe it (`caBundle` of the APIService).
+"""Manages the certificate of the aggregated port, and publishes its CA in the `caBundle` of the APIService.
 
-Decision: each replica makes a certificate of its own, whose key never leaves its memory, and adds the authority to the
-one APIService. So no Secret is needed, nothing is shared, and a replica that finds its
-authority gone adds it again. The oldest authorities go when there are too many, and those that are over.
+Decision: each replica creates a certificate of its own, whose key never leaves its memory, and adds its CA to the
+APIService. So no Secret is needed and nothing is shared; a replica adds its CA again if it is missing. Expired CAs, and
+the oldest ones of too many, are removed.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ API_SERVICE = f"{RECORD_VERSION}.{RECORD_GROUP}"
 
 
 class Registration:
-    """Keeps the certificate of this process, and the APIService of the installation.
+    """Maintains the certificate of this process and the APIService of the installation.
 
     Args:
-        client: as the operator.
-        namespace: of the Service that the APIService leads to.
-        files: a folder with `tls.crt`, `tls.key` and perhaps `ca.crt`, by which somebody else gives the certificate.
-            Without `ca.crt` that somebody also keeps the APIService's `caBundle`.
+        client: authenticated as the operator.
+        namespace: namespace of the Service of the APIService.
+        files: folder with an external certificate: `tls.crt`, `tls.key` and optionally `ca.crt`. Without `ca.crt`, the
+            `caBundle` of the APIService is also managed externally. None: the process creates its certificate.
     """
 
     def __init__(self, client: KubeClient, namespace: str, files: Path | None = None) -> None:
@@ -43,10 +43,10 @@ class Registration:
         self._own: ServingCertificate | None = None
 
     async def certificate(self) -> ServingCertificate:
-        """The certificate to show now: the same as before, unless that is over soon or its files have changed.
+        """Returns the current certificate; a new one if it expires soon or its files have changed.
 
         Raises:
-            CertificateError: the files are not there; the message says what to do.
+            CertificateError: the files do not exist; the message contains the remedy.
         """
         if self._files is not None:
             return await asyncio.to_thread(read_certificate, self._files)
@@ -57,11 +57,11 @@ class Registration:
         return own
 
     async def publish(self, own: ServingCertificate) -> None:
-        """Makes the Kubernetes API believe a certificate.
+        """Publishes the CA of a certificate.
 
         Raises:
-            CertificateError: there is no APIService.
-            ApiError: the Kubernetes API refused or is away.
+            CertificateError: the APIService does not exist.
+            ApiError: the Kubernetes API refused or is unavailable.
         """
         if not own.authority:
             return
@@ -70,8 +70,8 @@ class Registration:
             raise CertificateError(text)
 
     def _believing(self, own: ServingCertificate, found: dict[str, Any]) -> dict[str, Any]:
-        """The APIService with the `caBundle` by which `own` is believed."""
+        """Returns the APIService with the CA of `own` in its `caBundle`."""
         spec = found["spec"]
-        kept = self._files is not None  # by whoever gives the files, and no replica has another
+        kept = self._files is not None  # external certificates are the same for all replicas
         bundle = encoded(own.authority) if kept else with_authority(own.authority, spec.get("caBundle"))
         return {**found, "spec": {**spec, "caBundle": bundle}}

@@ -1,10 +1,11 @@
-"""Who did it: what admission answers about an Alert, an Investigation or a ChatMessage that somebody is creating.
+"""Decides the admission of new Alerts, Investigations and ChatMessages, and sets their author.
 
-Decision: the author is the one whom the API server authenticated, whatever the object says. Who names themselves gets
-their own identity as it is now; who names another is refused, unless they may `attribute` such objects to others: the
-operator may, whose Investigations are those of an Alert's author, and an administrator who restores a backup.
+Decision: the author is the user that the API server authenticated. An object that names its creating user gets the
+current identity of that user. An object that names another user is refused, unless the creating user has the verb
+`attribute`: the operator has it, to create Investigations in the name of an Alert's author, and so may an administrator
+who restores a backup.
 
-Groups are cut to what the kind takes, never refused: who has fewer groups may do less, not more.
+Groups are truncated to the limits of the kind, never refused: fewer groups mean fewer permissions.
 """
 
 import base64
@@ -20,7 +21,7 @@ from tarsy.resources.meta import GROUP
 from tarsy.resources.v1alpha1.common import MAX_GROUP, MAX_GROUPS, Author
 
 ATTRIBUTE: Final = "attribute"
-"""The verb of who may create an object in another's name."""
+"""Verb that allows creating an object in the name of another user."""
 
 May = Callable[[Subject, ResourceAttributes], Awaitable[bool]]
 
@@ -41,7 +42,7 @@ class _Resource(_Lax):
 
 
 class Request(_Lax):
-    """What is asked: who creates which object (admission.k8s.io/v1, AdmissionRequest)."""
+    """An AdmissionRequest of admission.k8s.io/v1."""
 
     uid: str
     operation: str
@@ -58,14 +59,14 @@ class Review(_Lax):
 
 
 async def stamped(request: Request, may: May) -> dict[str, Any]:
-    """The answer: the author to be set, nothing to be changed, or a refusal in a sentence.
+    """Returns the AdmissionResponse: a patch that sets the author, no change, or a refusal with a message.
 
     Args:
-        request: what is asked.
-        may: asks whether somebody may do something.
+        request: the request.
+        may: checks a permission of a user.
 
     Raises:
-        ApiError: nobody could say who may name another; the object must not be created then.
+        ApiError: the permission could not be checked; the object must not be created.
     """
     spec = (request.object or {}).get("spec")
     if request.operation != "CREATE" or not isinstance(spec, Mapping):
@@ -87,7 +88,7 @@ async def stamped(request: Request, may: May) -> dict[str, Any]:
 
 def _author(user: _User) -> Author:
     groups = tuple(group for group in user.groups if 0 < len(group) <= MAX_GROUP)[:MAX_GROUPS]
-    # What the kind refuses (a name that is too long) is for the API server to say, by the kind's schema.
+    # The API server validates the author (such as a name that is too long) by the schema of the kind.
     return Author.model_construct(username=user.username, uid=user.uid or None, groups=groups)
 
 

@@ -1,7 +1,7 @@
-"""The certificate of the aggregated door, and what its socket demands of a client.
+"""Creates serving certificates, and the TLS contexts that verify client certificates.
 
-Decision: an authority of one certificate. Its key is thrown away when it has signed, so nothing is left by which a
-second certificate could be made; a renewal is a new authority beside the old one (`merge_authorities`).
+Decision: each CA signs one certificate, and its key is discarded afterwards, so no second certificate can be issued. A
+renewal creates a new CA beside the old one (`merge_authorities`).
 """
 
 import secrets
@@ -25,12 +25,12 @@ _AUTHORITY = "tarsy-record"
 
 
 class CertificateError(Exception):
-    """A certificate or key cannot be used; the message says which, never what is in it."""
+    """A certificate or key cannot be used; the message names it, but never contains its content."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServingCertificate:
-    """What a server shows, as PEM: its certificate, the key, and the authority that clients are to believe."""
+    """A serving certificate as PEM: certificate, key, and the CA for clients."""
 
     certificate: str
     key: str = field(repr=False)
@@ -38,7 +38,12 @@ class ServingCertificate:
 
 
 def make_certificate(names: Sequence[str], moment: datetime) -> ServingCertificate:
-    """A new certificate for the server that is called `names` (DNS), valid from `moment` on."""
+    """Creates a certificate and its CA.
+
+    Args:
+        names: DNS names of the server.
+        moment: start of the validity, of 90 days.
+    """
     signing, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{_AUTHORITY}-{secrets.token_hex(8)}")])
 
@@ -72,10 +77,10 @@ def make_certificate(names: Sequence[str], moment: datetime) -> ServingCertifica
 
 
 def read_certificate(folder: Path) -> ServingCertificate:
-    """The certificate in a folder: `tls.crt`, `tls.key` and, where it is there, `ca.crt`.
+    """Reads the certificate in a folder: `tls.crt`, `tls.key` and, if it exists, `ca.crt`.
 
     Raises:
-        CertificateError: they cannot be read.
+        CertificateError: the files cannot be read.
     """
     authority = folder / "ca.crt"
     try:
@@ -89,18 +94,18 @@ def read_certificate(folder: Path) -> ServingCertificate:
 
 
 def needs_renewal(own: ServingCertificate, moment: datetime) -> bool:
-    """Whether a certificate is over soon."""
+    """Returns whether a certificate expires within 30 days."""
     certificate = x509.load_pem_x509_certificate(own.certificate.encode())
     return certificate.not_valid_after_utc - moment < RENEWED_BEFORE
 
 
 def merge_authorities(authority: str, present: str, moment: datetime) -> str:
-    """The authorities to believe: those of now that are not over, `authority` among them; the newest, at most 32.
+    """Merges a CA into the present ones; removes expired ones, and the oldest beyond 32.
 
     Args:
-        authority: PEM of one.
-        present: PEM of those that are believed now; what cannot be read is left out.
-        moment: now.
+        authority: PEM of the CA to add.
+        present: PEM of the present CAs; unreadable content is dropped.
+        moment: current time.
     """
     try:
         found = x509.load_pem_x509_certificates(present.encode())
@@ -114,11 +119,11 @@ def merge_authorities(authority: str, present: str, moment: datetime) -> str:
 
 
 def server_context(own: ServingCertificate, client_authority: str | None = None) -> ssl.SSLContext:
-    """How a socket shows `own`, and takes only clients with a certificate that `client_authority` signed.
+    """Creates the TLS context of a server.
 
     Args:
-        own: its certificate.
-        client_authority: PEM; None: clients need no certificate.
+        own: the serving certificate.
+        client_authority: PEM of the CA that clients must have a certificate of; None: clients need no certificate.
 
     Raises:
         CertificateError: one of them cannot be used.
@@ -136,7 +141,7 @@ def server_context(own: ServingCertificate, client_authority: str | None = None)
 
 
 def show_certificate(context: ssl.SSLContext, own: ServingCertificate) -> None:
-    """Lets a socket show `own` from the next connection on. Raises CertificateError: it cannot be used."""
+    """Loads a serving certificate into a TLS context, for new connections. Raises CertificateError."""
     with tempfile.TemporaryDirectory(prefix="tarsy-") as folder:  # mode 0700; `ssl` reads files only
         certificate, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
         certificate.write_text(own.certificate)

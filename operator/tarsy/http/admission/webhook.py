@@ -1,9 +1,9 @@
-"""The admission webhook: every replica serves it, and tells the API server to believe its certificate.
+"""Serves the admission webhook in every replica, and publishes its CA.
 
-Decision: a server of our own instead of kopf's, which writes the whole configuration: here that stays the manifests'
-(GitOps sees no change), and only its `caBundle` is written. As at the aggregated door, each replica makes a certificate
-of its own, whose key never leaves its memory, and adds its authority to those of the others. Where there is no such
-configuration, admission is not installed, and nothing is served.
+Decision: a server of its own instead of that of kopf, which writes the whole webhook configuration: here the manifests
+own the configuration (GitOps sees no change), and only its `caBundle` is written. As for the aggregated port, each
+replica creates a certificate whose key never leaves its memory, and adds its CA to those of the others. Without a
+configuration, admission is not installed, and the webhook is not served.
 """
 
 import asyncio
@@ -36,21 +36,21 @@ _PATH = "/stamp"
 _LOOK_SECONDS = 30.0
 _RETRY_SECONDS = 2.0
 _MAX_BYTES = 4 * 1_048_576
-"""More than an API server takes of an object."""
+"""Maximum size of a review in bytes; an API server accepts smaller objects only."""
 _BODIES = 32
 _LIMITS = ConnectionLimits(idle_seconds=120.0)
-"""An API server calls without signing in, and keeps its connections."""
+"""An API server does not authenticate, and keeps its connections open."""
 
 
 class Admission:
-    """Serves the webhook at `port`, where it is installed; `settled` says since when it does, or that it is not.
+    """Serves the webhook at `port` if it is installed; `settled` is set once this is known.
 
     Args:
-        client: as the operator.
-        namespace: of the Service that the configuration leads to.
-        host: the address to listen at.
-        port: 0: a free one.
-        look_seconds: how often the certificate and the configuration are looked at.
+        client: authenticated as the operator.
+        namespace: namespace of the Service in the configuration.
+        host: address to listen on.
+        port: port to listen on; 0: any free port.
+        look_seconds: interval in seconds between checks of the certificate and the configuration.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Admission:
         """Serves until it is cancelled.
 
         Raises:
-            OSError: the port is taken.
+            OSError: the port is in use.
         """
         async with contextlib.AsyncExitStack() as opened:
             shown: ServingCertificate | None = None
@@ -91,7 +91,7 @@ class Admission:
     async def _look(
         self, shown: ServingCertificate | None, opened: contextlib.AsyncExitStack
     ) -> ServingCertificate | None:
-        """Opens, or opens anew where the certificate is over soon; returns what is shown."""
+        """Opens the port, or opens it again with a renewed certificate; returns the certificate in use."""
         now, own = datetime.now(UTC), shown
         if own is None or needs_renewal(own, now):
             own = make_certificate(self._names, now)
@@ -133,7 +133,7 @@ class Admission:
         return await may(self._client, subject, attributes)
 
     async def _publish(self, authority: str) -> bool:
-        """Makes the API server believe this authority, beside those of other replicas; False: nobody will call."""
+        """Publishes a CA beside those of other replicas. Returns False if the webhook is not installed."""
         return await keep_ca_bundle(
             self._client, "MutatingWebhookConfiguration", CONFIGURATION, partial(_believing, authority)
         )

@@ -106,7 +106,7 @@ async def require_separate_authority(proxy: PageProxy, client: KubeClient) -> No
 
 
 def trust_proxy(context: ssl.SSLContext, proxy: PageProxy) -> None:
-    """Makes a TLS context accept the certificate of the proxy, and clients without one; it refuses other certificates."""
+    """Makes a TLS context accept the certificate of the proxy and clients without one; others are refused."""
     context.load_verify_locations(cadata=proxy.authority)
     context.verify_mode = ssl.CERT_OPTIONAL
 

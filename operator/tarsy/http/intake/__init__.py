@@ -1,6 +1,6 @@
-"""Alerts come in: Alertmanager's notifications, JSON of any form, and text.
+"""Receives alerts: notifications of Alertmanager, JSON of any form, and text.
 
-`bodies` reads what was sent, `routing` finds the AlertRoute that takes it, `senders` knows who sent it, `alerts` makes
-the Alert, and `taking` is the way of one notification through all of them; `application` serves it. What is decided is
-in Postgres (`tarsy.store.intake`).
+Read `taking` first: it processes one notification. `senders` authenticates its sender, `bodies` parses it, `routing`
+finds the matching AlertRoute, `alerts` builds the Alert, `application` serves the paths. Decisions are made in Postgres
+(`tarsy.store.intake`).
 """

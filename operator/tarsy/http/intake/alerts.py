@@ -1,8 +1,7 @@
-"""The Alert of a new incident.
+"""Builds the Alert of a new incident.
 
-Decision: its name is its type and a hash of the incident's key, so creating it twice is creating it once. The text is
-masked before anything is written anywhere; where it is too large for an object, the object has how it begins and where
-it is.
+Decision: its name consists of its type and a hash of the incident key, so creating it is idempotent. The text is masked
+before it is written anywhere. If it is too large for an object, the object contains a preview and a reference.
 """
 
 import hashlib
@@ -22,13 +21,13 @@ from tarsy.resources.v1alpha1.common import MAX_GROUP, MAX_GROUPS
 from tarsy.store.intake import AlertDraft
 
 ROUTE_ANNOTATION = "tarsy.dev/alert-route"
-"""On an Alert: namespace and name of the route that it came by."""
+"""Annotation of an Alert: namespace and name of its AlertRoute."""
 
 _NOT_OF_A_NAME = re.compile(r"[^a-z0-9]+")
 
 
 def group_hash(route: AlertRoute, notification: Notification) -> str:
-    """What all notifications about one thing have in common."""
+    """Returns the hash that all notifications of one alert group share."""
     parts = (route.metadata.namespace, route.metadata.name, notification.labels["__source__"], notification.group)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -43,16 +42,16 @@ def draft_alert(
     begun: datetime,
     storm: bool,
 ) -> AlertDraft:
-    """The Alert of an incident.
+    """Builds the Alert of an incident.
 
     Args:
-        route: by which it came.
-        notification: its first one.
-        alert_type: its type.
-        author: whose it is.
-        masked: the body without secrets.
-        begun: since when it fires.
-        storm: whether it stands for others too.
+        route: the matching AlertRoute.
+        notification: the first notification of the incident.
+        alert_type: type of the Alert.
+        author: author of the Alert.
+        masked: the body, with secrets masked.
+        begun: time since which it fires.
+        storm: whether it is the parent alert of a storm.
     """
     spec, namespace = route.spec, target(route)
     key = f"{group_hash(route, notification)}@{begun.astimezone(UTC).isoformat()}"
@@ -84,12 +83,12 @@ def draft_alert(
 
 
 def _author(caller: Caller) -> dict[str, Any]:
-    """Groups are cut to what the kind takes, as admission does: who has fewer may do less, not more."""
+    """Returns `spec.author`, with groups truncated as in admission: fewer groups mean fewer permissions."""
     groups = [group for group in caller.groups if 0 < len(group) <= MAX_GROUP][:MAX_GROUPS]
     author: dict[str, Any] = {"username": caller.username, "uid": caller.uid, "groups": groups}
     return {field: value for field, value in author.items() if value}
 
 
 def _word(alert_type: str) -> str:
-    """An alert type as the beginning of a name."""
+    """Converts an alert type to the beginning of an object name."""
     return _NOT_OF_A_NAME.sub("-", alert_type.lower()).strip("-")[:40].strip("-") or "alert"

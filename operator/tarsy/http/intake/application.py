@@ -1,7 +1,7 @@
-"""Where notifications are sent to: three addresses beside the API, at the same port.
+"""Serves the intake of notifications: three paths on the direct port.
 
-Decision: they are not in the table of the API's routes, because who may send is told by more than a token, and because
-their clients are programs that cannot be taught another form of body.
+Decision: they are not part of the route table, because senders may authenticate by more than a token, and because the
+format of the bodies is that of the senders.
 """
 
 from functools import partial
@@ -32,17 +32,17 @@ def add_intake(
     namespace_queue_limit: int = NAMESPACE_QUEUE_LIMIT,
     namespaces: tuple[str, ...] = (),
 ) -> None:
-    """Serves the intake.
+    """Adds the intake to an application.
 
     Args:
-        app: of the direct door.
-        door: knows tokens.
-        services: what it works with.
-        metrics: what is counted.
-        read_secret: reads the labelled Secrets that routes name.
-        queue_limit: how many investigations may wait before new incidents are not taken.
-        namespace_queue_limit: how many of one namespace may.
-        namespaces: those that this installation works in; none: all.
+        app: the application of the direct port.
+        door: authenticates bearer tokens.
+        services: the dependencies of handlers.
+        metrics: counts notifications.
+        read_secret: reads the labelled Secrets of AlertRoutes.
+        queue_limit: maximum queued investigations; beyond it, new incidents are refused.
+        namespace_queue_limit: maximum queued investigations of one namespace.
+        namespaces: namespaces of this installation; empty: all.
     """
     taking = Taking(
         Senders(door, read_secret),

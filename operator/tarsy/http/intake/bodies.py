@@ -1,7 +1,7 @@
-"""What was sent, read: Alertmanager's notification (version 4), a JSON object, or text.
+"""Parses the body of a notification: of Alertmanager (version 4), a JSON object, or text.
 
-Decision: one body is one notification and leads to one Alert at most, as its sender grouped it. So a route looks at the
-labels that all of its firing alerts have in common; where they differ in a label it has none, as where it is missing.
+Decision: one body is one notification, grouped by its sender, and leads to at most one Alert. So routes match the
+labels that all firing alerts of the group share; a label in which they differ counts as missing.
 """
 
 import hashlib
@@ -28,7 +28,12 @@ _TIME = TypeAdapter[datetime](AwareDatetime)
 
 
 class BadBody(Exception):
-    """A body that cannot be read; `reason` is a word for the ledger, the message says what is wrong and allowed."""
+    """A body cannot be parsed.
+
+    Args:
+        reason: one CamelCase word, for the record.
+        message: names the error and the allowed format.
+    """
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -38,11 +43,11 @@ class BadBody(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A body as one route reads it.
+    """A body as one AlertRoute reads it.
 
-    `group` is equal in all that is about one thing. `first` and `last` are since when the earliest and the latest of
-    what fires does (of what ended, where nothing fires); None where nobody says. `differing` are labels that alerts of
-    the group differ in.
+    `group` identifies the alert group. `first` and `last` are the start times of the earliest and the latest firing
+    alert (of the resolved ones if none fires); None if unknown. `differing` are labels in which alerts of the group
+    differ.
     """
 
     labels: Mapping[str, str]
@@ -56,25 +61,25 @@ class Notification:
 
 
 class IntakeBody(Protocol):
-    """A body that could be read; what it says depends on the route that reads it."""
+    """A parsed body; its notification depends on the AlertRoute."""
 
     @property
     def source(self) -> BodyFormat:
-        """How it came."""
+        """Format of the body."""
 
     @property
     def text(self) -> str:
-        """As it came."""
+        """The received text."""
 
     def read(self, route: AlertRoute) -> Notification:
-        """What it says."""
+        """Returns the notification for a route."""
 
 
 def parse_body(source: BodyFormat, content: bytes) -> IntakeBody:
-    """Reads a body.
+    """Parses a body.
 
     Raises:
-        BadBody: it is not what it should be.
+        BadBody: the body does not have the format.
     """
     try:
         text = content.decode()
@@ -125,14 +130,14 @@ class _Group(_Wire):
 
 @dataclass(frozen=True, slots=True)
 class AlertmanagerBody:
-    """A notification of Alertmanager; what does not depend on the route is worked out once."""
+    """A notification of Alertmanager."""
 
     text: str
     whole: Notification
     source: BodyFormat = "alertmanager"
 
     def read(self, route: AlertRoute) -> Notification:
-        """What it says, by its own groups or those of the route."""
+        """Returns the notification, grouped by Alertmanager or by the route."""
         by = route.spec.group_by
         return replace(self.whole, group=_equal(self.whole.labels, by)) if by else self.whole
 
@@ -141,7 +146,7 @@ def _of_group(group: _Group) -> Notification:
     firing = [alert for alert in group.alerts if alert.status == "firing"] if group.status == "firing" else []
     looked_at = firing or list(group.alerts)
     common, differing = _common([alert.labels for alert in looked_at])
-    if group.truncated_alerts:  # the rest is known to Alertmanager only
+    if group.truncated_alerts:  # only Alertmanager knows the labels of the rest
         common = group.common_labels
     earliest = min(looked_at, key=lambda alert: alert.starts_at)
     return Notification(
@@ -158,14 +163,14 @@ def _of_group(group: _Group) -> Notification:
 
 @dataclass(frozen=True, slots=True)
 class JsonBody:
-    """A JSON object of any form; the route says what is where."""
+    """A JSON object of any form; the route maps its fields."""
 
     text: str
     document: Mapping[str, Any]
     source: BodyFormat = "json"
 
     def read(self, route: AlertRoute) -> Notification:
-        """What it says, by the fields that the route names."""
+        """Returns the notification, from the fields that the route names."""
         at = route.spec.json_fields or JsonFields()
         about = _find(self.document, at.labels) if at.labels else self.document
         scalars = {name: _scalar(value) for name, value in about.items()} if isinstance(about, dict) else {}
@@ -190,18 +195,18 @@ class JsonBody:
 
 @dataclass(frozen=True, slots=True)
 class TextBody:
-    """A text, which says nothing to a machine: equal texts are about one thing."""
+    """A plain text; equal texts belong to one group."""
 
     text: str
     source: BodyFormat = "text"
 
     def read(self, route: AlertRoute) -> Notification:
-        """That it is there."""
+        """Returns a firing notification without labels."""
         return Notification({SOURCE_LABEL: self.source}, _digest(self.text), True, None, None, None, None)
 
 
 def _common(labels: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], set[str]]:
-    """The labels that all have alike, and the names of the others."""
+    """Returns the common labels, and the names of the differing ones."""
     first, *others = labels
     common = {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
     return common, {name for one in labels for name in one} - common.keys()
@@ -216,7 +221,7 @@ def _digest(text: str) -> str:
 
 
 def _find(document: Any, pointer: str | None) -> Any:
-    """What a JSON pointer leads to; None where it leads nowhere."""
+    """Resolves a JSON pointer; None if it does not resolve."""
     found = document
     for step in pointer.split("/")[1:] if pointer else ():
         name = step.replace("~1", "/").replace("~0", "~")
@@ -242,7 +247,7 @@ def _scalar(value: Any) -> str | None:
 
 
 def _time(value: Any) -> datetime | None:
-    """A point in time as JSON has it: RFC 3339, or seconds since 1970."""
+    """Parses a time: RFC 3339, or seconds since 1970."""
     try:
         if isinstance(value, str):
             return _TIME.validate_python(value)
@@ -254,7 +259,7 @@ def _time(value: Any) -> datetime | None:
 
 
 def _alert_type(name: str | None) -> str | None:
-    """A name as an Alert may have it for its type."""
+    """Converts a name to a valid alert type."""
     return _NOT_OF_A_TYPE.sub("_", name or "")[:253].strip("-./ ") or None
 
 

@@ -1,7 +1,7 @@
-"""The routes there are, and how the alerts of a namespace are masked: asked of the Kubernetes API, kept for seconds.
+"""Reads AlertRoutes and masking settings from the Kubernetes API, and caches them for seconds.
 
-Decision: the intake does not use what the controllers watch. A process that has just started knows nothing yet, and
-must not tell a sender that no route takes its alert; a question is answered, or it is 503.
+Decision: the intake does not use the caches of the controllers. A process that has just started must not report that no
+route matches; each notification is routed by the current routes, or answered with 503.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from tarsy.resources.v1alpha1.investigation_defaults import DEFAULTS_NAME
 
 _log = logging.getLogger(__name__)
 ROUTES_SECONDS = 2.0
-"""How soon a new route counts."""
+"""Maximum delay in seconds until a new route is used."""
 
 LISTS_AT_ONCE = 16
 _DEFAULTS_SECONDS = 5.0
@@ -30,13 +30,13 @@ _NAMESPACES = 10_000
 
 
 class Configuration:
-    """Reads AlertRoutes, and masks as InvestigationDefaults say.
+    """Reads AlertRoutes, and masks texts by InvestigationDefaults.
 
     Args:
-        client: as the operator.
-        library_namespace: whose defaults hold where a namespace has none.
-        namespaces: those that this installation works in; none: all.
-        seconds: how long the routes are remembered.
+        client: authenticated as the operator.
+        library_namespace: namespace of the fallback defaults.
+        namespaces: namespaces of this installation; empty: all.
+        seconds: lifetime of cached routes.
     """
 
     def __init__(
@@ -59,10 +59,13 @@ class Configuration:
         self._usual = default_masker().mask
 
     async def routes(self, namespace: str) -> list[AlertRoute]:
-        """The routes of a namespace that lead to where this installation works; empty: those of the library.
+        """Returns the routes of a namespace whose target this installation works in.
+
+        Args:
+            namespace: the namespace; empty: the library.
 
         Raises:
-            Unavailable: the Kubernetes API is away.
+            Unavailable: the Kubernetes API is unavailable.
         """
         place = namespace or self._library_namespace
         try:
@@ -71,10 +74,10 @@ class Configuration:
             raise Unavailable("the Kubernetes API is unavailable; try again") from None
 
     async def mask(self, text: str, namespace: str) -> str:
-        """The text without secrets, as the defaults of the namespace say (`tarsy.masking.mask_or_fail`).
+        """Masks a text by the defaults of a namespace (`tarsy.masking.mask_or_fail`).
 
         Raises:
-            Unavailable: the Kubernetes API is away.
+            Unavailable: the Kubernetes API is unavailable.
         """
         try:
             mask = await self._mask_of(namespace)
@@ -84,13 +87,13 @@ class Configuration:
 
     async def _list(self, namespace: str) -> list[AlertRoute]:
         found = []
-        async with self._lists:  # senders that nobody knows yet may name any namespace
+        async with self._lists:  # unauthenticated senders may name any namespace
             listed = await self._client.list(AlertRoute.KIND, namespace)
         for raw in listed:
             try:
                 route = parse_as(AlertRoute, {**raw, "kind": AlertRoute.KIND})
             except InvalidResource:
-                continue  # its status tells
+                continue  # reported in its status
             if not self._namespaces or target(route) in self._namespaces:
                 found.append(route)
         return found

@@ -1,7 +1,7 @@
-"""Which route takes a body: a verdict on each, in the order in which they are asked.
+"""Matches a body against AlertRoutes, in order of precedence.
 
-Decision: every route is judged, not only until one takes it, so that `tarsy route --dry-run` and the intake are the
-same function; the first that matches, and that its sender may use, takes it.
+Decision: every route is matched, also after the first match, so that `tarsy route --dry-run` and the intake share one
+function. The first route that matches, and that the sender may use, takes the notification.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from tarsy.resources.v1alpha1.alert_route import AlertRoute, Matcher
 
 @dataclass(frozen=True, slots=True)
 class RouteMatch:
-    """What a route says to a body. `why_not` is empty where it matches."""
+    """Result of matching a route; `why_not` is empty if it matches."""
 
     route: AlertRoute
     notification: Notification
@@ -22,17 +22,17 @@ class RouteMatch:
 
     @property
     def matches(self) -> bool:
-        """Whether all matchers hold."""
+        """Whether all matchers match."""
         return not self.why_not
 
 
 def match_route(routes: Iterable[AlertRoute], body: IntakeBody) -> list[RouteMatch]:
-    """A verdict on each route, the one to be asked first at first."""
+    """Matches a body against all routes, sorted by precedence."""
     return [_judge(route, body) for route in sorted(routes, key=_order)]
 
 
 def target(route: AlertRoute) -> str:
-    """The namespace where a route's Alerts are."""
+    """Returns the namespace in which a route creates Alerts."""
     return route.spec.namespace or route.metadata.namespace
 
 

@@ -1,9 +1,9 @@
-"""Who sends: somebody with a token of the cluster, or somebody who knows a secret of a namespace's routes.
+"""Authenticates senders of notifications, by a token of the cluster or by a secret of AlertRoutes.
 
-A token is checked by the Kubernetes API (TokenReview) and its owner is asked for the right to create Alerts. A secret
-proves that the sender was let in by whoever wrote the route: it opens the routes that name it, and no others, and the
-Alerts are the ServiceAccount's that they name. Decision: the address says whose routes are asked (`?namespace=`, else
-the library's), so a tenant's route never sees what is sent to another, and no password is tried against all tenants.
+The Kubernetes API reviews a token, and its owner needs the permission to create Alerts. A secret authorizes exactly the
+routes that reference it; their Alerts belong to the ServiceAccount that the route names. Decision: the URL selects the
+routes (`?namespace=`, else the library), so the routes of one tenant never see notifications of another, and no
+password is tried against all tenants.
 """
 
 import asyncio
@@ -33,19 +33,19 @@ _REFUSED = "send a bearer token of the cluster, or the secret of an AlertRoute o
 
 @dataclass(frozen=True, slots=True)
 class AlertSender:
-    """Who sends. `caller` is the owner of a token; with a secret there is none, and `routes` are those it opens."""
+    """An authenticated sender: by token, `caller` is its owner; by secret, `routes` are the authorized routes."""
 
     name: str
     caller: Caller | None = None
     routes: tuple[AlertRoute, ...] = ()
 
     def author(self, route: AlertRoute) -> Caller:
-        """Whose Alerts those of a route are."""
+        """Returns the author of the Alerts of a route."""
         return self.caller or service_account(route)
 
 
 def service_account(route: AlertRoute) -> Caller:
-    """The ServiceAccount that senders with a secret count as."""
+    """Returns the ServiceAccount of senders that authenticate by a secret."""
     namespace = route.metadata.namespace
     name = route.spec.auth.service_account_name if route.spec.auth else "default"
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
@@ -53,10 +53,10 @@ def service_account(route: AlertRoute) -> Caller:
 
 
 class Senders:
-    """Finds out who sends.
+    """Authenticates senders.
 
     Args:
-        door: knows tokens.
+        door: authenticates bearer tokens.
         read_secret: reads labelled Secrets.
     """
 
@@ -65,11 +65,11 @@ class Senders:
         self._read_secret = read_secret
 
     async def by_token(self, request: web.Request) -> AlertSender | None:
-        """Who sends, by a token; None where there is none.
+        """Authenticates by bearer token; returns None without one.
 
         Raises:
-            Unauthorized: it is no good.
-            Unavailable: the Kubernetes API could not say.
+            Unauthorized: the token is invalid.
+            Unavailable: the Kubernetes API could not review the token.
         """
         if request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")[0].lower() != "bearer":
             return None
@@ -77,15 +77,15 @@ class Senders:
         return AlertSender(caller.username, caller)
 
     async def before_body(self, request: web.Request, routes: Iterable[AlertRoute]) -> AlertSender | None:
-        """Who sends, by a password; None: a signature of the body is to tell.
+        """Authenticates by password; returns None if the body must be checked for a signature.
 
         Args:
-            request: whose headers are read.
-            routes: those of the namespace of the address.
+            request: the request.
+            routes: routes of the namespace in the URL.
 
         Raises:
-            Unauthorized: nobody knows.
-            Unavailable: the Kubernetes API could not say.
+            Unauthorized: the request has no valid credential.
+            Unavailable: the Kubernetes API is unavailable.
         """
         scheme, _, rest = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         if scheme.lower() == "basic":
@@ -95,11 +95,16 @@ class Senders:
         raise Unauthorized(_REFUSED)
 
     async def by_signature(self, request: web.Request, content: bytes, routes: Iterable[AlertRoute]) -> AlertSender:
-        """Who signed the body.
+        """Authenticates by the signature of the body.
+
+        Args:
+            request: the request.
+            content: the body.
+            routes: routes of the namespace in the URL.
 
         Raises:
-            Unauthorized: nobody whose key is known here.
-            Unavailable: the Kubernetes API could not say.
+            Unauthorized: no route has the key of the signature.
+            Unavailable: the Kubernetes API is unavailable.
         """
         opened, name = [], ""
         made: dict[str, str] = {}
@@ -109,7 +114,7 @@ class Senders:
             if wanted is None or not given:
                 continue
             key = await self._secret(route, wanted.secret_ref)
-            if key and key not in made:  # of a large body, which takes milliseconds
+            if key and key not in made:  # signing a large body takes milliseconds
                 made[key] = await asyncio.to_thread(_sign, key, content)
             if key and _same(made[key], given):
                 opened.append(route)
@@ -135,7 +140,7 @@ class Senders:
         return AlertSender(f"{opened[0].metadata.namespace}/{username}", routes=tuple(opened))
 
     async def _secret(self, route: AlertRoute, ref: SecretKeyRef) -> str | None:
-        """The value; None where it cannot be had, which the route's conditions tell."""
+        """Reads a secret; None if it is unavailable, which the conditions of the route report."""
         try:
             return await self._read_secret(SecretKey(namespace=route.metadata.namespace, name=ref.name, key=ref.key))
         except SecretProblem:
@@ -145,7 +150,7 @@ class Senders:
 
 
 def _signature(request: web.Request, route: AlertRoute) -> str:
-    """What a request brings as the signature that a route asks for; empty: nothing that could be one."""
+    """Returns the signature in the header that a route names; empty without a well-formed one."""
     wanted = route.spec.auth.hmac if route.spec.auth else None
     given = request.headers.get(wanted.header, "") if wanted is not None else ""
     found = _SIGNATURE.fullmatch(given.strip().lower())

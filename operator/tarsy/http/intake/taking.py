@@ -1,8 +1,8 @@
-"""The way of one notification: who sends it, what it says, which route takes it, its fate, and its Alert.
+"""Processes one notification: authenticates its sender, parses and routes it, records its fate, creates its Alert.
 
-Decision: 2xx is said when its fate is in Postgres and its Alert is in the Kubernetes API, never before. What cannot be
-now is 503, which Alertmanager tries again (429 it does not); what can never be is 4xx, or 2xx with the fate `rejected`
-where the sender can do nothing about it, such as an alert that no route takes: it would be sent again for ever.
+Decision: 2xx is returned only after the fate is in Postgres and the Alert is in the Kubernetes API. A temporary failure
+is 503, which Alertmanager retries (it does not retry 429). A permanent failure is 4xx, or 2xx with the fate `rejected`
+if the sender cannot correct it, such as an alert without a matching route: it would be retried forever.
 """
 
 import asyncio
@@ -54,15 +54,15 @@ _SAID = {
 
 
 class Taking:
-    """Takes notifications.
+    """Processes notifications.
 
     Args:
-        senders: know who sends.
-        configuration: the routes.
-        access: what senders may.
-        intake: decides, in Postgres.
-        client: as the operator, which may create Alerts in the name of others.
-        metrics: what is counted for people to see.
+        senders: authenticates senders.
+        configuration: reads routes and masks texts.
+        access: authorizes senders.
+        intake: decides the fate, in Postgres.
+        client: authenticated as the operator, which may create Alerts in the name of others.
+        metrics: counts notifications.
     """
 
     def __init__(
@@ -85,11 +85,15 @@ class Taking:
         self._turns = Turns()
 
     async def take(self, request: web.Request, source: BodyFormat) -> web.Response:
-        """Takes one notification, and says what became of it.
+        """Processes one notification, and returns its fate.
+
+        Args:
+            request: the request.
+            source: format of the body.
 
         Raises:
-            HttpError: it was not taken; the status says whether to try again.
-            StoreError: Postgres is away.
+            HttpError: the notification was not accepted; the status says whether to retry.
+            StoreError: Postgres is unavailable.
         """
         try:
             async with asyncio.timeout(_REQUEST_SECONDS):
@@ -150,7 +154,7 @@ class Taking:
         return await self._decide(replace(received, route=verdict.route.key), verdict, sender, body)
 
     async def _usable(self, verdicts: list[RouteMatch], sender: AlertSender) -> RouteMatch | None:
-        """The first route whose Alerts its sender may create."""
+        """Returns the first route whose Alerts the sender may create."""
         for verdict in verdicts:
             if await self._access.allowed(sender.author(verdict.route), CREATE, target(verdict.route)):
                 return verdict
@@ -214,13 +218,13 @@ def _name(sender: AlertSender) -> str:
 
 
 def _remaining() -> Callable[[], float]:
-    """How long Postgres is waited for, from now on: as long as a restart takes."""
+    """Returns a function that returns the remaining seconds to wait for Postgres: long enough for a restart."""
     until = time.monotonic() + STORE_SECONDS
     return lambda: until - time.monotonic()
 
 
 def _answer(decision: Decision, route: AlertRoute | None = None) -> web.Response:
-    """What became of it; 202 where an investigation begins."""
+    """Builds the response with the fate; 202 if an investigation begins."""
     alert = decision.alert
     said = {
         "fate": decision.fate,

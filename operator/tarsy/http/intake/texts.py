@@ -1,6 +1,6 @@
-"""Texts of alerts that are too large for an object: masked, kept beside the record, named by their digest.
+"""Stores alert texts that are too large for an object: masked, in Postgres, by their digest.
 
-What comes by a notification and what comes by the API is kept alike.
+Notifications and alerts submitted over the API are stored alike.
 """
 
 import hashlib
@@ -18,14 +18,14 @@ PREVIEW = 1000
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where a text is: `spec` has its fields of an Alert, `body` is what is to be kept (SHA-256 and text), if any."""
+    """Location of a text: `spec` contains fields of the Alert, `body` the SHA-256 digest and text to store, if any."""
 
     spec: dict[str, Any]
     body: tuple[str, str] | None = None
 
 
 def placed(text: str) -> Placed:
-    """A masked text, in the object where it fits."""
+    """Places a masked text in the object if it fits, else in Postgres."""
     size = len(text.encode())
     if size <= MAX_DATA_BYTES:
         return Placed({"data": text})
@@ -35,11 +35,11 @@ def placed(text: str) -> Placed:
 
 
 class LargeTexts:
-    """Keeps them.
+    """Masks and stores large alert texts.
 
     Args:
-        configuration: knows how the alerts of a namespace are masked.
-        intake: keeps what is masked.
+        configuration: masks texts by the settings of a namespace.
+        intake: stores masked texts.
     """
 
     def __init__(self, configuration: Configuration, intake: Intake) -> None:
@@ -47,11 +47,15 @@ class LargeTexts:
         self._intake = intake
 
     async def keep(self, namespace: str, text: str) -> dict[str, Any]:
-        """The fields of an Alert's spec for a text of its namespace, which is kept then.
+        """Stores a text if it is large, and returns the fields of the Alert's spec.
+
+        Args:
+            namespace: namespace of the Alert.
+            text: the unmasked text.
 
         Raises:
-            Unavailable: the Kubernetes API is away.
-            StoreError: Postgres is away.
+            Unavailable: the Kubernetes API is unavailable.
+            StoreError: Postgres is unavailable.
         """
         place = placed(clean(await self._configuration.mask(text, namespace)))
         if place.body is not None:

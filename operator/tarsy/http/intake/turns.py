@@ -1,7 +1,7 @@
-"""Turns of those who wait for a place: limits in all and for each namespace, and the least served goes first.
+"""Limits concurrent processing in total and by namespace, and schedules waiting requests fairly.
 
-Decision: a place that is free goes to the namespace that holds the fewest, of equals to the one that waits longest. So
-a hundred requests of one namespace delay the first of another by the one that ends next, not by all of them.
+Decision: a free slot goes to the namespace that holds the fewest, and among equals to the one that has waited longest.
+So a hundred requests of one namespace delay the first request of another by one slot, not by all of them.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ _Turn = asyncio.Future[None]
 
 
 class Turns:
-    """Gives places.
+    """A fair semaphore by namespace.
 
     Args:
-        places: in all.
-        each: of one namespace.
-        waiting: who may wait for one, in all; where one more comes, the oldest of the namespace with the most leaves.
-        waiting_each: of one namespace.
+        places: maximum concurrent requests.
+        each: maximum concurrent requests of one namespace.
+        waiting: maximum waiting requests; beyond it, the oldest of the namespace with the most is refused.
+        waiting_each: maximum waiting requests of one namespace.
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class Turns:
 
     @contextlib.asynccontextmanager
     async def turn(self, namespace: str) -> AsyncIterator[None]:
-        """Holds a place of a namespace while it is entered.
+        """Holds a slot of a namespace while entered.
 
         Raises:
-            Unavailable: too many wait.
+            Unavailable: too many requests are waiting.
         """
         turn: _Turn = asyncio.get_running_loop().create_future()
         self._lines.setdefault(namespace, deque()).append((next(self._numbers), turn))
@@ -63,7 +63,7 @@ class Turns:
             await turn
         except BaseException:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._give_back(namespace)  # it came as the caller left
+                self._give_back(namespace)  # granted while the caller was cancelled
             raise
         finally:
             self._crowd.leave(turn)
@@ -81,7 +81,7 @@ class Turns:
     def _give(self) -> None:
         while self._held.total() < self._places:
             for namespace, line in list(self._lines.items()):
-                while line and line[0][1].done():  # it left
+                while line and line[0][1].done():  # no longer waiting
                     line.popleft()
                 if not line:
                     del self._lines[namespace]

@@ -68,7 +68,7 @@ class Lists:
         """Adds a watcher.
 
         Raises:
-            StoreError: Postgres is away.
+            StoreError: Postgres is unavailable.
         """
         if not self._watchers:
             self._revisions.clear()
@@ -83,7 +83,7 @@ class Lists:
         """Polls for changes, because wake-ups may be lost.
 
         Raises:
-            StoreError: Postgres is away.
+            StoreError: Postgres is unavailable.
         """
         if self._watchers:
             await self.tell(await self._heads.stirring(self._open))

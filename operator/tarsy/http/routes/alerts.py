@@ -1,9 +1,8 @@
 """Submits alerts and returns their progress.
 
 Decision: the Alert is created with the caller's own token. The Kubernetes API authorizes, stamps and validates it
-exactly
-as for `kubectl apply`, and its errors are passed on. References that no run could resolve are refused before that
-(`tarsy.http.unknown_names`), so the sender gets an error at once instead of a condition of an object later.
+exactly as for `kubectl apply`, and its errors are passed on. References that no run could resolve are refused before
+that (`tarsy.http.unknown_names`), so the sender gets an error at once instead of a condition of an object later.
 """
 
 from typing import Any

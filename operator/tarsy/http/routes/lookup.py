@@ -1,8 +1,7 @@
 """Looks up the record that a path names.
 
 Decision: the lookup uses the name and the current uid of the namespace, so it never finds a record of a deleted
-namespace
-of the same name. The permission was checked before, so "not found" reveals nothing to an unauthorized caller.
+namespace of the same name. The permission was checked before, so "not found" reveals nothing to an unauthorized caller.
 """
 
 from uuid import UUID

@@ -1,8 +1,7 @@
 """Reads configuration objects for callers who may list them, and splits them into pages.
 
 Decision: the operator's own client reads them after the caller's right to list the kind was checked. Objects are
-few and
-small, so a list is read whole and sorted by name: a `continue` token contains a name and never expires.
+few and small, so a list is read whole and sorted by name: a `continue` token contains a name and never expires.
 """
 
 from collections.abc import Callable, Sequence

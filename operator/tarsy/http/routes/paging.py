@@ -1,8 +1,7 @@
 """Encodes and decodes the `continue` token of lists: the position at which a page ended.
 
 Decision: a token contains a sort key, never an offset, so that new items shift nothing. It also contains a digest
-of the
-query, so that a token of another query is refused instead of returning a wrong page.
+of the query, so that a token of another query is refused instead of returning a wrong page.
 """
 
 import base64

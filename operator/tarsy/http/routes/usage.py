@@ -1,8 +1,7 @@
 """Reports the usage and cost of models, and the state of the queue.
 
 Decision: both are computed from the record for each request. The queue belongs to the whole installation, so it
-requires
-the right to list investigations in all namespaces.
+requires the right to list investigations in all namespaces.
 """
 
 from pydantic import Field
