@@ -1,7 +1,7 @@
-"""What an agent is offered of all its servers: looked up by the names that models use.
+"""Combines the tools of all servers of an agent, looked up by the names that models use.
 
-Decision: what the run first saw of a server holds for all of it. A tool that was added since, or is described in
-another way, is kept back until a new run; a server that shows its good side first gains nothing by it.
+Decision: the tool definitions that a run saw first are pinned for the whole run. A tool that was added or changed since
+is withheld until a new run, so a server gains nothing by showing harmless definitions first.
 """
 
 import re
@@ -12,20 +12,20 @@ from tarsy.plan.model import ServerPlan
 from tarsy.record.messages import Access, Refusal, ToolDefinition
 
 _LISTED = 40
-_SEPARATOR = re.compile(r"\.|__")  # the name of a server has neither
+_SEPARATOR = re.compile(r"\.|__")  # names of servers contain neither
 
 
 def split(name: str) -> tuple[str, str]:
-    """`server.tool` (or `server__tool`) taken apart; ("", name) when it is neither."""
+    """Splits `server.tool` or `server__tool`; returns ("", name) for other names."""
     found = _SEPARATOR.search(name)
     return (name[: found.start()], name[found.end() :]) if found else ("", name)
 
 
 class Offers:
-    """The offers of an agent's servers.
+    """The tools of an agent's servers.
 
     Args:
-        servers: Each server with what it offers, by name.
+        servers: Plan and tools of each server, by name.
     """
 
     def __init__(self, servers: Mapping[str, tuple[ServerPlan, Offer]]) -> None:
@@ -36,17 +36,21 @@ class Offers:
 
     @property
     def empty(self) -> Mapping[str, str]:
-        """Servers that have nothing for this agent, with a sentence each that says what to do."""
+        """Servers without a tool for this agent, each with a sentence that contains the remedy."""
         told = {name: nothing_offered(self._plans[name], found) for name, found in self._offers.items()}
         return {name: sentence for name, sentence in told.items() if sentence is not None}
 
     @property
     def digests(self) -> Mapping[str, Mapping[str, str]]:
-        """A digest of each tool of each server, whether this agent may call it or not."""
+        """Digests of all tools by server, whether or not this agent may call them."""
         return {name: found.digests for name, found in self._offers.items()}
 
     def hold(self, pinned: Mapping[str, Mapping[str, str]]) -> Mapping[str, Sequence[str]]:
-        """Keeps back what is not as `pinned` has it; answers which tools this agent has lost so, by server."""
+        """Withholds tools that differ from their pinned digests; returns the tools that this agent lost, by server.
+
+        Args:
+            pinned: The digests by server and tool that the run saw first.
+        """
         lost: dict[str, Sequence[str]] = {}
         for name, found in self._offers.items():
             first = pinned.get(name, found.digests)
@@ -58,23 +62,23 @@ class Offers:
         return lost
 
     def access(self, name: str) -> Access:
-        """What a tool does, as far as that is known."""
+        """Returns the known effect of a tool."""
         server, tool = split(name)
         return self._offers[server].access.get(tool, Access.UNKNOWN) if server in self._offers else Access.UNKNOWN
 
     def refusal(self, name: str) -> Refusal | None:
-        """Why a tool that its server has is not called for this agent; None when it is, and when there is none such."""
+        """Returns the reason why an existing tool is withheld from this agent; None for other names."""
         server, tool = split(name)
         found = self._offers[server].withheld.get(tool) if server in self._offers else None
         return None if found is None else Refusal(found.reason, f"{found.sentence} {self._near(server)}")
 
     def repeatable(self, name: str) -> bool:
-        """Whether the call may be made again when its outcome is unknown."""
+        """Returns whether a call may be repeated if its outcome is unknown."""
         server, tool = split(name)
         return server in self._offers and tool in self._offers[server].repeatable
 
     def no_such_tool(self, name: str) -> str:
-        """What a model is told that called a tool which no server has."""
+        """Returns the message to a model that called an unknown tool."""
         server, tool = split(name)
         known = server in self._offers
         what = f"Server {server!r} has no tool {tool[:100]!r}." if known else f"There is no tool {name[:100]!r}."

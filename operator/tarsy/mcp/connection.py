@@ -1,8 +1,8 @@
-"""The way to one tool server: a child process or an HTTP endpoint, with what is needed to explain its failures.
+"""Prepares the connection to one tool server: a child process or an HTTP endpoint, with diagnostics.
 
-A child gets exactly what its object declares, plus PATH and an empty HOME, which is also where it runs and is removed
-after it (DESIGN section 7), and where it asked for one a kubeconfig (`tarsy.mcp.service_account_auth`). HTTP goes to
-the declared URL directly, never through a proxy of this process' environment.
+A child process gets exactly the declared environment, plus PATH and an empty HOME, which is its working directory and
+is removed afterwards, and a kubeconfig if it is declared (`tarsy.mcp.service_account_auth`). So it sees no variable and
+no file of this process. HTTP requests go to the declared URL directly, never through a proxy of the environment.
 """
 
 import os
@@ -50,16 +50,16 @@ ReachableHosts = Callable[[ServerPlan], MCPServer]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a tool server may be.
+    """Permissions and dependencies of connections to tool servers.
 
     Args:
-        resolve: Gives a declared value, from its Secret or ConfigMap where it stands in one.
-        tls: How HTTPS servers are verified.
-        allow_stdio: False in a cluster.
-        destinations: Where URLs may lead.
-        reach: Leads to every server instead of what its object says: to servers in this process.
-        cluster: Where the Kubernetes API is, for servers that get a kubeconfig.
-        tokens: Gives tokens of a run's ServiceAccounts; None outside of runs, for looks at servers.
+        resolve: Returns a declared value, read from its Secret or ConfigMap if it names one.
+        tls: TLS context that verifies HTTPS servers.
+        allow_stdio: Whether child processes are allowed; False in a cluster.
+        destinations: Permitted destinations of URLs.
+        reach: Replaces the declared transport of every server by a server in this process.
+        cluster: Returns the address of the Kubernetes API, for servers with a kubeconfig.
+        tokens: Issues tokens of the ServiceAccounts of a run; None outside of runs, for health checks.
         sdk_calls: Whether tools over streamable HTTP are called through the SDK, instead of by a request of our own.
     """
 
@@ -75,18 +75,18 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class ServerConnection:
-    """A transport, not yet entered (or a server in this process), and what to say of it."""
+    """A transport that is not entered yet (or a server in this process), with its secrets and diagnostics."""
 
     transport: Transport | MCPServer
     secrets: Sequence[str]
     last_words: Callable[[], str]
     ending: Callable[[], str] = str
-    """How its command ended by itself, or what was wrong with what it wrote; empty where neither is known."""
+    """Returns how the command exited, or what was wrong with its output; empty if neither is known."""
     calls: HttpCalls | None = None
-    """Calls tools without the SDK, on the session that it opens over this transport; None where only the SDK can."""
+    """Calls tools without the SDK, in the session that the SDK opened; None if only the SDK can."""
 
     def redact(self, text: str) -> str:
-        """The text without the values from Secrets, and without those whose names tell that they are secret."""
+        """Replaces values of Secrets, and values whose names suggest secrets."""
         for secret in self.secrets:
             text = text.replace(secret, "[redacted]")
         return text
@@ -96,15 +96,15 @@ class ServerConnection:
 async def connect_server(
     server: ServerPlan, policy: Policy, on_end: Callable[[], None]
 ) -> AsyncIterator[ServerConnection]:
-    """Prepares the way to a server.
+    """Prepares the connection to a server.
 
     Args:
         server: The server, as planned.
-        policy: What it may be.
-        on_end: Called when the server's side of it has ended.
+        policy: Permissions and dependencies.
+        on_end: Called when the server has ended the connection.
 
     Raises:
-        OpenFailed: It may not be used, its command does not exist, or a value could not be resolved.
+        OpenFailed: The server is not permitted, its command does not exist, or a value could not be resolved.
     """
     if policy.reach is not None:
         yield ServerConnection(policy.reach(server), (), str)
@@ -125,7 +125,7 @@ async def connect_server(
 
 
 class _Judge(Of):
-    """Says that it is the URL which is not allowed."""
+    """Adds to a refusal that the URL is not allowed."""
 
     def why_not(self, host: str, address: str, *, alias: bool = False) -> str | None:
         why = super().why_not(host, address, alias=alias)
@@ -175,7 +175,7 @@ async def _token(transport: HttpTransport, policy: Policy) -> tuple[Value, ...]:
 
 
 async def _bearer(server: ServerPlan, transport: HttpTransport, policy: Policy, given: Given) -> BearerOf | None:
-    """What signs requests as the agent's ServiceAccount, with a token in its hand; None where nothing does."""
+    """Returns the authentication as the agent's ServiceAccount, with its first token; None if none is declared."""
     if transport.token_audience is None:
         return None
     if policy.tokens is None:
@@ -188,13 +188,13 @@ async def _bearer(server: ServerPlan, transport: HttpTransport, policy: Policy, 
 
 
 async def _trusted(transport: HttpTransport, policy: Policy) -> ssl.SSLContext:
-    """The declared authorities and no others, else those of this process."""
+    """Returns a TLS context with the declared CA only, or that of the policy without one."""
     if transport.ca is None:
         return policy.tls
     pem = await _text(transport.ca, policy)
     try:
         if not pem.strip():
-            raise ValueError("no text")  # for which Python takes the system's authorities
+            raise ValueError("no text")  # Python would trust the system's CAs instead
         return ssl.create_default_context(cadata=pem)
     except (ssl.SSLError, ValueError):
         raise OpenFailed("its tls.caFrom contains no usable PEM certificates; check the referenced object") from None

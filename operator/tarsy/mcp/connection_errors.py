@@ -1,9 +1,9 @@
-"""Why a tool server cannot be reached or run, in words that people can act on.
+"""Explains why a tool server cannot be reached or run, with a remedy.
 
-Decision: a sentence says what was tried, where, what came of it and what to look at, and it is the same at each look
-at the same fault, because it stands in a status that is written when it differs. A URL is shown without its query and
-user, which may hold a secret. No word of a server behind a URL is in it: its owner may not be who reads it (DESIGN
-section 7).
+Decision: a sentence names the attempt, the address, the error and the remedy. It is the same at each check of the same
+fault, because a status is written only when it changes. A URL is shown without query and user, which may contain a
+secret. The sentence repeats nothing that a server behind a URL sent: whoever may read a status could otherwise read
+what stands behind addresses that only this process can reach.
 """
 
 import errno
@@ -46,7 +46,7 @@ _ADDRESS = re.compile(r"<([\w.]+)(?: object)? at 0x[0-9a-fA-F]+>")
 
 
 def place(url: str) -> str:
-    """A URL without user, query and fragment."""
+    """Returns a URL without user, query and fragment."""
     try:
         parsed = httpx2.URL(url)
         host = f"[{parsed.host}]" if ":" in parsed.host else parsed.host
@@ -57,12 +57,12 @@ def place(url: str) -> str:
 
 
 def refusal_reason(status: int, url: str = "", *, sse: bool = False) -> str:
-    """What a refusing HTTP status says, from where, with what to look at.
+    """Describes an HTTP error status, with its origin and a remedy.
 
     Args:
         status: the status code.
-        url: that was asked.
-        sse: whether a stream of events was asked for.
+        url: the requested URL; empty: unknown.
+        sse: whether the request opened an event stream.
     """
     phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
     text = f"HTTP {status} {phrase}".strip() + (f" from {place(url)}" if url else "")
@@ -76,23 +76,28 @@ def refusal_reason(status: int, url: str = "", *, sse: bool = False) -> str:
 
 
 def no_answer(content_type: str, url: str) -> str:
-    """The sentence about an answer that is not MCP; other types than well-known ones are not repeated."""
+    """Describes a response that is not MCP; only well-known content types are repeated.
+
+    Args:
+        content_type: the content type of the response.
+        url: the requested URL.
+    """
     kind = content_type.partition(";")[0].strip().lower()
     what = kind if kind in _KNOWN_TYPES else "something else"
     return f"{place(url)} responds with {what} instead of MCP (check the path of the URL, often /mcp)"
 
 
 def not_mcp(url: str) -> str:
-    """The sentence about JSON that is no JSON-RPC message."""
+    """Describes a JSON response that is not a JSON-RPC message."""
     return f"{place(url)} responds with JSON that is not an MCP message (check the path of the URL, often /mcp)"
 
 
 def unconnected(error: BaseException, url: str) -> str:
-    """Why there is no connection to a server; what judged its address says so itself.
+    """Describes a failed connection; a refused address explains itself.
 
     Args:
-        error: of the HTTP client.
-        url: that was asked.
+        error: the error of the HTTP client.
+        url: the requested URL.
     """
     found = list(_causes(error))
     where = place(url)
@@ -118,7 +123,7 @@ def unconnected(error: BaseException, url: str) -> str:
 
 
 def not_runnable(command: str) -> str:
-    """Why a command cannot be started that was not found to be executable."""
+    """Describes why a command is not executable."""
     if "/" not in command:
         return f"its command {command!r} was not found on PATH; install it, or specify its path"
     there = Path(command)
@@ -130,7 +135,7 @@ def not_runnable(command: str) -> str:
 
 
 def not_started(command: str, error: OSError) -> str:
-    """Why the system did not start a command that is there."""
+    """Describes why the system did not start an existing command."""
     if error.errno == errno.ENOEXEC:
         return f"its command {command!r} is not a program for this machine; a script must begin with #!"
     if error.errno == errno.ENOENT:
@@ -141,7 +146,7 @@ def not_started(command: str, error: OSError) -> str:
 
 
 def ended(code: int) -> str:
-    """How a command ended, from what the system says of it."""
+    """Describes how a command exited; a negative code is a signal."""
     if code >= 0:
         return f"its command exited with code {code} before it responded"
     names = {number.value: number.name for number in signal.Signals}
@@ -149,12 +154,12 @@ def ended(code: int) -> str:
 
 
 def without_addresses(text: str) -> str:
-    """The text without addresses of objects in memory, which tell nobody anything."""
+    """Removes memory addresses of objects from a text."""
     return _ADDRESS.sub(lambda match: match[1], text)
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two sentences differ by times, process ids, addresses and their like alone."""
+    """Returns whether two sentences differ only in times, process ids, addresses and the like."""
     return one == other or _VOLATILE.sub("#", one) == _VOLATILE.sub("#", other)
 
 

@@ -1,9 +1,9 @@
-"""What can go wrong between us and a tool server, as one small hierarchy.
+"""Defines the errors of tool servers, and converts those of the SDK.
 
-The SDK reports failures as nested exception groups and bare JSON-RPC codes; callers here see one class, one reason
-code and one readable sentence. `sent` is what recovery turns on: a request that may have reached the server is made
-again only when its tool is known to be repeatable. `ours` is the sentence without a word of the server's, for places
-where who reads need not be who may ask the server (a status, DESIGN section 7).
+The SDK reports failures as nested exception groups and JSON-RPC codes; callers get one class, one reason code and one
+sentence. Recovery depends on `sent`: a request that may have reached the server is repeated only if its tool is known
+to be repeatable. `ours` is the sentence without the server's own text, for a status, whose readers may not be allowed
+to call the server.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 
 _OF_THE_SDK = ("Connection closed", "SSE stream ")
-"""How the SDK begins what it says of a connection that ended; servers use the same code for errors of their own."""
+"""Prefixes of the SDK's messages about ended connections; servers use the same code for errors of their own."""
 
 
 _CODES = {
@@ -26,12 +26,12 @@ _CODES = {
 
 
 class McpError(Exception):
-    """A tool server could not do what it was asked.
+    """Base of the errors of tool servers.
 
     Args:
-        sentence: What happened and what to do, without secrets.
+        sentence: The error and its remedy, without secrets.
         sent: Whether the request may have reached the server.
-        ours: The sentence without what the server said, when that is another one.
+        ours: The sentence without text of the server; None: `sentence` contains none.
     """
 
     code = "McpError"
@@ -50,19 +50,19 @@ class OpenFailed(McpError):
 
 
 class Timeout(McpError):
-    """The server did not answer in time."""
+    """The server did not respond in time."""
 
     code = "Timeout"
 
 
 class ConnectionLost(McpError):
-    """The session ended, or its credentials are no longer accepted: a new session may work."""
+    """The session ended, or its credentials are no longer accepted. A new session may work."""
 
     code = "ConnectionLost"
 
 
 class Protocol(McpError):
-    """The server answered with an error, or with something that is not MCP."""
+    """The server responded with an error, or with something that is not MCP."""
 
     code = "Protocol"
 
@@ -76,7 +76,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def readable_error(error: BaseException) -> str:
-    """The first reason inside nested exception groups, as text (cancellations only when there is nothing else).
+    """Returns the first error in nested exception groups as text (a cancellation only without another error).
 
     Args:
         error: What the SDK raised.
@@ -86,7 +86,7 @@ def readable_error(error: BaseException) -> str:
 
 
 def is_lost(error: MCPError) -> bool:
-    """Whether the connection failed, and not the server answered with an error.
+    """Returns whether the connection failed, as opposed to an error response of the server.
 
     Args:
         error: What the SDK raised.
@@ -97,7 +97,7 @@ def is_lost(error: MCPError) -> bool:
 
 
 def in_our_words(error: BaseException) -> str:
-    """The same reason without anything that a server wrote.
+    """Returns the first error as text, without text of the server.
 
     Args:
         error: What the SDK raised.
@@ -110,7 +110,7 @@ def in_our_words(error: BaseException) -> str:
         meaning = _CODES.get(first.code)
         return f"it answered with the JSON-RPC error {first.code}{f' ({meaning})' if meaning else ''}"
     if isinstance(first, MCPError | OSError | httpx2.ConnectError):
-        return readable_error(first)  # what the others say may quote what a server sent
+        return readable_error(first)  # other errors may quote the server
     return type(first).__name__
 
 

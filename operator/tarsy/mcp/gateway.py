@@ -1,9 +1,9 @@
-"""`tarsy mcp-gateway`: a tool server that only speaks stdio, behind streamable HTTP with a bearer token.
+"""Serves a stdio tool server over streamable HTTP with a bearer token (`tarsy mcp-gateway`).
 
-Each HTTP session has a child process of its own, in a process group of its own, which ends with it: a child that died
-is a session that ended (404), and the client's next one has a new child. Sessions begin with `initialize`; the protocol
-without sessions (2026-07-28) is refused as an unknown method, on which clients fall back. The token is read from its
-file for each request, so that a rotated one counts at once, and is given to no child.
+Each HTTP session has its own child process in its own process group, and both end together: if a child exits, its
+session ends (404), and the next session of the client starts a new child. Sessions begin with `initialize`; the
+sessionless protocol (2026-07-28) is refused as an unknown method, on which clients fall back. The token file is read
+for each request, so that a rotated token applies at once; no child receives the token.
 """
 
 import asyncio
@@ -30,17 +30,17 @@ _log = logging.getLogger(__name__)
 _PATH = "/mcp"
 SESSION = "mcp-session-id"
 _CLOSE_SECONDS = 15.0
-"""How long sessions may take to end."""
+"""Maximum seconds for sessions to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayLimits:
-    """What one gateway takes.
+    """Limits of a gateway.
 
     Args:
-        sessions: so many at once.
-        message_bytes: of one message, in either direction.
-        idle_seconds: a session of which nothing is asked for so long ends.
+        sessions: maximum concurrent sessions.
+        message_bytes: maximum size of a message in bytes, in either direction.
+        idle_seconds: seconds after which a session without requests ends.
     """
 
     sessions: int = 64
@@ -49,12 +49,12 @@ class GatewayLimits:
 
 
 class Gateway:
-    """An ASGI application; serve it inside `running`.
+    """The ASGI application of the gateway; serve it inside `running`.
 
     Args:
-        tool: what is started for each session.
-        token_file: holds the bearer token.
-        limits: what it takes.
+        tool: the program to start for each session.
+        token_file: file with the bearer token.
+        limits: limits of the gateway.
     """
 
     def __init__(self, tool: Tool, token_file: Path, limits: GatewayLimits | None = None) -> None:
@@ -66,14 +66,14 @@ class Gateway:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Ends all sessions on leaving, with the process groups of their children."""
+        """Ends all sessions and the process groups of their children on exit."""
         try:
             yield
         finally:
             await self.end_sessions()
 
     async def end_sessions(self) -> None:
-        """Ends all sessions, and waits for it."""
+        """Ends all sessions, and waits for them."""
         tasks = [task for _, task in self._sessions.values()]
         for session, _ in self._sessions.values():
             session.end()
@@ -95,7 +95,7 @@ class Gateway:
             await self._application(scope, receive, send)
 
     def _refused(self, headers: Headers) -> PlainTextResponse | None:
-        """An answer to who does not bring the token."""
+        """Returns the error response to a request without the token; None with it."""
         try:
             token = self._token_file.read_text().strip()
         except OSError as error:
@@ -124,7 +124,7 @@ class Gateway:
         await found[0].answer(scope, receive, send)
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A request without a session: with anything else than `initialize` its session ends at once."""
+        """Opens a session for a request; unless the request is an `initialize`, the session ends at once."""
         if len(self._sessions) >= self._limits.sessions:
             text = f"the limit of {self._limits.sessions} sessions is reached; end one, or wait"
             await _error(503, types.INTERNAL_ERROR, text)(scope, receive, send)
@@ -143,11 +143,11 @@ class Gateway:
 
 
 def _nobody() -> None:
-    """Where no gate counts connections."""
+    """Does nothing, for servers without a connection guard."""
 
 
 async def _answered(session: GatewaySession, scope: Scope, receive: Receive, send: Send) -> bool:
-    """Whether the session's first request was answered with a success."""
+    """Passes the first request to a session; returns whether it succeeded."""
     status = 500
 
     async def watch(message: Message) -> None:

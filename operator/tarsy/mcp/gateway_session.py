@@ -1,9 +1,9 @@
-"""One session of the gateway: a tool server as a child process on one side, streamable HTTP on the other.
+"""Connects one HTTP session of the gateway with its child process.
 
-Decision: messages pass as they are. The child and the client agree on version and capabilities with each other; the
-gateway reads only what it must answer itself: the calls that are open when the child ends (`Connection closed`, so that
-a client opens another session), and those that were cancelled, to which no answer will come. Its transport is the
-SDK's own, with JSON answers: a result of any size is one body, with no limit of an event stream.
+Decision: messages are passed unchanged; child and client negotiate version and capabilities with each other. The
+gateway answers only two kinds of requests itself: those that are open when the child exits (`Connection closed`, so
+that the client opens another session), and cancelled ones, which get no response. The transport is that of the SDK,
+with JSON responses: a result of any size is one body, without the limits of an event stream.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 ENDED = "Connection closed: the tool server has ended"
 _SHORTEST_SECRET = 4
 _ANSWER_SECONDS = 5.0
-"""How long the answers to what was open may take to be fetched."""
+"""Maximum seconds for clients to receive the responses to open requests."""
 
 _Reading = ReadStream[SessionMessage | Exception]
 _Writing = WriteStream[SessionMessage]
@@ -38,13 +38,13 @@ _BROKEN = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What is started for each session.
+    """The program to start for each session.
 
     Args:
-        path: the program, absolute.
-        args: its arguments.
-        environment: its environment, but for HOME, which is an empty folder of each session.
-        largest: bytes of the largest message, in either direction.
+        path: absolute path of the program.
+        args: arguments.
+        environment: environment without HOME, which is an empty folder of each session.
+        largest: maximum size of a message in bytes, in either direction.
     """
 
     path: str
@@ -53,18 +53,18 @@ class Tool:
     largest: int
 
     def redact(self, text: str) -> str:
-        """The text without the values of the environment."""
+        """Replaces values of the environment in a text."""
         for value in sorted(self.environment.values(), key=len, reverse=True):
             text = text.replace(value, "[redacted]") if len(value) >= _SHORTEST_SECRET else text
         return text
 
 
 class GatewaySession:
-    """A session that is to be run by one task, and asked by any.
+    """A session that one task runs, and any task sends requests to.
 
     Args:
-        tool: what is started for it.
-        idle_seconds: without a request under way for so long it ends.
+        tool: the program to start.
+        idle_seconds: seconds without an open request after which the session ends.
     """
 
     def __init__(self, tool: Tool, idle_seconds: float) -> None:
@@ -82,7 +82,7 @@ class GatewaySession:
 
     @property
     def ended(self) -> bool:
-        """Whether it takes no more requests."""
+        """Whether the session accepts no more requests."""
         return self._over or self._transport.is_terminated
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,11 +97,11 @@ class GatewaySession:
                 self._answered.set()
 
     def end(self) -> None:
-        """Has `run` end, with all that the child started."""
+        """Makes `run` end, with the process group of the child."""
         self._scope.cancel()
 
     async def run(self) -> None:
-        """Runs the child until it ends, the client ends the session, or nobody asks any more."""
+        """Runs the child until it exits, the client ends the session, or the session is idle."""
         tail = Tail()
         try:
             async with self._transport.connect() as (from_client, to_client):
@@ -154,7 +154,7 @@ class GatewaySession:
         ways.cancel()
 
     def _note(self, item: SessionMessage) -> _Unanswered | None:
-        """Keeps in mind what is asked; gives what is to be done when a request is cancelled."""
+        """Tracks open requests; returns the callback of a request that the message cancels."""
         match item.message:
             case types.JSONRPCRequest(id=asked):
                 known = item.metadata if isinstance(item.metadata, ServerMessageMetadata) else None
@@ -176,4 +176,4 @@ class GatewaySession:
 
 
 def _nothing() -> None:
-    """The end of the child shows in its streams."""
+    """Does nothing: the streams show the end of the child."""

@@ -1,9 +1,9 @@
-"""One look at a tool server: does it answer, and what does it list?
+"""Checks the health of a tool server, and lists its tools.
 
-Opened as an execution would open it (its values resolved anew, its list of tools read) and closed at once, so what is
-found is what a run would find. A server of the stateless protocol gets two requests and no session; one of the
-handshake era gets a session that ends with the look. What is said of a failure is in our own words where the server is
-reached by HTTP: a status must not become a way to read what stands behind addresses (DESIGN section 7).
+The server is opened as a run would open it (values resolved again, tools listed) and closed at once, so the check finds
+what a run would find. A server of the sessionless protocol gets two requests; others get a session that ends with the
+check. The error of an HTTP server contains none of its own text: a status must not become a way to read what stands
+behind addresses that only this process can reach.
 """
 
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ from tarsy.plan.model import ServerPlan, StdioTransport
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was found: the server's tools (with their digests), or why there are none.
+    """Result of a health check: digests of the tools, or reason and message of the failure.
 
-    `offer` is what an agent whose own toolPolicy is All would be offered.
+    `offer` contains the tools for an agent with toolPolicy All.
     """
 
     digests: Mapping[str, str] = field(default_factory=dict)
@@ -30,12 +30,12 @@ class Look:
 
 
 async def look(server: ServerPlan, policy: Policy, seconds: float) -> Look:
-    """Looks at a server once, and leaves nothing behind.
+    """Checks a server once, and closes the session.
 
     Args:
         server: The server, as an agent would use it.
-        policy: What it may be.
-        seconds: How long it may take to start and to list its tools.
+        policy: Permissions and dependencies of the connection.
+        seconds: Maximum seconds to start and to list the tools.
     """
     session = McpSession(server, policy)
     try:

@@ -1,9 +1,9 @@
-"""Holds the calls of a tool server to the namespace of the run (`MCPServer.spec.reach`), whatever a model writes.
+"""Restricts the calls of a tool server to the namespace of the run (`MCPServer.spec.reach`).
 
-Decision: what cannot be held is not offered. Where arguments bind, a tool must have one that names a namespace and no
-other one about namespaces, a call gives no argument that the tool does not declare, and an empty value, which often
-means all namespaces, is filled in like a missing one. Where the server binds, each of its tools must declare that it
-does (`_meta`), so that an older server which ignores the namespace of a request is not believed.
+Decision: a tool that cannot be restricted is withheld. With `boundBy: Argument`, a tool must have an argument that
+names a namespace and no other argument about namespaces; a call must not contain undeclared arguments; and an empty
+value, which often means all namespaces, is filled in like a missing one. With `boundBy: Server`, each tool must declare
+the restriction in its `_meta`, so that an older server, which ignores the namespace of a request, is not trusted.
 """
 
 import unicodedata
@@ -16,10 +16,10 @@ from tarsy.plan.model import ReachPlan, ServerPlan
 from tarsy.plan.policy import names
 
 NAMESPACES = "tarsy.dev/namespaces"
-"""Key of `_meta`: of a request, the namespaces that it is about (`*`: all); of a tool, `enforced`."""
+"""Key of `_meta`: in a request, the permitted namespaces (`*`: all); in a tool, `enforced`."""
 
 MCPSERVER = "tarsy.dev/mcpserver"
-"""Key of `_meta` of a request: the MCPServer that it is made for, by namespace and name."""
+"""Key of `_meta` in a request: namespace and name of the MCPServer that it is made for."""
 
 ENFORCED = "enforced"
 _ALL = "*"
@@ -27,14 +27,14 @@ _LARGEST = 10_000
 
 
 class OutOfReach(Exception):
-    """A call is not held to the namespace of the run; the text is for the model."""
+    """A call exceeds the namespace of the run; the text is for the model."""
 
 
 def of_request(plan: ServerPlan) -> dict[str, Any]:
-    """What a request carries in its `_meta`; servers that bind by themselves keep to it.
+    """Returns the `_meta` of requests to a server, which servers with `boundBy: Server` enforce.
 
-    Who owns a server cannot be told by its URL: another namespace may have an MCPServer with the same one. So a request
-    also names the MCPServer, and the server grants what only those of its own namespace may have.
+    The URL does not identify the owner: another namespace may have an MCPServer with the same URL. So a request also
+    names its MCPServer, and the server grants permissions by it.
     """
     if plan.reach is None:
         return {}
@@ -42,12 +42,12 @@ def of_request(plan: ServerPlan) -> dict[str, Any]:
 
 
 def declares(tool: types.Tool) -> bool:
-    """Whether a tool declares that it keeps to the namespaces of a request."""
+    """Returns whether a tool declares that it enforces the namespaces of a request."""
     return (tool.meta or {}).get(NAMESPACES) == ENFORCED
 
 
 def can_be_held(reach: ReachPlan, tool: types.Tool) -> bool:
-    """Whether all calls of a tool can be held to one namespace."""
+    """Returns whether all calls of a tool can be restricted to one namespace."""
     if names(reach.cluster_tools, tool.name):
         return True
     if reach.bound_by == "Server":
@@ -61,16 +61,16 @@ def can_be_held(reach: ReachPlan, tool: types.Tool) -> bool:
 def hold_to_namespaces(
     plan: ServerPlan, tool: str, schema: dict[str, Any], arguments: dict[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of a call, held to the namespace of the run.
+    """Restricts the arguments of a call to the namespace of the run.
 
     Args:
-        plan: The server.
-        tool: The name of the tool on the server.
-        schema: Its input schema.
-        arguments: What the model wrote, parsed.
+        plan: The server, as planned.
+        tool: Name of the tool on the server.
+        schema: Input schema of the tool.
+        arguments: Parsed arguments of the model.
 
     Raises:
-        OutOfReach: They name another namespace, or something that may.
+        OutOfReach: The arguments name another namespace, or are undeclared and may.
     """
     reach = plan.reach
     if reach is None or reach.namespace is None or reach.bound_by != "Argument":
@@ -115,7 +115,7 @@ def _is_about_namespaces(name: str) -> bool:
 
 
 def _named_in(schema: Any) -> list[str]:
-    """The names of all properties in a schema, at any depth; one that is too large is not read to its end."""
+    """Returns the names of all properties in a schema, at any depth; makes a schema that is too large unrestrictable."""
     found: list[str] = []
     for count, part in enumerate(_parts(schema)):
         if count > _LARGEST:
@@ -132,7 +132,7 @@ def _keys(value: Any) -> Iterator[str]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """A value and all that is in it; JSON that was parsed, so it has no circles."""
+    """Yields a JSON value and all values in it."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

@@ -1,7 +1,7 @@
-"""A tool's result as text: what the model reads, and what the record keeps.
+"""Converts the result of a tool call to text, for the model and the record.
 
-Text is joined; structured content stands in only when there is no text (servers send both for the same thing);
-what a model of text cannot see is described in words, so that it knows that something was there.
+Text blocks are joined; structured content is used only without text (servers send both for the same data). Images and
+other binary content are described in words.
 """
 
 import json
@@ -11,10 +11,10 @@ import mcp_types as types
 
 
 def render(result: types.CallToolResult) -> str:
-    """The result as one text.
+    """Converts a result to text.
 
     Args:
-        result: What the server answered.
+        result: The response of the server.
     """
     parts = [_part(block) for block in result.content]
     has_text = any(isinstance(block, types.TextContent) and block.text.strip() for block in result.content)

@@ -1,9 +1,8 @@
-"""Arguments against a tool's JSON schema, with errors that a model can act on.
+"""Validates arguments against the JSON schema of a tool, with errors that a model can act on.
 
-The schema comes from outside, so the validator is cut down to what cannot be turned against us: no reference leaves
-the document, the number of references followed is bounded, and keywords that carry regular expressions are left to
-the server (a hostile pattern takes exponential time). A schema that cannot be used checks nothing: the server has
-the last word anyway.
+The schema is untrusted, so the validator is restricted: references stay within the document, their number is bounded,
+and keywords with regular expressions are left to the server (a hostile pattern takes exponential time). An unusable
+schema validates nothing: the server checks its arguments anyway.
 """
 
 from collections.abc import Iterator
@@ -33,10 +32,10 @@ class _TooComplex(Exception):
 
 
 class ArgumentSchema:
-    """A tool's input schema, made ready once (making a validator takes milliseconds, using it microseconds).
+    """A compiled input schema (compiling takes milliseconds, validating microseconds).
 
     Args:
-        schema: As the server gave it.
+        schema: The schema, as received.
     """
 
     def __init__(self, schema: dict[str, Any]) -> None:
@@ -46,7 +45,7 @@ class ArgumentSchema:
         self._validator = extend(Draft202012Validator, changed)(schema, registry=Registry())
 
     def faults(self, arguments: dict[str, Any]) -> list[str]:
-        """What is wrong with the arguments, at most five sentences (none: they fit, or the schema cannot be used).
+        """Returns at most five errors of the arguments; none if they are valid, or the schema is unusable.
 
         Args:
             arguments: The parsed arguments.
@@ -60,7 +59,7 @@ class ArgumentSchema:
                 found[f"{where}: {text}" if where else text] = None
                 if len(found) == _SHOWN:
                     break
-        except Exception:  # whatever a schema from outside brings the library to raise: it cannot be used
+        except Exception:  # an untrusted schema may make the library raise anything
             return []
         return list(found)
 

@@ -1,12 +1,12 @@
-"""HTTP as the SDK should see it: a failed request is an answer to that request, never the end of the session.
+"""Converts failed HTTP requests to JSON-RPC errors, so that they do not end the session of the SDK.
 
-Left alone, the SDK lets one refused connection tear down the session with every other call on it, and reports a 401
-as "Server returned an error response". This transport turns both into JSON-RPC errors whose data says what happened
-and whether the request may have reached the server, which is what recovery needs to know. Bodies of error pages are
-never passed on, and no answer may be larger than 64 MiB.
+By default, one refused connection ends the SDK's session with every other call on it, and a 401 becomes "Server
+returned an error response". This transport converts both to JSON-RPC errors whose data contains the cause and whether
+the request may have reached the server, which recovery depends on. Bodies of error pages are never passed on, and
+responses are limited to 64 MiB.
 
-A connection goes to an address that was judged just before (`tarsy.outbound`). Where a message belongs to a trace,
-which the SDK says in its `_meta`, the request says so too, in the header of W3C Trace Context.
+Connections go to addresses that were just checked (`tarsy.outbound`). If the SDK names a trace in the `_meta` of a
+message, the request also gets the header of W3C Trace Context.
 """
 
 import json
@@ -28,11 +28,11 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class Wire(httpx2.AsyncBaseTransport):
-    """An HTTP transport that answers failed POSTs with JSON-RPC errors.
+    """An HTTP transport that converts failed POSTs to JSON-RPC errors.
 
     Args:
-        tls: How to verify the server.
-        judge: Decides about the addresses of hosts.
+        tls: TLS context that verifies the server.
+        judge: Checks the addresses of hosts.
     """
 
     def __init__(self, tls: ssl.SSLContext, judge: AddressCheck) -> None:
@@ -51,7 +51,7 @@ class Wire(httpx2.AsyncBaseTransport):
             self.session_id = response.headers.get("mcp-session-id", self.session_id)
             kind = response.headers.get("content-type", "")
             json_body = kind.lower().startswith("application/json")
-            asks = b'"id"' in request.content  # a notification is answered with anything
+            asks = b'"id"' in request.content  # any response to a notification is valid
             if response.is_success and not json_body and not (asks and is_page(response.status_code, kind)):
                 return response
             try:
@@ -77,10 +77,10 @@ class Wire(httpx2.AsyncBaseTransport):
 
 
 def failure_of(response: httpx2.Response) -> dict[str, Any] | None:
-    """The JSON-RPC error that stands for a POST that failed; None when the server took it.
+    """Returns the JSON-RPC error of a failed POST; None if the server accepted it.
 
     Args:
-        response: The answer, through `Wire`.
+        response: The response, from `Wire`.
     """
     if response.is_success:
         return None
@@ -95,7 +95,7 @@ def failure_of(response: httpx2.Response) -> dict[str, Any] | None:
 
 
 def _traceparent(body: bytes) -> str | None:
-    """The span that a JSON-RPC message belongs to; None where it belongs to none."""
+    """Returns the trace context of a JSON-RPC message; None without one."""
     if b'"traceparent"' not in body:
         return None
     params = json.loads(body).get("params")

@@ -1,7 +1,7 @@
-"""One tool server of one agent execution: its session now, the next one when that ends, and what it offers.
+"""Manages the sessions of one tool server for one agent execution.
 
-The tools are those of the first session: an agent's offer does not change in the middle of its run. One that a later
-session describes in another way is not called any more.
+A session that has ended is opened again. The tools are those of the first session, so the tools of an agent do not
+change during its execution; a tool that a later session describes differently is not called any more.
 """
 
 import asyncio
@@ -14,17 +14,17 @@ from tarsy.mcp.tool_catalog import Offer, digests_of, offer
 from tarsy.plan.model import ServerPlan
 
 REOPEN_SECONDS = 10.0
-"""How long a session that ended may take to be opened again (reference section 1.8, re-init)."""
+"""Maximum seconds to open an ended session again."""
 
 
 class ToolServer:
-    """A tool server that is opened on first use and again when its session has ended.
+    """A tool server that is opened on first use, and again after its session has ended.
 
     Args:
-        plan: The server with what of it this agent may use.
-        policy: What tool servers may be.
+        plan: The server, with the tools that this agent may use.
+        policy: Permissions and dependencies of the connection.
 
-    `away` says why it does not answer now, although it was opened; None when it does, as far as is known.
+    `away` is the reason why the opened server is unavailable now; None if it is not known to be.
     """
 
     def __init__(self, plan: ServerPlan, policy: Policy) -> None:
@@ -40,20 +40,20 @@ class ToolServer:
         self._closed = False
 
     def has_changed(self, tool: str) -> bool:
-        """Whether the session now has the tool in another form than the first one, or not any more."""
+        """Returns whether the current session lacks the tool, or describes it differently than the first one."""
         return self._digests.get(tool) != self.offer.digests.get(tool)
 
     def redact(self, text: str) -> str:
-        """The text without the secrets that were declared for this server."""
+        """Replaces the declared secrets of this server in a text."""
         for session in self._sessions:
             text = session.redact(text)
         return text
 
     async def live(self) -> McpSession:
-        """The session to call on, opened if there is none (again: reference section 1.8, re-init).
+        """Returns the live session, opened (again) if there is none.
 
         Raises:
-            McpError: It could not be opened.
+            McpError: The session could not be opened.
         """
         async with self._opening:
             if self._closed:
@@ -79,7 +79,7 @@ class ToolServer:
             return session
 
     async def close(self) -> None:
-        """Ends all sessions, and waits until nothing of them is left."""
+        """Ends all sessions, and waits for their end."""
         self._closed = True
         async with asyncio.TaskGroup() as group:
             for session in self._sessions:

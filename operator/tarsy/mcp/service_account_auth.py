@@ -1,9 +1,9 @@
-"""Tool servers that act as a ServiceAccount: what a child process and a request get of it.
+"""Authenticates tool servers as a ServiceAccount: by kubeconfig for child processes, by bearer token for HTTP.
 
-Decision: a kubeconfig names the token's file instead of holding the token, so a server that shows its configuration
-shows none, and a renewed token applies to a server that runs (clients read the file anew, client-go once a minute). A
-request of an HTTP server gets its token when it is sent, for the same reason. Every token ever given is told to the
-link, which takes it out of all that the server says.
+Decision: a kubeconfig refers to a token file instead of containing the token, so a server that prints its configuration
+reveals no token, and a running server uses renewed tokens (clients read the file again, client-go once a minute). HTTP
+requests get the current token when they are sent. Every issued token is reported to the connection, which redacts it
+from everything that the server sends.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ NO_ACCOUNT = (
 )
 NO_TOKENS = "it acts as the ServiceAccount of an agent, but this process issues no tokens"
 RETRY_SECONDS = 10.0
-"""How soon a token is asked for again that could not be renewed."""
+"""Seconds before a failed renewal is retried."""
 
 SHORTEST_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterAddress:
-    """Where the Kubernetes API is; `ca` in PEM form (None: the system's authorities)."""
+    """Address of the Kubernetes API; `ca` is PEM (None: the system's CAs)."""
 
     server: str
     ca: bytes | None = None
@@ -45,22 +45,22 @@ class ClusterAddress:
 
 @dataclass(frozen=True, slots=True)
 class AccountToken:
-    """A token, and in how many seconds to ask for the next one."""
+    """A token, and the seconds until its renewal."""
 
     text: str = field(repr=False)
     renew_seconds: float
 
 
 class Tokens(Protocol):
-    """Tokens of the ServiceAccounts of one run's namespace; they end with the run."""
+    """Issues tokens of the ServiceAccounts in the namespace of a run; they expire with the run."""
 
     @property
     def namespace(self) -> str:
-        """The run's namespace."""
+        """Namespace of the run."""
         ...
 
     async def for_cluster(self, account: str) -> AccountToken:
-        """One for the Kubernetes API: for this project's own children, never for what is reached by a URL.
+        """Issues a token for the Kubernetes API: for child processes, never for servers behind a URL.
 
         Raises:
             OpenFailed: There is none; the sentence says why.
@@ -68,7 +68,11 @@ class Tokens(Protocol):
         ...
 
     async def for_server(self, account: str, audience: str) -> AccountToken:
-        """One for a server, which the Kubernetes API does not take.
+        """Issues a token for a server, which the Kubernetes API does not accept.
+
+        Args:
+            account: Name of the ServiceAccount.
+            audience: Audience of the token.
 
         Raises:
             OpenFailed: There is none; the sentence says why.
@@ -77,19 +81,19 @@ class Tokens(Protocol):
 
 
 Given = Callable[[str], None]
-"""Is told of every token that is given to a server."""
+"""Called with every token that a server receives."""
 
 ClusterOf = Callable[[], Awaitable[ClusterAddress]]
 
 
 class BearerOf(httpx2.Auth):
-    """Signs each request with the token of that moment; while there is no new one, with the one before.
+    """Adds the current token to each request; the previous one if renewal fails.
 
     Args:
-        tokens: Gives tokens.
-        account: Whose.
-        audience: For whom.
-        given: Is told of each.
+        tokens: Issues tokens.
+        account: Name of the ServiceAccount.
+        audience: Audience of the tokens.
+        given: Called with each token.
     """
 
     def __init__(self, tokens: Tokens, account: str, audience: str, given: Given) -> None:
@@ -100,10 +104,10 @@ class BearerOf(httpx2.Auth):
         self._last = ""
 
     async def ready(self) -> None:
-        """Gets the first token.
+        """Requests the current token.
 
         Raises:
-            OpenFailed: There is none.
+            OpenFailed: No token could be issued.
         """
         token = await self._tokens.for_server(self._account, self._audience)
         if token.text != self._last:
@@ -116,8 +120,8 @@ class BearerOf(httpx2.Auth):
         yield request
 
     async def header(self) -> str:
-        """Returns the Authorization header of this moment."""
-        with contextlib.suppress(OpenFailed):  # the server refuses an old one, and the session's successor says why
+        """Returns the current Authorization header."""
+        with contextlib.suppress(OpenFailed):  # the server refuses an expired token, and the next session reports why
             await self.ready()
         return f"Bearer {self._last}"
 
@@ -126,17 +130,17 @@ class BearerOf(httpx2.Auth):
 async def kubeconfig(
     folder: Path, cluster: ClusterAddress, tokens: Tokens | None, account: str | None, given: Given
 ) -> AsyncIterator[Path]:
-    """A kubeconfig in a child's private folder, whose token is renewed until the end, and which is removed then.
+    """Writes a kubeconfig into the private folder of a child, renews its token, and removes both at the end.
 
     Args:
-        folder: The child's.
-        cluster: Where the API is.
-        tokens: Gives tokens; None for a look at a server, which gets a kubeconfig that is nobody's.
-        account: Whose tokens.
-        given: Is told of each token.
+        folder: Folder of the child.
+        cluster: Address of the API.
+        tokens: Issues tokens; None for a health check, whose kubeconfig has no credential.
+        account: Name of the ServiceAccount.
+        given: Called with each token.
 
     Raises:
-        OpenFailed: There is no token.
+        OpenFailed: No token could be issued.
     """
     path, secret = folder / "kubeconfig", folder / "token"
     if tokens is None:
@@ -175,12 +179,12 @@ async def _keep(secret: Path, token: AccountToken, tokens: Tokens, account: str,
 
 
 def configuration(cluster: ClusterAddress, namespace: str, token_file: Path | None) -> str:
-    """A kubeconfig, which holds no token.
+    """Builds a kubeconfig, without the token itself.
 
     Args:
-        cluster: Where the API is.
-        namespace: What commands are about that name none.
-        token_file: Holds the token, at each moment; None for a kubeconfig that is nobody's.
+        cluster: Address of the API.
+        namespace: Default namespace.
+        token_file: File with the current token; None: no credential.
     """
     place: dict[str, object] = {"server": cluster.server}
     if cluster.insecure:
@@ -201,7 +205,7 @@ def configuration(cluster: ClusterAddress, namespace: str, token_file: Path | No
 
 
 def _write(path: Path, text: str) -> None:
-    """Replaces a file in one step, readable by its owner only."""
+    """Replaces a file atomically, readable by its owner only."""
     new = path.with_name(f".{path.name}")
     new.touch(mode=0o600)
     new.write_text(text, encoding="utf-8")

@@ -1,9 +1,9 @@
-"""One session with one tool server, owned by one task.
+"""Runs one session with one tool server, in a task of its own.
 
-The SDK's client must be left by the task that entered it, so a task of its own enters it, waits, and leaves it; calls
-come from any task. The owner is stopped by an event or by its own cancel scope, never by cancelling the task: the
-SDK's shutdown of a child process is shielded from scopes, but not from task cancellation, and would leave the child
-behind. A session that has ended is not revived: the toolbox opens another.
+The client of the SDK must be exited by the task that entered it, so one task owns it; calls come from any task. The
+owner is stopped by an event or by its cancel scope, never by cancelling the task: the SDK shields the shutdown of a
+child process from scopes, but not from task cancellation, which would leave the child behind. An ended session is not
+revived: the toolbox opens another.
 """
 
 import asyncio
@@ -43,11 +43,11 @@ _ANSWER: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAda
 
 
 class McpSession:
-    """A session from its first moment: it is being opened when it is made, and must be closed.
+    """A session; creating it starts opening it, and it must be closed.
 
     Args:
         server: The server, as planned.
-        policy: What it may be.
+        policy: Permissions and dependencies of the connection.
     """
 
     def __init__(self, server: ServerPlan, policy: Policy) -> None:
@@ -67,14 +67,14 @@ class McpSession:
         self._owner = asyncio.create_task(self._own(), name=f"mcp {server.name}")
 
     async def started(self, seconds: float) -> None:
-        """Waits until calls may be made; a session that failed to start is ending when this has raised.
+        """Waits until the session accepts calls; ends it on failure.
 
         Args:
-            seconds: How long the start may take, with the list of tools.
+            seconds: Maximum seconds for the start, including the list of tools.
 
         Raises:
-            OpenFailed: The server cannot be reached, or refused.
-            Timeout: It did not answer in time.
+            OpenFailed: The server could not be reached, or refused.
+            Timeout: The server did not respond in time.
         """
         try:
             await asyncio.wait({self._ready, self._owner}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -93,29 +93,29 @@ class McpSession:
 
     @property
     def alive(self) -> bool:
-        """Whether calls may be made."""
+        """Whether the session accepts calls."""
         return self._ready.done() and not self._end.is_set() and not self._retired and not self._owner.done()
 
     @property
     def ended(self) -> bool:
-        """Whether nothing of it is left."""
+        """Whether the session has ended completely."""
         return self._owner.done()
 
     def redact(self, text: str) -> str:
-        """The text without the secrets that were declared for this server."""
+        """Replaces the declared secrets of this server in a text."""
         return self._link.redact(text) if self._link else text
 
     async def call(self, tool: str, arguments: dict[str, Any], *, idempotency_key: str) -> types.CallToolResult:
-        """Calls a tool; the caller bounds the time.
+        """Calls a tool; the caller sets the timeout.
 
         Args:
-            tool: Its name on the server.
-            arguments: Checked arguments.
-            idempotency_key: Sent as `_meta` for servers that know it.
+            tool: Name of the tool on the server.
+            arguments: Validated arguments.
+            idempotency_key: Sent in `_meta`, for servers that support it.
 
         Raises:
-            ConnectionLost: The session is over; `sent` says whether the request may have arrived.
-            Protocol: The server answered with an error, or with something else than a result.
+            ConnectionLost: The session has ended; `sent` says whether the request may have arrived.
+            Protocol: The server responded with an error, or with something other than a result.
         """
         if not self.alive or self._session is None:
             raise ConnectionLost("the session has ended")
@@ -145,12 +145,12 @@ class McpSession:
         return await session.send_request(types.CallToolRequest(params=parameters), _ANSWER)
 
     def retire(self) -> None:
-        """Takes no more calls and ends when the last one has come back."""
+        """Accepts no more calls, and ends after the last open one."""
         self._retired = True
         self._end_when_idle()
 
     async def close(self) -> None:
-        """Ends the session and waits until nothing of it is left, also when the waiting task is cancelled."""
+        """Ends the session and waits for its complete end, even if the calling task is cancelled."""
         self._end.set()
         if not self._ready.done():
             self._scope.cancel()
@@ -188,7 +188,7 @@ class McpSession:
         return text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + "..."
 
     def _with_ending(self, failure: McpError, way: ServerConnection) -> McpError:
-        """The failure with how the command ended, and what it said last."""
+        """Adds the exit of the command and its last output to a failure."""
         told = way.ending() or failure.sentence
         return OpenFailed(told + _quoted(self._last_words), ours=way.ending() or failure.ours)
 

@@ -1,8 +1,8 @@
-"""The older HTTP transport: one stream of server-sent events from the server, a POST for each message to it.
+"""Implements the older HTTP transport: one stream of server-sent events, and a POST for each message to the server.
 
-This stands in for the SDK's own client of it: there an answer of more than 1 MiB ends the session, and a failed POST
-leaves its call, and every later one, waiting until its time is over. Here the call gets an error that says whether the
-request may have arrived, and the others go on.
+It replaces the SDK's own client, where a response of more than 1 MiB ends the session, and a failed POST leaves its
+call, and every later one, waiting until the timeout. Here the failed call gets an error that says whether the request
+may have arrived, and other calls continue.
 """
 
 import logging
@@ -31,15 +31,15 @@ _Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 
 @asynccontextmanager
 async def sse(url: str, client: httpx2.AsyncClient, on_end: Callable[[], None]) -> AsyncIterator[TransportStreams]:
-    """Opens the stream and gives the SDK its two streams (an SDK transport).
+    """Opens the event stream as a transport of the SDK.
 
     Args:
-        url: Where the stream of events is.
+        url: URL of the event stream.
         client: Sends the requests, over `tarsy.mcp.sdk_http.Wire`.
         on_end: Called when the server has ended the stream.
 
     Raises:
-        OpenFailed: The server refuses, or does not say where messages go.
+        OpenFailed: The server refuses, or does not send the endpoint for messages.
     """
     to_session, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, from_session = anyio.create_memory_object_stream[SessionMessage](0)

@@ -1,9 +1,9 @@
-"""A tool server as a child process, speaking JSON-RPC lines over its standard streams.
+"""Runs a tool server as a child process that exchanges lines of JSON-RPC over its standard streams.
 
-This stands in for the SDK's own stdio transport for three measured reasons: that one adds five variables of this
-process to the child's environment, it takes 28 s for a 20 MB line (it joins the line anew for each 64 KiB; here
-0.8 s), and it leaves the children of a server that ends by itself. The order of the shutdown is the specification's:
-close its input, wait, SIGTERM, wait, SIGKILL, all of it to the whole process group.
+It replaces the stdio transport of the SDK for three measured reasons: that one adds five variables of this process to
+the environment of the child, needs 28 s for a line of 20 MB (it joins the line again for each 64 KiB; here 0.8 s), and
+leaves the children of a server that exits by itself. The shutdown follows the specification: close the input, wait,
+SIGTERM, wait, SIGKILL, each to the whole process group.
 """
 
 import contextlib
@@ -36,14 +36,14 @@ _Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to start.
+    """A command to start.
 
     Args:
-        path: The program, absolute.
-        args: Its arguments.
-        environment: All of its environment.
-        directory: Where it runs.
-        largest: Bytes of the largest message it may send.
+        path: Absolute path of the program.
+        args: Arguments.
+        environment: The complete environment.
+        directory: Working directory.
+        largest: Maximum size of a message from it in bytes.
     """
 
     path: str
@@ -54,10 +54,10 @@ class Command:
 
 
 class Tail:
-    """How a child fared: the end of what it wrote to its standard error, and how it ended by itself.
+    """Diagnostics of a child: the end of its standard error, and its exit.
 
-    `code` is its exit code (negative: the signal that ended it), None while it runs and when it was told to end.
-    `noise` counts the lines on its output that are not JSON-RPC.
+    `code` is the exit code (negative: the signal), None while the child runs and if it was terminated by us. `noise`
+    counts the lines on standard output that are not JSON-RPC.
     """
 
     def __init__(self) -> None:
@@ -66,30 +66,30 @@ class Tail:
         self.noise = 0
 
     def add(self, data: bytes) -> None:
-        """Takes more of it, and forgets what is too old."""
+        """Adds output, and drops the oldest."""
         self._bytes = (self._bytes + data)[-_TAIL:]
 
     def last_words(self) -> str:
-        """Its last lines, as one."""
+        """Returns the last lines, joined."""
         lines = [line.strip() for line in self._bytes.decode(errors="replace").splitlines()]
         if len(self._bytes) == _TAIL:
-            del lines[0]  # a secret that was cut in half would not be recognized
+            del lines[0]  # a truncated secret would not be redacted
         return " | ".join([line for line in lines if line][-_TAIL_LINES:])
 
 
 @asynccontextmanager
 async def child(command: Command, tail: Tail, on_end: Callable[[], None]) -> AsyncIterator[TransportStreams]:
-    """Starts a server and gives the SDK its two streams (an SDK transport).
+    """Starts a server as a transport of the SDK.
 
     Args:
-        command: What to start.
-        tail: Collects its standard error.
-        on_end: Called when it has nothing more to say, whether it died or not.
+        command: The command.
+        tail: Collects standard error and exit code.
+        on_end: Called at the end of standard output.
 
     Raises:
-        OSError: It could not be started.
+        OSError: The command could not be started.
     """
-    with anyio.CancelScope(shield=True):  # a cancellation in the middle of a spawn would lose sight of the process
+    with anyio.CancelScope(shield=True):  # a cancellation during the spawn would lose the process
         process = await create_subprocess_exec(
             command.path,
             *command.args,
@@ -114,7 +114,7 @@ async def child(command: Command, tail: Tail, on_end: Callable[[], None]) -> Asy
             silent.set()
             on_end()
         while await process.stdout.read(_CHUNK):
-            pass  # a server that cannot write cannot end
+            pass  # a server that is blocked on writing cannot exit
 
     async def write() -> None:
         try:
@@ -173,7 +173,7 @@ async def _deliver(stdout: StreamReader, to_session: _Incoming, largest: int, ta
 
 
 async def _deliver_line(line: bytes, to_session: _Incoming) -> bool:
-    """Delivers a message; False where the line is none."""
+    """Delivers a message; returns False if the line is none."""
     try:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
@@ -193,20 +193,20 @@ async def _send(process: Process, from_session: _Outgoing) -> None:
 
 
 async def _stop(process: Process) -> bool:
-    """Ends the child; True when it ended without being told to."""
+    """Terminates the child; returns True if it had exited by itself."""
     assert process.stdin
     process.stdin.close()
     itself = True
     for number in (signal.SIGTERM, signal.SIGKILL):
         with anyio.move_on_after(_PATIENCE):
-            await process.wait()  # returns when its pipes have ended too, so nothing that it started holds them
+            await process.wait()  # returns after its pipes are closed, so no process that it started holds them
             break
         itself = False
         _signal(process, number)
     else:
         with anyio.move_on_after(_PATIENCE):
             await process.wait()
-    _signal(process, signal.SIGKILL)  # what it started and detached from the pipes
+    _signal(process, signal.SIGKILL)  # for processes that it started and detached from the pipes
     return itself
 
 

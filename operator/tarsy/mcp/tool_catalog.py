@@ -1,9 +1,9 @@
-"""What a tool server lists, and what of it an agent is offered (DESIGN section 7).
+"""Selects the tools of a server that an agent may call.
 
-What a tool does is what the lists of its MCPServer say; what the server itself says counts where they are silent and
-only with `trustAnnotations`. Under `toolPolicy: ReadOnly` a tool that is not known to only read is kept back. Tools
-are told apart over time by a digest of all that a model and the policy go by: name, description, parameters and
-annotations, so a server that changes its mind in the middle of a run is noticed.
+The lists of the MCPServer declare the effect of its tools; annotations of the server count only for tools that are not
+listed, and only with `trustAnnotations`. With `toolPolicy: ReadOnly`, a tool that is not known to be read-only is
+withheld. A digest of name, description, parameters and annotations identifies a tool over time, so a server that
+changes a tool during a run is detected.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from tarsy.record.messages import Access, Refusal, ToolDefinition
 _NAME = re.compile(r"[\w./-]{1,128}", re.ASCII)
 _DIGEST = 32
 _DEEPEST = 50
-"""Levels of a schema whose keys are ordered; deeper ones stay as the server wrote them."""
+"""Maximum depth at which the keys of a schema are sorted."""
 TOOL_NOT_ALLOWED = "ToolNotAllowed"
 POLICY = "ToolPolicy"
 CHANGED = "ToolChanged"
@@ -34,8 +34,9 @@ OUT_OF_REACH = "ToolOutOfReach"
 class Offer:
     """The tools of one server for one agent.
 
-    `definitions` are those it may call, by name; `withheld` says of each other tool of the server why not. `access`,
-    `repeatable` and `digests` are of all of them; `bindable` are those whose calls can be held to a namespace.
+    `definitions` are the tools that it may call, sorted by name; `withheld` contains the reason for each other tool.
+    `access`, `repeatable` and `digests` cover all tools; `bindable` are those whose calls can be restricted to a
+    namespace.
     """
 
     definitions: tuple[ToolDefinition, ...] = ()
@@ -47,13 +48,13 @@ class Offer:
 
 
 def offer(plan: ServerPlan, tools: Sequence[types.Tool]) -> Offer:
-    """What an agent is offered of a server.
+    """Selects the tools of a server for an agent.
 
-    A tool whose name is not one by the specification is left out: names go into prompts as they are.
+    Tools with invalid names are dropped, because names become part of prompts.
 
     Args:
-        plan: The server with what of it the agent may use.
-        tools: All that the server lists.
+        plan: The server, with the tools that the agent may use.
+        tools: All tools that the server lists.
     """
     named = {tool.name: tool for tool in tools if _NAME.fullmatch(tool.name)}
     digests = digests_of(tools)
@@ -74,18 +75,24 @@ def offer(plan: ServerPlan, tools: Sequence[types.Tool]) -> Offer:
 
 
 def digests_of(tools: Sequence[types.Tool]) -> dict[str, str]:
-    """A digest of each tool, by name; of several with one name the last counts."""
+    """Returns the digest of each tool by name; of equal names, the last one counts."""
     return {tool.name: _digest(tool) for tool in sorted(tools, key=lambda t: t.name) if _NAME.fullmatch(tool.name)}
 
 
 def list_hash(digests: Mapping[str, str]) -> str:
-    """One hash for a whole list of tools: what `status.toolsHash` of an MCPServer shows."""
+    """Returns the hash of a list of tools, for `status.toolsHash` of an MCPServer."""
     lines = "".join(f"{name} {digests[name]}\n" for name in sorted(digests))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def held_to_pin(found: Offer, kept: Collection[str], server: str) -> Offer:
-    """The offer without the tools that are not `kept`: those that are not as the run first saw them."""
+    """Withholds the tools that have changed since the run first saw them.
+
+    Args:
+        found: The tools of the server.
+        kept: Names of the unchanged tools.
+        server: Name of the server.
+    """
     sentence = (
         f"The tool {{name!r}} of server {server!r} was not called: it is not what it was when this investigation "
         "began, and is not used in it any more. Use another, or conclude without it."
@@ -106,7 +113,7 @@ def held_to_pin(found: Offer, kept: Collection[str], server: str) -> Offer:
 
 
 def nothing_offered(plan: ServerPlan, found: Offer) -> str | None:
-    """Says to people, and to the model, why an agent has no tool of a server, and what to set; None when it has."""
+    """Explains why an agent has no tool of a server, with the remedy; None if it has one."""
     if found.definitions or not (found.digests or plan.selected):
         return None
     where = f"MCPServer {plan.ref.namespace}/{plan.ref.name}"
@@ -128,20 +135,20 @@ def nothing_offered(plan: ServerPlan, found: Offer) -> str | None:
 
 
 def may_have(plan: ServerPlan, tool: str) -> bool:
-    """Whether an agent may have a tool, as far as that can be told without what the server says of it."""
+    """Returns whether an agent may have a tool, judged without the server's annotations."""
     if not _is_chosen(plan, tool) or plan.policy is ToolPolicy.ALL:
         return _is_chosen(plan, tool)
     return not names(plan.destructive, tool) and (plan.trust_annotations or names(plan.read_only, tool))
 
 
 def _is_chosen(plan: ServerPlan, tool: str) -> bool:
-    """Whether the agent's selection and the server's lists leave a tool in."""
+    """Returns whether the agent's selection and the lists of the server permit a tool."""
     chosen = not plan.selected or tool in plan.selected
     return chosen and (not plan.allow or names(plan.allow, tool)) and not names(plan.deny, tool)
 
 
 def _access(plan: ServerPlan, tool: types.Tool) -> Access:
-    """The lists first, the stricter first; then the server's word, if it counts (MCP: annotations are hints)."""
+    """Returns the effect of a tool: from the lists, the stricter first; then from annotations, if they are trusted."""
     if names(plan.destructive, tool.name):
         return Access.DESTRUCTIVE
     if names(plan.read_only, tool.name):
@@ -183,13 +190,13 @@ def _refusal(plan: ServerPlan, tool: types.Tool, access: Access) -> Refusal | No
 
 
 def _schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema with its keys in one order: a server that lists them otherwise next time must not void prompt caches."""
+    """Sorts the keys of a schema, so that another order of the server does not invalidate prompt caches."""
     ordered: dict[str, Any] = _ordered({"type": "object", "properties": {}} | schema, _DEEPEST)
     return ordered
 
 
 def _ordered(value: Any, depth: int) -> Any:
-    """JSON with its keys in order, but what an object requires before its other properties."""
+    """Sorts the keys of JSON, with required properties before the others."""
     if not depth:
         return value
     if isinstance(value, list):

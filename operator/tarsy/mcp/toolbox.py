@@ -1,8 +1,8 @@
-"""The tools of one agent execution: names, arguments, calls, recovery; every failure is an answer to the model.
+"""Serves the tool calls of one agent execution; every failure becomes a result for the model.
 
-A call that may have reached the server is made again only when its tool is known to be repeatable; otherwise the model
-is told that the outcome is unknown. Everything that came from a server passes `_answer` on its way out, the one
-place where results are masked; what servers say of themselves passes `_plainly`.
+A call that may have reached the server is repeated only if its tool is known to be repeatable; otherwise the model gets
+the result that the outcome is unknown. Every text of a server passes `_answer`, the one place where results are masked;
+descriptions that servers give of themselves pass `_plainly`.
 """
 
 import asyncio
@@ -35,20 +35,20 @@ _BACKOFF = (0.25, 0.75)
 _log = logging.getLogger(__name__)
 _Mask = Callable[[str], str]
 MaskOf = Callable[[MaskingPlan], _Mask]
-_LARGE = 65_536  # characters from which on masking would hold up the event loop
+_LARGE = 65_536  # characters from which on masking would block the event loop
 _WITHHELD = "The answer could not be searched for secrets and is withheld. Ask for less of it, or for something else."
 _WITHHELD_ARGUMENTS = '{"withheld": "could not be searched for secrets"}'
 _WITHHELD_WORDS = "What it says could not be searched for secrets and is withheld."
 
 
 class McpToolbox:
-    """The tools that one agent may call (`tarsy.engine.ports.Toolbox`).
+    """The tools of one agent (`tarsy.engine.ports.Toolbox`).
 
     Args:
         servers: The opened servers by name.
-        unavailable: A sentence for each server that could not be opened.
-        mask: Takes secrets out of every answer; an answer that it cannot mask is withheld (fail closed, DESIGN 6).
-        masks: The same by name of server, for those that have their own.
+        unavailable: A sentence for each server that could not be opened, by name.
+        mask: Masks secrets in results; a result that it cannot mask is withheld (fail closed).
+        masks: Maskers of servers with their own setting, by name.
     """
 
     def __init__(
@@ -68,64 +68,64 @@ class McpToolbox:
 
     @property
     def tools(self) -> Sequence[ToolDefinition]:
-        """All tools that may be called, ordered by name of server, then of tool."""
+        """The tools that may be called, sorted by server and name."""
         return tuple(self._offers.tools.values())
 
     @property
     def unavailable(self) -> Mapping[str, str]:
-        """Servers that could not be opened, have nothing for this agent, or went away since, with a sentence each."""
+        """Sentences for servers that could not be opened, have no tool for this agent, or became unavailable, by name."""
         away = {name: server.away for name, server in self._servers.items() if server.away is not None}
         return {**{name: self._plainly(name, sentence) for name, sentence in away.items()}, **self._unavailable}
 
     @property
     def instructions(self) -> Mapping[str, str]:
-        """What servers themselves say about their use, by name of server."""
+        """Instructions that servers send for their use, by name of server."""
         told = {name: server.instructions for name, server in self._servers.items() if server.instructions}
         return {name: self._plainly(name, text) for name, text in told.items()}
 
     def split(self, name: str) -> tuple[str, str]:
-        """`server.tool` (or `server__tool`) taken apart; ("", name) when it is neither."""
+        """Splits `server.tool` or `server__tool`; returns ("", name) for other names."""
         return split(name)
 
     @property
     def digests(self) -> Mapping[str, Mapping[str, str]]:
-        """A digest of each tool of each server, whether this agent may call it or not."""
+        """Digests of all tools by server, whether or not this agent may call them."""
         return self._offers.digests
 
     def hold(self, pinned: Mapping[str, Mapping[str, str]]) -> Mapping[str, Sequence[str]]:
-        """Keeps back what is not as the run first saw it; which of this agent's tools that is, by server.
+        """Withholds tools that have changed since the run first saw them; returns those of this agent, by server.
 
         Args:
-            pinned: What `digests` was when the run first opened each server.
+            pinned: The `digests` when the run first opened each server.
         """
         return self._offers.hold(pinned)
 
     def access(self, name: str) -> Access:
-        """What a tool does, as far as that is known."""
+        """Returns the known effect of a tool."""
         return self._offers.access(name)
 
     def refusal(self, name: str) -> Refusal | None:
-        """Why a tool that its server has is not called for this agent; None when it is, or when there is none such."""
+        """Returns the reason why an existing tool is withheld from this agent; None for other names."""
         return self._offers.refusal(name)
 
     def repeatable(self, name: str) -> bool:
-        """Whether the call may be made again when its outcome is unknown."""
+        """Returns whether a call may be repeated if its outcome is unknown."""
         return self._offers.repeatable(name)
 
     def shown(self, name: str, arguments: str) -> str:
-        """A call's arguments without secrets, as record and people see them; never raises."""
+        """Masks the arguments of a call, for the record and for people. Never raises."""
         server, _ = self.split(name)
         what = f"the arguments of a call of tool server {server}"
         return self._masked(server, arguments, what, _WITHHELD_ARGUMENTS).text
 
     async def call(self, name: str, arguments: str, *, timeout: float, idempotency_key: str) -> ToolOutcome:
-        """Calls a tool; whatever goes wrong is an answer, only cancellation is raised.
+        """Calls a tool. Every failure is returned as a result; only cancellation is raised.
 
         Args:
             name: `server.tool` or `server__tool`.
-            arguments: What the model wrote.
-            timeout: Seconds for all of it, a new session included; the server's own limit when that is shorter.
-            idempotency_key: The same for each attempt at this call.
+            arguments: Arguments, as the model wrote them.
+            timeout: Maximum seconds, including a new session; a shorter limit of the server takes precedence.
+            idempotency_key: Key that all attempts of this call share.
         """
         server_name, tool = self.split(name)
         definition = self._offers.tools.get(f"{server_name}.{tool}")
@@ -177,7 +177,7 @@ class McpToolbox:
         raise AssertionError("the second attempt returns or raises")
 
     async def _answer(self, server: ToolServer, text: str, *, is_error: bool) -> ToolOutcome:
-        """The one way out for what came from a server."""
+        """Redacts and masks a text of a server, and returns it as a result."""
         text = server.redact(text)
         name = server.plan.name
         masked = partial(self._masked, name, text, f"an answer of tool server {name}", _WITHHELD)
@@ -185,7 +185,7 @@ class McpToolbox:
         return ToolOutcome(outcome.text, is_error=is_error or outcome.withheld)
 
     def _plainly(self, server: str, text: str) -> str:
-        """What a server, or its failure, says of itself: masked like its answers."""
+        """Masks a text that a server, or its failure, gives of itself."""
         return self._masked(server, text, f"what tool server {server} says of itself", _WITHHELD_WORDS).text
 
     def _masked(self, server: str, text: str, what: str, notice: str) -> MaskingOutcome:
@@ -210,13 +210,13 @@ class McpToolboxes:
     """Opens toolboxes (`tarsy.engine.ports.Toolboxes`).
 
     Args:
-        resolve: Gives a declared environment variable or header its value, from its Secret where it stands in one.
-        allow_stdio: Whether tool servers may run as child processes: on one machine, not in a cluster.
-        destinations: Where URLs may lead.
-        mask: Takes secrets out of every answer of servers, where `mask_of` is not given.
-        mask_of: The masker for the setting of a server; a server whose setting cannot be used is not opened.
-        reach: Leads to every server instead of what its object says: to servers in this process.
-        cluster: Where the Kubernetes API is, for servers that get a kubeconfig.
+        resolve: Returns the value of a declared variable or header, read from its Secret if it names one.
+        allow_stdio: Whether child processes are allowed: on one machine, not in a cluster.
+        destinations: Permitted destinations of URLs.
+        mask: Masks secrets in results, if `mask_of` is None.
+        mask_of: Returns the masker for the setting of a server; a server with an invalid setting is not opened.
+        reach: Replaces the declared transport of every server by a server in this process.
+        cluster: Returns the address of the Kubernetes API, for servers with a kubeconfig.
         sdk_calls: Whether tools over streamable HTTP are called through the SDK (`tarsy.mcp.connection.Policy`).
     """
 
@@ -245,14 +245,14 @@ class McpToolboxes:
         )
 
     def of(self, tokens: Tokens) -> "McpToolboxes":
-        """The same for one run, whose agents act as ServiceAccounts by these tokens."""
+        """Returns a copy for one run, whose agents authenticate as ServiceAccounts by these tokens."""
         own = copy(self)
         own._policy = replace(self._policy, tokens=tokens)
         return own
 
     @asynccontextmanager
     async def open(self, servers: Sequence[ServerPlan]) -> AsyncIterator[McpToolbox]:
-        """Opens the servers side by side; those that fail are in `unavailable`.
+        """Opens servers concurrently; failed ones are in `unavailable`.
 
         Args:
             servers: The servers of one agent execution.
@@ -280,7 +280,7 @@ async def _open(server: ToolServer, unavailable: dict[str, str]) -> None:
         await server.live()
     except McpError as error:
         stdio = isinstance(server.plan.transport, StdioTransport)
-        unavailable[server.plan.name] = error.sentence if stdio else error.ours  # a status may tell it
+        unavailable[server.plan.name] = error.sentence if stdio else error.ours  # a status may contain it
     except Exception as error:
         unavailable[server.plan.name] = server.redact(in_our_words(error))
 
