@@ -1,7 +1,8 @@
-"""The same bounds for ASGI applications that uvicorn serves: tool servers and the gateway before one.
+"""Applies the connection limits to ASGI applications that uvicorn serves: tool servers and the gateway.
 
-Decision: uvicorn opens its own port, so a connection counts from its protocol on; these servers speak no TLS, whose
-handshake could be drawn out. The application learns from its scope how to say that a client is known.
+Decision: uvicorn opens its own port, so a connection counts from the creation of its protocol; these servers use no
+TLS, so there is no handshake to bound. The scope of a request contains the callable that marks its client as
+authenticated.
 """
 
 import asyncio
@@ -15,14 +16,14 @@ from tarsy.listening.server import peer_of
 from tarsy.listening.uncompressed_bodies import PACKED
 
 SIGN_IN: Final = "tarsy.sign_in"
-"""In a scope: a callable without arguments; the client is known from then on."""
+"""Key of the scope: a callable without arguments that marks the client as authenticated."""
 
 
 class Gate:
-    """Bounds for the connections of one uvicorn server: give it `protocol` as its `http`, and `wrap` its application.
+    """Connection limits of one uvicorn server: pass it `protocol` as `http`, and `wrap` its application.
 
     Args:
-        limits: of connections that are not signed in.
+        limits: limits of unauthenticated connections.
     """
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
@@ -54,7 +55,7 @@ class Gate:
         self.protocol: type[asyncio.Protocol] = Guarded
 
     def wrap(self, app: Callable[..., Any]) -> Callable[..., Any]:
-        """The application, which tells the guard of a connection when a request begins and ends."""
+        """Wraps an application, to report the start and end of requests to the guard of their connection."""
 
         async def guarded(scope: Any, receive: Any, send: Any) -> None:
             guard = self._guards.get(tuple(scope.get("client") or ())) if scope["type"] == "http" else None

@@ -1,11 +1,11 @@
-"""Stands between a socket and its HTTP server until the client has signed in.
+"""Bounds a connection until its client is authenticated.
 
-Until then the client has a deadline for each head, a bound on the bytes of a head, and a place among others that have
-not signed in, which it loses when too many come. A connection whose client certificate was accepted is signed in from
-its start.
+Until then, the client has a deadline for each request head, a maximum size of the head, and a place in a bounded set of
+unauthenticated connections, from which the oldest are dropped. A connection with an accepted client certificate is
+authenticated from its start.
 
-Decision: a protocol of its own around that of the server, so that it sees bytes before any parser does and depends on
-nothing that a library keeps to itself. It is found again from a request by its transport.
+Decision: the guard is a protocol that wraps that of the server, so it sees bytes before any parser and uses no private
+API of a library. The guard of a request is found by its transport.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ _END = b"\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Bounds for connections that are not signed in.
+    """Limits of unauthenticated connections.
 
     Args:
-        connections: open at once, of one listener; and as many that have sent a head and wait for an answer.
-        head_seconds: from the connection, or from its first byte after a request, to the end of the head.
-        idle_seconds: from the end of an answer to the end of the next head.
-        head_bytes: of one head.
+        connections: maximum idle connections of a listener, and maximum connections with an open request.
+        head_seconds: maximum seconds from the connection, or the first byte of a later request, to the end of the head.
+        idle_seconds: maximum seconds from the end of a response to the end of the next head.
+        head_bytes: maximum size of a head.
     """
 
     connections: int = 256
@@ -39,12 +39,12 @@ class ConnectionLimits:
 
 
 class ConnectionGuard(asyncio.Protocol):
-    """The protocol of one connection.
+    """The guarding protocol of one connection.
 
     Args:
-        inner: the server's own protocol.
-        limits: what holds until the client has signed in.
-        unknown: the others, who make room for each other.
+        inner: the protocol of the server.
+        limits: limits until the client is authenticated.
+        unknown: the set of unauthenticated connections.
     """
 
     def __init__(self, inner: asyncio.Protocol, limits: ConnectionLimits, unknown: "Unknown") -> None:
@@ -64,7 +64,7 @@ class ConnectionGuard(asyncio.Protocol):
 
     @property
     def unsigned(self) -> bool:
-        """Whether the client is not known yet."""
+        """Whether the client is not authenticated yet."""
         return self._unsigned
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -81,7 +81,7 @@ class ConnectionGuard(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Passes bytes on; ends a connection whose head does not end."""
         if self._refused and self._transport is not None:
-            # What is still sent of a body that was refused is not read: the connection ends soon.
+            # The rest of a refused body is not read: the connection ends soon.
             self._unread += len(data)
             if self._unread > _UNREAD_BYTES:
                 self._transport.pause_reading()
@@ -103,26 +103,30 @@ class ConnectionGuard(asyncio.Protocol):
         self._inner.resume_writing()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Gives the place back."""
+        """Removes the connection from the set."""
         self.sign_in()
         self._inner.connection_lost(error)
 
     def sign_in(self) -> None:
-        """The client is known (or has gone): the limits hold no more."""
+        """Lifts the limits: the client is authenticated, or has disconnected."""
         self._stop_waiting()
         if self._unsigned:
             self._unsigned = False
             self._unknown.leave(self)
 
     def begin_request(self) -> None:
-        """A head has ended."""
+        """Handles the end of a head."""
         self._stop_waiting()
         self._head_open = False
         if self._unsigned and not self._dropped:
             self._unknown.asks(self)
 
     def end_request(self, *, whole: bool) -> None:
-        """The request has been answered; the next head may come, unless the body has not come whole."""
+        """Handles the end of a request.
+
+        Args:
+            whole: whether the whole body was received, so that another head may follow.
+        """
         self._head_open, self._head, self._tail = whole, 0, b""
         if self._unsigned and not self._dropped:
             self._refused = not whole
@@ -130,14 +134,14 @@ class ConnectionGuard(asyncio.Protocol):
             self._wait(self._limits.idle_seconds)
 
     def drop(self) -> None:
-        """Ends the connection at once."""
+        """Aborts the connection."""
         self._dropped = True
         self._stop_waiting()
         if self._transport is not None:
             self._transport.abort()
 
     def _fits(self, data: bytes) -> bool:
-        """Whether the head is not too long yet; several pieces may come before the server begins its request."""
+        """Returns whether the head is within the size limit; it may arrive in several pieces."""
         seen = self._tail + data
         end = seen.find(_END)
         self._head += len(data) if end < 0 else end + len(_END) - len(self._tail)
@@ -155,14 +159,14 @@ class ConnectionGuard(asyncio.Protocol):
 
 
 class Unknown:
-    """The connections of one listener whose clients have not signed in.
+    """The unauthenticated connections of one listener.
 
-    Those that ask something are apart from those that have yet to send a head: who asks is about to be known, and no
-    number of silent connections may push it out.
+    Connections with an open request are counted apart from idle ones: they are about to be authenticated, and idle
+    connections must not displace them.
 
     Args:
-        limits: how many there may be of each.
-        drop: ends a connection that makes room.
+        limits: maximum number of each.
+        drop: closes a displaced connection.
     """
 
     def __init__(
@@ -173,22 +177,22 @@ class Unknown:
         self._drop = drop
 
     def arrive(self, guard: ConnectionGuard, peer: str) -> None:
-        """A connection from a peer was accepted."""
+        """Adds a new connection from a peer."""
         guard.peer = peer
         self.waits(guard)
 
     def waits(self, guard: ConnectionGuard) -> None:
-        """A head may come."""
+        """Moves a connection to the idle ones."""
         self._asking.leave(guard)
         self._enter(self._waiting, guard)
 
     def asks(self, guard: ConnectionGuard) -> None:
-        """A head has come, and is being answered."""
+        """Moves a connection to those with an open request."""
         self._waiting.leave(guard)
         self._enter(self._asking, guard)
 
     def leave(self, guard: ConnectionGuard) -> None:
-        """It is known, or has ended."""
+        """Removes a connection that is authenticated or closed."""
         self._waiting.leave(guard)
         self._asking.leave(guard)
 
@@ -198,13 +202,13 @@ class Unknown:
 
 
 def guard_of(transport: asyncio.BaseTransport | None) -> ConnectionGuard | None:
-    """The guard of a connection; None where it has none, or is closed."""
+    """Returns the guard of a connection; None without one, or if it is closed."""
     protocol = cast(asyncio.Transport, transport).get_protocol() if transport is not None else None
     return protocol if isinstance(protocol, ConnectionGuard) else None
 
 
 def mark_signed_in(request: web.Request) -> None:
-    """Notes that the client of a request is known: its connection is no longer one of those that have limits."""
+    """Marks the client of a request as authenticated, which lifts the limits of its connection."""
     guard = guard_of(request.transport)
     if guard is not None:
         guard.sign_in()

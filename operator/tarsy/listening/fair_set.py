@@ -1,8 +1,8 @@
-"""A bounded set of members in groups; where one more comes, the oldest of the largest group leaves.
+"""Implements a bounded set of grouped members, which evicts the oldest member of the largest group.
 
-Decision: a newcomer is never refused. Whoever opens a thousand connections and lets them wait pushes out its own, and a
-client that does its work within the time in which the whole set is renewed is never reached. Fairness comes from the
-group (the address of a peer, a namespace): a group loses members only while no other group has more.
+Decision: a new member is never refused. A client that opens a thousand idle connections evicts its own, and a client
+that finishes before the whole set is replaced is never evicted. Groups (the address of a peer, a namespace) make it
+fair: a group loses members only if no other group has more.
 """
 
 from collections.abc import Hashable
@@ -16,8 +16,8 @@ class FairSet(Generic[G, _M]):
     """Holds at most `limit` members, and at most `each` of one group.
 
     Args:
-        limit: members in all.
-        each: members of one group; as many as in all when None.
+        limit: maximum number of members.
+        each: maximum number of members of one group; None: `limit`.
     """
 
     def __init__(self, limit: int, each: int | None = None) -> None:
@@ -32,19 +32,19 @@ class FairSet(Generic[G, _M]):
         return len(self._group_of)
 
     def enter(self, group: G, member: _M) -> list[_M]:
-        """Adds a member; returns those that had to leave for it, which is never the new one."""
+        """Adds a member; returns the evicted members, never the new one."""
         left = []
         if len(self._groups.get(group, ())) >= self._each:
             left.append(self._drop_oldest(group))
         elif len(self) >= self._limit:
-            # Of groups of one size the one that has been here longest: dicts keep their order.
+            # Among the largest groups, the oldest one: dicts keep their order.
             left.append(self._drop_oldest(max(self._groups, key=lambda one: len(self._groups[one]))))
         self._groups.setdefault(group, {})[member] = None
         self._group_of[member] = group
         return left
 
     def leave(self, member: _M) -> None:
-        """Removes a member; one that has left already is left alone."""
+        """Removes a member, if it is in the set."""
         group = self._group_of.pop(member, None)
         if group is None:
             return

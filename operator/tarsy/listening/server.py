@@ -1,8 +1,8 @@
 """Opens a port for an aiohttp application.
 
-Decision: connections are accepted here and not by asyncio's server, because a bound on them has to count from the
-accept: a client that never ends its TLS handshake never reaches a protocol. The guard of each connection hears from the
-server when a head has ended and when a request has been answered, by the two callables that `web.Server` makes public.
+Decision: connections are accepted here instead of by asyncio's server, because the limits must count from the accept: a
+client that never finishes its TLS handshake never reaches a protocol. The server reports the end of a head and of a
+request to the guard of the connection, by the two public callables of `web.Server`.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ HANDSHAKE_SECONDS = 10.0
 _CLOSE_SECONDS = 3.0
 HEADER_BYTES = 32_768
 _HEADERS = 1_024
-"""A group of the caller is a header each, where a proxy names it."""
+"""Maximum number of headers: a proxy sends a header for each group of the user."""
 KEEP_ALIVE_SECONDS = 3_600.0
-"""For clients that have signed in: longer than a proxy in front keeps a connection."""
+"""For authenticated clients: longer than a proxy in front keeps a connection."""
 _LINGER_SECONDS = 2.0
 _BACKLOG = 1_024
 _BUFFER_BYTES = 16_384
@@ -45,18 +45,18 @@ async def listen(
     limits: ConnectionLimits | None = None,
     close_seconds: float = _CLOSE_SECONDS,
 ) -> AsyncIterator[int]:
-    """Serves an application while it is entered, and yields the port.
+    """Serves an application while entered, and yields the port.
 
     Args:
-        app: what is served. It must refuse packed bodies (`plain_bodies_only`).
-        host: the address to listen at.
-        port: 0: a free one.
-        tls: None: plain HTTP.
-        limits: of connections that are not signed in.
-        close_seconds: how long requests may take to end at the end.
+        app: the application. It must refuse compressed bodies (`plain_bodies_only`).
+        host: address to listen on.
+        port: port to listen on; 0: any free port.
+        tls: TLS context; None: plain HTTP.
+        limits: limits of unauthenticated connections.
+        close_seconds: maximum seconds for open requests to end at shutdown.
 
     Raises:
-        OSError: the port is taken.
+        OSError: the port is in use.
     """
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=close_seconds)
     await runner.setup()
@@ -108,18 +108,18 @@ class _Listener:
         server.request_factory, server.request_handler = begin, handle
 
     def start(self, listening: socket.socket) -> None:
-        """Accepts from now on."""
+        """Starts accepting."""
         asyncio.get_running_loop().add_reader(listening.fileno(), self._accept, listening)
 
     def stop(self, listening: socket.socket) -> None:
-        """Accepts no more."""
+        """Stops accepting."""
         self._stopped = True
         asyncio.get_running_loop().remove_reader(listening.fileno())
 
     def _accept(self, listening: socket.socket) -> None:
-        """Takes many at a time, for a crowd that is served in between would hold up whoever comes next.
+        """Accepts several connections at a time, so that open connections do not delay new ones.
 
-        But a quarter of those who may wait: each is heard several times before it is pushed out.
+        At most a quarter of the limit, so that each connection is read several times before it can be evicted.
         """
         loop = asyncio.get_running_loop()
         for _ in range(max(1, self._limits.connections // 4)):
@@ -128,7 +128,7 @@ class _Listener:
             except (BlockingIOError, InterruptedError):
                 return
             except ConnectionAbortedError:
-                continue  # it left before it was accepted
+                continue  # the client disconnected before the accept
             except OSError as error:
                 if error.errno not in _FULL:
                     raise
@@ -147,7 +147,7 @@ class _Listener:
             self.start(listening)
 
     async def end_handshakes(self) -> None:
-        """Ends connections that are not open yet."""
+        """Ends connections during their handshake."""
         await _end(list(self._opening.values()))
 
     def _protocol(self, loop: asyncio.AbstractEventLoop) -> web.RequestHandler:
@@ -169,7 +169,7 @@ class _Listener:
         try:
             loop = asyncio.get_running_loop()
             await loop.connect_accepted_socket(lambda: guard, connection, ssl=self._tls, ssl_handshake_timeout=seconds)
-        except (OSError, TimeoutError):  # no client of ours; ssl's errors are OSErrors
+        except (OSError, TimeoutError):  # the handshake failed; errors of ssl are OSErrors
             self._unknown.leave(guard)
             connection.close()
         except asyncio.CancelledError:
@@ -191,16 +191,16 @@ class _Listener:
 
 
 def _close_after(response: web.StreamResponse, request: web.BaseRequest, guard: ConnectionGuard | None) -> None:
-    """Ends the connection of a client that is not known after the answer, where it still sends a body."""
+    """Closes the connection of an unauthenticated client after the response if its body is incomplete."""
     if guard is not None and guard.unsigned and not request.content.is_eof() and not response.prepared:
         response.force_close()
 
 
 async def _bind(host: str, port: int) -> list[socket.socket]:
-    """Listening sockets at every address of a host; with port 0 at one and the same.
+    """Opens listening sockets at every address of a host, with port 0 all at the same free port.
 
     Raises:
-        OSError: the port is taken, or the host has no address here.
+        OSError: the port is in use, or the host has no local address.
     """
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -224,7 +224,7 @@ async def _bind(host: str, port: int) -> list[socket.socket]:
 
 
 def peer_of(address: Any) -> str:
-    """The group of a peer: its IPv4 address, or the network of 64 bits that one IPv6 customer has."""
+    """Returns the group of a peer: its IPv4 address, or its IPv6 /64 network."""
     if not isinstance(address, tuple):
         return ""
     found = ipaddress.ip_address(str(address[0]).partition("%")[0])

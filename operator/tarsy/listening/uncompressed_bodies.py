@@ -1,7 +1,7 @@
-"""Refuses bodies that would have to be unpacked, by their head alone.
+"""Refuses compressed bodies by their headers.
 
-Decision: nothing is unpacked anywhere, so 1 MiB is 1 MiB. The parser's own decompression is off as well (`server`);
-without this refusal a packed body would reach a handler as bytes that it cannot read, and be called bad JSON.
+Decision: bodies are never decompressed, so a limit of 1 MiB means 1 MiB. The decompression of the parser is off as well
+(`server`); without this refusal, a compressed body would reach a handler and be reported as invalid JSON.
 """
 
 from aiohttp import hdrs, web
@@ -12,14 +12,14 @@ PACKED = "send the body without Content-Encoding: compressed bodies are not supp
 
 @web.middleware
 async def plain_bodies_only(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answers 415 where the head says that the body is packed."""
+    """Responds with 415 to a compressed body."""
     if is_packed(request):
         raise web.HTTPUnsupportedMediaType(text=PACKED)
     return await handler(request)
 
 
 def is_packed(request: web.BaseRequest) -> bool:
-    """Whether the head names a coding of the body other than `identity`, or of its transfer other than `chunked`."""
+    """Returns whether a body has a content coding other than `identity`, or a transfer coding other than `chunked`."""
     codings = _words(request, hdrs.CONTENT_ENCODING) - {"identity"}
     return bool(codings or _words(request, hdrs.TRANSFER_ENCODING) - {"chunked"})
 

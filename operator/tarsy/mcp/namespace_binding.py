@@ -115,7 +115,7 @@ def _is_about_namespaces(name: str) -> bool:
 
 
 def _named_in(schema: Any) -> list[str]:
-    """Returns the names of all properties in a schema, at any depth; makes a schema that is too large unrestrictable."""
+    """Returns the names of all properties in a schema, at any depth; a schema that is too large is never accepted."""
     found: list[str] = []
     for count, part in enumerate(_parts(schema)):
         if count > _LARGEST:

@@ -73,7 +73,7 @@ class McpToolbox:
 
     @property
     def unavailable(self) -> Mapping[str, str]:
-        """Sentences for servers that could not be opened, have no tool for this agent, or became unavailable, by name."""
+        """A sentence by server that could not be opened, has no tool for this agent, or became unavailable."""
         away = {name: server.away for name, server in self._servers.items() if server.away is not None}
         return {**{name: self._plainly(name, sentence) for name, sentence in away.items()}, **self._unavailable}
 

@@ -1,8 +1,8 @@
-"""Logs: one JSON object a line for machines, or coloured lines for a person at a terminal.
+"""Configures logging: one JSON object a line for machines, or coloured lines for a terminal.
 
-Libraries log through the standard library; structlog formats everything, so there is one shape. No alert text, no
-prompt and no Secret is logged at any level (DESIGN section 7). What a line is about (an investigation, its attempt, the
-stage, the agent) is bound to the task that does it and to those that it starts, never handed through calls.
+Libraries log through the standard library; structlog formats all lines alike. No alert text, prompt or Secret is logged
+at any level, because logs have other readers than the record. The context of a line (investigation, attempt, stage,
+agent) is bound to the task and the tasks that it starts, and is not passed as an argument.
 """
 
 import logging
@@ -15,7 +15,13 @@ from structlog.typing import Processor
 
 
 def configure(*, json: bool, level: str = "INFO", stream: TextIO | None = None) -> None:
-    """Sends all logs of this process to `stream` (standard error)."""
+    """Configures the logs of this process.
+
+    Args:
+        json: whether to write JSON; else lines for a terminal.
+        level: minimum level.
+        stream: output; None: standard error.
+    """
     shared: list[Processor] = [
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
@@ -40,15 +46,15 @@ def configure(*, json: bool, level: str = "INFO", stream: TextIO | None = None) 
     root.setLevel(level)
     for chatty in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "mcp", "kopf", "aiohttp.access"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
-    # An exporter that reaches no collector says so at each batch; `tracing_export` says it once.
+    # An exporter without a collector logs each batch; `tracing_export` logs it once.
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
 
 
 def log_context(**words: str | int) -> AbstractContextManager[object]:
-    """What is logged meanwhile by this task, and always by those that it starts meanwhile, is about `words`."""
+    """Binds context to the log lines of this task while entered, and of the tasks started meanwhile."""
     return structlog.contextvars.bound_contextvars(**words)
 
 
 def bind(**words: str) -> None:
-    """What this task logs from here on, and those that it starts, is about `words` too."""
+    """Binds context to all later log lines of this task, and of the tasks that it starts."""
     structlog.contextvars.bind_contextvars(**words)

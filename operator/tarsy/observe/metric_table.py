@@ -1,9 +1,9 @@
-"""Every metric of the product: its name, what it counts, its labels and all values that these can have.
+"""Declares every metric of the product: name, help, labels and all values of the labels.
 
-Names and buckets follow the reference (section 1.24), sessions being investigations here. Decision: a label's values
-are declared, never what people wrote: no namespace, chain, provider, server or user, so neither a secret nor an
-endless number of series can come of an alert. What is not declared is counted as `other` where that is a value, and is
-an error elsewhere. This room is the lowest, so the words of other rooms stand here again; a test holds them together.
+Decision: the values of labels are declared, and never come from users: no namespace, chain, provider, server or user
+name, so an alert can cause neither a leaked secret nor an unbounded number of series. Undeclared values count as
+`other` if the label has it, and are an error otherwise. This package imports no other one, so values of other packages
+are repeated here; a test compares them.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ OTHER: Final = "other"
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label and its values; None: known when a process is put together (the templates of its own routes)."""
+    """A label and its values; None: declared at startup (the templates of routes)."""
 
     name: str
     values: tuple[str, ...] | None
@@ -22,10 +22,11 @@ class Label:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """One metric; `buckets` are the upper bounds of a histogram, in the unit that the name ends with.
+    """A metric.
 
-    One that is `asked` for is kept elsewhere (a pool, a cache, Postgres) and read when somebody scrapes. What is
-    `shared` every process says the same of: the maximum of them counts, not their sum.
+    `buckets` are the upper bounds of a histogram, in the unit that ends its name. An `asked` metric is read from its
+    source (a pool, a cache, Postgres) at each scrape. A `shared` metric has the same value in every process: aggregate
+    it by maximum, not by sum.
     """
 
     name: str

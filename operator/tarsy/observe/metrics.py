@@ -1,10 +1,10 @@
-"""What a process counts and measures, as Prometheus reads it.
+"""Counts and measures the metrics of a process, and formats them for Prometheus.
 
-Decision: each process has one `Metrics`, made where it is put together and handed to whoever counts; there is no
-registry of the whole program, and a metric that nobody declared is an error. To count is a look into a dictionary and
-an addition: it never waits. What others know already (a queue in Postgres, a pool) is not counted a second time: it is
-asked for when somebody reads, within a time limit and not more often than every few seconds, and it is not told while
-it cannot be known. Series of closed labels are there from the start, at 0, so that the first of a kind is seen.
+Decision: each process has one `Metrics`, created by the composition root and passed as an argument; there is no global
+registry, and an undeclared metric is an error. Counting is a dictionary lookup and an addition, and never waits. Values
+with a source of their own (a queue in Postgres, a pool) are not counted again but read at each scrape, within a time
+limit and at most every few seconds; while they cannot be read, they are omitted. Series with declared labels start at
+0, so that their first increase is visible.
 """
 
 import asyncio
@@ -26,22 +26,22 @@ READ_SECONDS = 2.0
 KEPT_SECONDS = 5.0
 UNMATCHED = "unmatched"
 _PREPARED = 256
-"""A metric with more combinations of its labels than these has them when they come."""
+"""Maximum number of label combinations that are created in advance."""
 
 _Values = Mapping[tuple[str, ...], float]
-"""Values by those of the labels, in their order."""
+"""Values by label values, in the order of the labels."""
 GaugeReading = Mapping[Metric, _Values]
 
 
 class UndeclaredLabel(ValueError):
-    """A value that its label does not declare."""
+    """A label does not declare the value."""
 
 
 class Metrics:
     """All metrics of a process.
 
     Args:
-        clock: seconds, monotonic.
+        clock: monotonic clock in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -63,11 +63,16 @@ class Metrics:
         self._registry.register(_Asked(self._asked))
 
     def add(self, metric: Metric, by: float = 1, **labels: str) -> None:
-        """Counts `by` more.
+        """Increases a counter.
+
+        Args:
+            metric: a counter.
+            by: the increase.
+            labels: values of its labels.
 
         Raises:
-            KeyError: the metric is no counter, or has other labels.
-            UndeclaredLabel: a label has no such value.
+            KeyError: the metric is not a counter, or has other labels.
+            UndeclaredLabel: a label does not declare the value.
         """
         child = self._child(metric, tuple([labels[label.name] for label in metric.labels]))
         if not isinstance(child, Counter):
@@ -75,40 +80,51 @@ class Metrics:
         child.inc(by)
 
     def observe(self, metric: Metric, seconds: float, **labels: str) -> None:
-        """Takes note of a time. Raises as `add`."""
+        """Adds a duration to a histogram. Raises like `add`.
+
+        Args:
+            metric: a histogram.
+            seconds: the duration.
+            labels: values of its labels.
+        """
         child = self._child(metric, tuple([labels[label.name] for label in metric.labels]))
         if not isinstance(child, Histogram):
             raise KeyError(metric.name)
         child.observe(max(0.0, seconds))
 
     def pull(self, metric: Metric, read: Callable[[], _Values]) -> None:
-        """Has what is kept elsewhere in this process read whenever somebody asks; `read` must be quick."""
+        """Registers a function that reads the values of a metric at each scrape; it must be fast."""
         self._pulled.append((metric, read))
 
     def read_record(self, read: Callable[[], Awaitable[GaugeReading]]) -> None:
-        """Has gauges read from Postgres when somebody asks; while that fails they are not told."""
+        """Registers a function that reads gauges from Postgres at a scrape; while it fails, they are omitted."""
         self._reads.append(read)
 
     def know_routes(self, templates: Iterable[str]) -> None:
-        """Takes the templates of our own routes, which are the values of the label `route`."""
+        """Declares the templates of routes, the values of the label `route`."""
         self._routes.update(templates)
 
     def route(self, template: str | None) -> str:
-        """The value of the label `route` for the template of a request."""
+        """Returns the value of the label `route` for the template of a request."""
         return template if template in self._routes else UNMATCHED
 
     def value(self, metric: Metric, **labels: str) -> float:
-        """What a counter says now, or how often a histogram was told; 0 where nothing was."""
+        """Returns the value of a counter, or the number of observations of a histogram."""
         name = metric.name + "_count" if metric.type == "histogram" else metric.name
         return self._registry.get_sample_value(name, labels) or 0.0
 
     async def text(self) -> bytes:
-        """All of them in the text format of Prometheus."""
+        """Formats all metrics in the text format of Prometheus."""
         await self._read_all()
         return generate_latest(_WithoutBirthdays(self._registry))
 
     def watched(self, mask: Callable[[str], str], what: str) -> Callable[[str], str]:
-        """The same as `mask`; texts that it cannot search for secrets are counted as `what` they are."""
+        """Wraps a masker, and counts its failures.
+
+        Args:
+            mask: the masker.
+            what: value of the label `what`.
+        """
 
         def counted(text: str) -> str:
             try:
@@ -120,7 +136,7 @@ class Metrics:
         return counted
 
     async def _read_all(self) -> None:
-        async with self._reading:  # two that ask at once are told the same
+        async with self._reading:  # concurrent scrapes share one read
             if not self._reads or self._clock() - self._read_at < KEPT_SECONDS:
                 return
             found: dict[Metric, _Values] = {RECORD_UP: {(): 1.0}}
@@ -128,7 +144,7 @@ class Metrics:
                 async with asyncio.timeout(READ_SECONDS):
                     for read in self._reads:
                         found.update(await read())
-            except Exception as error:  # whatever it is: the rest is told
+            except Exception as error:  # other metrics are served anyway
                 _log.warning("cannot read the metrics of the record: %s", str(error) or type(error).__name__)
                 found = {RECORD_UP: {(): 0.0}}
             self._record, self._read_at = found, self._clock()
@@ -157,7 +173,7 @@ class Metrics:
 
 
 class _Asked(Collector):
-    """What is kept elsewhere, as families of the client library; several readings of one metric are one family."""
+    """Collects metrics with a source of their own; several readings of one metric become one family."""
 
     def __init__(self, read: Callable[[], Iterable[tuple[Metric, _Values]]]) -> None:
         self._read = read
@@ -175,12 +191,12 @@ class _Asked(Collector):
             yield made
 
     def describe(self) -> Iterable[Family]:
-        """Nothing: it is not to be asked before there is anything to read."""
+        """Describes nothing, so that registration reads no values."""
         return ()
 
 
 class _WithoutBirthdays(Collector):
-    """A registry without the time at which each series began, which the client library tells as a series of its own."""
+    """Collects a registry without the `_created` series of the client library."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry

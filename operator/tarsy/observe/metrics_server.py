@@ -1,8 +1,7 @@
-"""Where Prometheus reads the metrics of a process: a port of its own, and nothing else there.
+"""Serves the metrics of a process to Prometheus, on a port of their own.
 
-Decision: nobody is asked who they are, because Prometheus seldom can say. So the port is on loopback unless somebody
-says otherwise, and a NetworkPolicy guards it in a cluster; what can be read there are numbers under names that this
-project declares, never a word of an alert.
+Decision: requests are not authenticated, because Prometheus is rarely configured for it. So the port binds to loopback
+by default, and a NetworkPolicy protects it in a cluster; it serves numbers under declared names, never text of alerts.
 """
 
 import contextlib
@@ -22,15 +21,15 @@ _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @contextlib.asynccontextmanager
 async def serve_metrics(metrics: Metrics, host: str, port: int) -> AsyncIterator[int]:
-    """Serves them while it is entered, and yields the port.
+    """Serves the metrics while entered, and yields the port.
 
     Args:
-        metrics: of the process.
+        metrics: metrics of the process.
         host: address to listen on.
-        port: 0: a free one.
+        port: port to listen on; 0: any free port.
 
     Raises:
-        OSError: the port is taken.
+        OSError: the port is in use.
     """
 
     async def answer(_: web.Request) -> web.Response:

@@ -1,9 +1,9 @@
-"""Traces: the spans of one run, named as the GenAI conventions of OpenTelemetry say, and none of its content.
+"""Traces runs: spans named by the GenAI conventions of OpenTelemetry, without content.
 
-Decision: the id of a trace is the uid of its investigation and the id of an attempt's first span is made of that uid
-and the attempt, so a run that another worker resumes goes on in the same trace, linked to the attempt before it, and
-nothing has to be remembered for that. Only the API of OpenTelemetry is needed here (the package `mcp` brings it);
-`tracing_export` needs the SDK.
+Decision: the trace id is the uid of the investigation, and the id of an attempt's root span is derived from the uid and
+the attempt. So a run that another worker resumes continues in the same trace, linked to the previous attempt, without
+stored state. This module needs only the API of OpenTelemetry (a dependency of the package `mcp`); `tracing_export`
+needs the SDK.
 """
 
 import hashlib
@@ -17,26 +17,26 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 Attributes = Mapping[str, str | int | float | bool | Sequence[str]]
-"""What a span says beyond its name: names of objects, counts, reasons. Never what an alert, a model or a tool said."""
+"""Attributes of a span: names of objects, counts, reasons; never text of alerts, models or tools."""
 
 INTERRUPTED = "interrupted"
-"""The `error.type` of what was under way when its attempt ended."""
+"""The `error.type` of spans that were open when their attempt ended."""
 
 
 class TracingError(Exception):
-    """Traces were asked for and cannot be sent."""
+    """Tracing is configured, but traces cannot be exported."""
 
 
 @asynccontextmanager
 async def tracing(endpoint: str | None, service: str) -> AsyncIterator["Tracing | None"]:
-    """The traces of a process, sent to a collector until left; None where there is no endpoint, at no cost.
+    """Exports the traces of a process while entered; yields None without an endpoint.
 
     Args:
-        endpoint: base URL of the collector (`http://collector:4318`), to which the standard's `/v1/traces` is added.
-        service: the `service.name` of this process, unless OTEL_SERVICE_NAME says another.
+        endpoint: base URL of the collector (`http://collector:4318`), to which `/v1/traces` is appended.
+        service: the `service.name` of this process; OTEL_SERVICE_NAME takes precedence.
 
     Raises:
-        TracingError: the endpoint is no URL, or the packages of the extra `otel` are not installed.
+        TracingError: the endpoint is not a URL, or the packages of the extra `otel` are not installed.
     """
     if not endpoint:
         yield None
@@ -53,7 +53,7 @@ async def tracing(endpoint: str | None, service: str) -> AsyncIterator["Tracing 
 
 
 class FixedIds:
-    """The ids that the next span without a parent gets; the SDK asks for them while it makes the span."""
+    """The ids for the next root span; the SDK reads them while it creates the span."""
 
     def __init__(self) -> None:
         self.trace_id = 0
@@ -61,11 +61,11 @@ class FixedIds:
 
 
 class Tracing:
-    """Makes the traces of the runs of this process.
+    """Creates the traces of the runs of this process.
 
     Args:
-        tracer: makes spans.
-        ids: where the tracer finds the ids of spans that have no parent.
+        tracer: creates spans.
+        ids: provides the ids of root spans to the tracer.
     """
 
     def __init__(self, tracer: trace.Tracer, ids: FixedIds) -> None:
@@ -73,13 +73,13 @@ class Tracing:
         self._ids = ids
 
     def run(self, run: UUID, attempt: int, name: str, attributes: Attributes) -> "RunTrace":
-        """Begins the trace of one attempt of a run, or goes on with what earlier attempts began.
+        """Starts the root span of an attempt, in the trace of its run.
 
         Args:
-            run: the uid whose trace it is.
-            attempt: from 1.
-            name: of its first span.
-            attributes: of that span.
+            run: uid of the run.
+            attempt: number of the attempt, from 1.
+            name: name of the span.
+            attributes: attributes of the span.
         """
         self._ids.trace_id, self._ids.span_id = run.int, first_span(run, attempt)
         try:
@@ -91,7 +91,7 @@ class Tracing:
 
 
 class RunTrace:
-    """The spans of one attempt, by the ids that the record has for its steps; nothing here ever raises or waits."""
+    """The spans of one attempt, by the ids of its recorded steps. No method raises or waits."""
 
     def __init__(self, tracer: trace.Tracer, first: Span) -> None:
         self._tracer = tracer
@@ -102,14 +102,14 @@ class RunTrace:
     def begin(
         self, step: UUID, name: str, attributes: Attributes, *, of: UUID | None = None, outside: bool = False
     ) -> None:
-        """Begins the span of a step.
+        """Starts the span of a step.
 
         Args:
-            step: its id.
-            name: of the span.
-            attributes: of the span.
-            of: the step that it is part of, where that has a span; else it is part of the attempt.
-            outside: the step asks another process.
+            step: id of the step.
+            name: name of the span.
+            attributes: attributes of the span.
+            of: parent step; without an open span of it, the parent is the attempt.
+            outside: whether the step calls another process.
         """
         parent = self._first if of is None else self._open.get(of, self._first)
         kind = SpanKind.CLIENT if outside else SpanKind.INTERNAL
@@ -117,19 +117,30 @@ class RunTrace:
         self._open[step] = self._tracer.start_span(name, inside, kind, dict(attributes))
 
     def enter(self, step: UUID) -> None:
-        """What the current task does from here on belongs to the step, until it ends: servers that it asks are told."""
+        """Makes a step the current span of this task until it ends, so that its requests carry the trace context."""
         if step in self._open:
             self._entered[step] = context.attach(trace.set_span_in_context(self._open[step]))
 
     def end(self, step: UUID, attributes: Attributes | None = None, *, error: str | None = None) -> None:
-        """Ends the span of a step, if there is one; `error` is the reason of its failure, one of a few words."""
+        """Ends the span of a step, if it is open.
+
+        Args:
+            step: id of the step.
+            attributes: further attributes.
+            error: reason of the failure, one of few values; None: success.
+        """
         if (token := self._entered.pop(step, None)) is not None:
             context.detach(token)
         if (span := self._open.pop(step, None)) is not None:
             _end(span, attributes or {}, error)
 
     def close(self, attributes: Attributes | None = None, *, error: str | None = None) -> None:
-        """Ends the attempt's span, and those of all that was under way."""
+        """Ends the root span, and all open spans as interrupted.
+
+        Args:
+            attributes: further attributes of the root span.
+            error: reason of the failure; None: success.
+        """
         for span in reversed(self._open.values()):
             _end(span, {}, INTERRUPTED)
         self._open.clear()
@@ -138,7 +149,7 @@ class RunTrace:
 
 
 def first_span(run: UUID, attempt: int) -> int:
-    """The id of the first span of an attempt."""
+    """Returns the id of the root span of an attempt."""
     return int.from_bytes(hashlib.sha256(run.bytes + attempt.to_bytes(4, "big")).digest()[:8], "big") or 1
 
 

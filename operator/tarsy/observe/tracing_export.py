@@ -1,8 +1,8 @@
-"""Sends traces to a collector, by OTLP over HTTP, beside the work and never in its way.
+"""Exports traces to a collector by OTLP over HTTP, without blocking the work.
 
-Decision: spans wait in a queue of fixed length that a thread of the SDK empties; where no collector answers they are
-dropped, and that is said once in the log until one answers again. This module needs the extra `otel`, so only
-`tracing.tracing` imports it, when traces are asked for. What no option says, the standard's variables OTEL_* do.
+Decision: a thread of the SDK sends spans from a bounded queue. Without a collector, spans are dropped, which is logged
+once until one responds again. This module needs the extra `otel`, so only `tracing.tracing` imports it, when tracing is
+configured. The standard variables OTEL_* configure everything that has no option.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from tarsy.observe.tracing import FixedIds, Tracing
 _log = logging.getLogger(__name__)
 
 QUEUE = 4096
-"""Spans that wait at most; what comes while it is full pushes the oldest out."""
+"""Maximum number of queued spans; new spans displace the oldest."""
 
 EXPORT_SECONDS = 10.0
 EVERY_SECONDS = 2.0
@@ -34,11 +34,11 @@ _PATH = "/v1/traces"
 
 @asynccontextmanager
 async def exporting(endpoint: str, service: str) -> AsyncIterator[Tracing]:
-    """Traces to a collector, until left; then what waits is sent, for some seconds at most.
+    """Exports traces while entered; sends the queued spans on exit, within a few seconds.
 
     Args:
         endpoint: base URL of the collector.
-        service: the `service.name` of this process, unless OTEL_SERVICE_NAME says another.
+        service: the `service.name` of this process; OTEL_SERVICE_NAME takes precedence.
     """
     ids, release = RunIds(), version("tarsy-operator")
     about = {"service.name": os.environ.get("OTEL_SERVICE_NAME", service), "service.version": release}
@@ -56,14 +56,14 @@ async def exporting(endpoint: str, service: str) -> AsyncIterator[Tracing]:
 
 
 class SayingOnce(SpanExporter):
-    """An exporter that says in the log when it begins to fail and when it works again, not at each batch."""
+    """An exporter that logs when it starts to fail and when it recovers, instead of every batch."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
         self._failing = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Sends a batch; never raises."""
+        """Sends a batch. Never raises."""
         try:
             result = self._exporter.export(spans)
         except Exception:
@@ -77,32 +77,32 @@ class SayingOnce(SpanExporter):
         return result
 
     def shutdown(self) -> None:
-        """Ends what is under way."""
+        """Shuts the exporter down."""
         self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Nothing waits here."""
+        """Flushes the exporter."""
         return self._exporter.force_flush(timeout_millis)
 
 
 class RunIds(IdGenerator):
-    """The ids of a run for the first span of an attempt, random ones for all others."""
+    """Generates the derived ids of root spans, and random ids for all others."""
 
     def __init__(self) -> None:
         self.fixed = FixedIds()
         self._random = RandomIdGenerator()
 
     def generate_trace_id(self) -> int:
-        """The uid of the run that begins."""
+        """Returns the uid of the starting run."""
         return self.fixed.trace_id
 
     def generate_span_id(self) -> int:
-        """That of the attempt that begins, else a random one."""
+        """Returns the id of the starting root span, or a random one."""
         return self._random.generate_span_id() if self.fixed.span_id is None else self.fixed.span_id
 
 
 async def _close(provider: TracerProvider) -> None:
-    """Ends the provider in a thread that nobody has to wait for: a collector that hangs must not hold the process."""
+    """Shuts the provider down in a daemon thread, so that a hanging collector does not block the process."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
 
     def close() -> None:

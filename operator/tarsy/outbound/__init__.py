@@ -1,6 +1,7 @@
-"""Connections to where specs lead: every client resolves, judges and connects here.
+"""Connects to URLs of specs: every client resolves, checks and connects here.
 
-Decision: a host is judged where its connection is made, and connected to at the address that was judged. There is no
-memory of judgements that a changed DNS answer could outlive, no proxy of the environment, and no client with a way of
-its own: aiohttp takes a connector (`tarsy.outbound.connector`), httpx2 a transport (`tarsy.outbound.transport`).
+Decision: an address is checked when the connection is made, and the connection goes to exactly that address, so a
+changed DNS response cannot bypass the check. Results are not cached, and proxies of the environment are not used. Every
+client uses this package: aiohttp by a connector (`tarsy.outbound.connector`), httpx2 by a transport
+(`tarsy.outbound.transport`).
 """

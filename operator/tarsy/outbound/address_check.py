@@ -1,4 +1,4 @@
-"""Resolves a host and judges each of its addresses, once for each new connection."""
+"""Resolves a host and checks each of its addresses, once for each new connection."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ RESOLVE_SECONDS = 10.0
 
 
 class NotAllowed(Exception):
-    """A host may not be connected to; the message says why and what to do."""
+    """Connections to a host are not allowed; the message contains the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Addresses of a name; `canonical` is the name that they belong to, another one where the name is an alias."""
+    """Addresses of a name; `canonical` is the canonical name, which differs for an alias."""
 
     addresses: Sequence[str]
     canonical: str = ""
@@ -31,48 +31,48 @@ Resolve = Callable[[str, int], Awaitable[Found]]
 
 
 class AddressCheck(Protocol):
-    """Decides where one object's requests may go."""
+    """Checks the destinations of one object."""
 
     def asked(self, host: str) -> str:
         """Returns the name to look up for a host."""
         ...
 
     def why_not(self, host: str, address: str, *, alias: bool = False) -> str | None:
-        """Returns why a host may not be connected to at an address, None where it may.
+        """Returns why connections to an address of a host are not allowed; None if they are.
 
         Args:
-            host: as the URL has it.
+            host: host of the URL.
             address: one of its addresses.
-            alias: whether the looked up name is an alias of another.
+            alias: whether the name is an alias of another.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Of:
-    """Judges for an object of a namespace.
+    """Checks the destinations of an object of a namespace.
 
     Args:
-        destinations: where URLs may lead; None for the address of a maker, which no spec chose.
-        namespace: of the object.
+        destinations: permitted destinations; None: any, for built-in addresses of providers.
+        namespace: namespace of the object.
     """
 
     destinations: Destinations | None
     namespace: str = ""
 
     def asked(self, host: str) -> str:
-        """Returns the name to look up for a host (`Judge`)."""
+        """Returns the name to look up for a host (`AddressCheck`)."""
         return host if self.destinations is None else self.destinations.asked(host)
 
     def why_not(self, host: str, address: str, *, alias: bool = False) -> str | None:
-        """Returns why a host may not be connected to at an address (`Judge`)."""
+        """Returns why connections to an address of a host are not allowed (`AddressCheck`)."""
         if self.destinations is None:
             return None
         return self.destinations.why_not_at(host, address, self.namespace, alias=alias)
 
 
 async def resolve_host(name: str, port: int) -> Found:
-    """Looks a name up as the system does (`Resolve`)."""
+    """Looks up a name with the system's resolver (`Resolve`)."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME)
     addresses = dict.fromkeys(str(entry[4][0]) for entry in found)
@@ -80,10 +80,16 @@ async def resolve_host(name: str, port: int) -> Found:
 
 
 async def judged(host: str, port: int, judge: AddressCheck, look_up: Resolve = resolve_host) -> Sequence[str]:
-    """Returns the addresses of a host, in the order to try them; a single one that is refused refuses the host.
+    """Returns the checked addresses of a host, in the order to try; one refused address refuses the host.
+
+    Args:
+        host: host of the URL.
+        port: port of the URL.
+        judge: checks addresses.
+        look_up: resolves names.
 
     Raises:
-        NotAllowed: the host may not be connected to.
+        NotAllowed: connections to the host are not allowed.
         OSError: the host is not found; the message names it.
         TimeoutError: the lookup took too long.
     """
@@ -114,17 +120,23 @@ async def _found(host: str, name: str, port: int, look_up: Resolve) -> Found:
 
 
 def check_addresses(host: str, address: str, judge: AddressCheck, *, alias: bool = False) -> None:
-    """Refuses an address of a host.
+    """Checks one address of a host.
+
+    Args:
+        host: host of the URL.
+        address: one of its addresses.
+        judge: checks addresses.
+        alias: whether the name is an alias of another.
 
     Raises:
-        NotAllowed: the host may not be connected to there.
+        NotAllowed: connections to the address are not allowed.
     """
     if why := judge.why_not(host, address, alias=alias):
         raise NotAllowed(why)
 
 
 def is_address(host: str) -> bool:
-    """Whether a host is an IP address, for which no name is looked up."""
+    """Returns whether a host is an IP address."""
     try:
         ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

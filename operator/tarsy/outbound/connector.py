@@ -1,4 +1,4 @@
-"""aiohttp's connections: to one place, at addresses that were judged."""
+"""Connects aiohttp to one host, at checked addresses only."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _MOST = 1024
 
 
 class PinnedConnector(aiohttp.TCPConnector):
-    """Connects to one host only, and only to addresses that were judged.
+    """Connects to one host only, and only to checked addresses.
 
-    Names are judged when they are resolved. The socket of each connection is judged too, since aiohttp asks no
-    resolver about addresses, and keeps what a resolver found for ten seconds.
+    Names are checked when they are resolved. The socket of each connection is checked too, because aiohttp resolves no
+    IP addresses, and caches resolved names for ten seconds.
 
     Args:
-        host: as `tarsy.plan.place.Place` has it.
-        judge: decides about addresses.
+        host: the host, in the form of `tarsy.plan.place.Place`.
+        judge: checks addresses.
         look_up: resolves names.
-        options: of `aiohttp.TCPConnector`.
+        options: options of `aiohttp.TCPConnector`.
     """
 
     def __init__(self, host: str, judge: AddressCheck, *, look_up: Resolve = resolve_host, **options: Any) -> None:
@@ -53,7 +53,7 @@ class _Resolver(AbstractResolver):
         addresses = await judged(host, port, self._judge, self._look_up)
         if len(self.found) > _MOST:
             self.found.clear()
-        self.found.update(addresses)  # also those of a connection that is being made meanwhile
+        self.found.update(addresses)  # keeps those of concurrent connections
         return [
             ResolveResult(
                 hostname=host,
@@ -67,4 +67,4 @@ class _Resolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Has nothing open."""
+        """Does nothing: the resolver has no open resources."""

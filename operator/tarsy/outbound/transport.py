@@ -1,4 +1,4 @@
-"""httpx2's connections: at addresses that were judged, whatever host a request names."""
+"""Connects httpx2 at checked addresses only."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _CONNECT_SECONDS = 10.0
 class PinnedTransport(httpx2.AsyncHTTPTransport):
     """Sends requests over HTTP/1.1, never through a proxy.
 
-    httpx2 lets nobody give its connection pool a way to connect, so the pool is replaced by one that has it; TLS, Host
-    and the reuse of connections stay those of the URL.
+    httpx2 has no option for the network backend of its connection pool, so the pool is replaced; TLS, Host and the
+    reuse of connections still follow the URL.
 
     Args:
-        judge: decides about addresses.
-        tls: verifies servers; None for the system's authorities and those of `SSL_CERT_FILE`.
-        limits: on connections.
+        judge: checks addresses.
+        tls: TLS context that verifies servers; None: the CAs of the system and of `SSL_CERT_FILE`.
+        limits: limits of the connection pool.
         look_up: resolves names.
     """
 
@@ -75,7 +75,7 @@ class _Pinned(httpcore2.AnyIOBackend):
         except OSError as error:
             raise httpcore2.ConnectError(error.strerror or str(error)) from error
         for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
-            share = max(0.0, until - loop.time()) / left  # so that an address that is silent leaves time for the next
+            share = max(0.0, until - loop.time()) / left  # an unresponsive address leaves time for the next
             try:
                 return await super().connect_tcp(address, port, share, local_address, socket_options)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
