@@ -38,7 +38,7 @@ async def test_a_wrong_key_and_a_wrong_model_are_told_before_any_run(tenant: Ten
     await tenant.use_model(SCRIPT, name="second")
     spec = (await tenant.get("second", "LLMProvider"))["spec"]
     await tenant.put("LLMProvider", "third", {**spec, "model": "absent"})
-    assert "has no absent" in await ready(tenant, "third", "False", "ModelNotFound")
+    assert "does not contain absent" in await ready(tenant, "third", "False", "ModelNotFound")
 
 
 async def test_a_run_whose_first_provider_fails_ends_on_the_second_and_tells_it(tenant: Tenant) -> None:
