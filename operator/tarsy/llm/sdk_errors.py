@@ -1,7 +1,7 @@
 """Classifies the errors of the OpenAI and Anthropic SDKs and of their HTTP client.
 
 Imported with an SDK (half a second), so only from modules that are loaded at first use. What a server's answer means
-is decided in `llm.refusal`; here it is only taken out of the exceptions. The SDK of Anthropic is an optional package
+is decided in `llm.error_responses`; this module only reads the exceptions. The SDK of Anthropic is an optional package
 whose errors have the shape of those of OpenAI, so that shape is asked for instead of its classes.
 """
 
