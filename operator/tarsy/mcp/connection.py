@@ -53,13 +53,13 @@ class Policy:
     """Permissions and dependencies of connections to tool servers.
 
     Args:
-        resolve: Gives a declared value, from its Secret or ConfigMap where it stands in one.
-        tls: How HTTPS servers are verified.
-        allow_stdio: False in a cluster.
-        destinations: Where URLs may lead.
-        reach: Leads to every server instead of what its object says: to servers in this process.
-        cluster: Where the Kubernetes API is, for servers that get a kubeconfig.
-        tokens: Gives tokens of a run's ServiceAccounts; None outside of runs, for looks at servers.
+        resolve: Returns a declared value, read from its Secret or ConfigMap if it names one.
+        tls: TLS context that verifies HTTPS servers.
+        allow_stdio: Whether child processes are allowed; False in a cluster.
+        destinations: Permitted destinations of URLs.
+        reach: Replaces the declared transport of every server by a server in this process.
+        cluster: Returns the address of the Kubernetes API, for servers with a kubeconfig.
+        tokens: Issues tokens of the ServiceAccounts of a run; None outside of runs, for health checks.
         sdk_calls: Whether tools over streamable HTTP are called through the SDK, instead of by a request of our own.
     """
 
@@ -81,9 +81,9 @@ class ServerConnection:
     secrets: Sequence[str]
     last_words: Callable[[], str]
     ending: Callable[[], str] = str
-    """How its command ended by itself, or what was wrong with what it wrote; empty where neither is known."""
+    """Returns how the command exited, or what was wrong with its output; empty if neither is known."""
     calls: HttpCalls | None = None
-    """Calls tools without the SDK, on the session that it opens over this transport; None where only the SDK can."""
+    """Calls tools without the SDK, in the session that the SDK opened; None if only the SDK can."""
 
     def redact(self, text: str) -> str:
         """Replaces values of Secrets, and values whose names suggest secrets."""

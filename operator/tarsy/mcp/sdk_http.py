@@ -51,7 +51,7 @@ class Wire(httpx2.AsyncBaseTransport):
             self.session_id = response.headers.get("mcp-session-id", self.session_id)
             kind = response.headers.get("content-type", "")
             json_body = kind.lower().startswith("application/json")
-            asks = b'"id"' in request.content  # a notification is answered with anything
+            asks = b'"id"' in request.content  # any response to a notification is valid
             if response.is_success and not json_body and not (asks and is_page(response.status_code, kind)):
                 return response
             try:

@@ -120,8 +120,8 @@ class BearerOf(httpx2.Auth):
         yield request
 
     async def header(self) -> str:
-        """Returns the Authorization header of this moment."""
-        with contextlib.suppress(OpenFailed):  # the server refuses an old one, and the session's successor says why
+        """Returns the current Authorization header."""
+        with contextlib.suppress(OpenFailed):  # the server refuses an expired token, and the next session reports why
             await self.ready()
         return f"Bearer {self._last}"
 
