@@ -1,7 +1,7 @@
-"""The built-in patterns and groups, by the names of the reference (section 1.10), in its order.
+"""Declares the built-in patterns and groups, in the order in which they run.
 
-The 16 names and 6 groups are those of the seeds and hold the same members; what is new is recognized under the name
-it fits (a JWT is a `token`, the password of a URL a `password`), so no configuration has to change to get it.
+The names and groups are part of the configuration and do not change. New kinds of secrets are added to the pattern that
+they fit (a JWT is a `token`, the password of a URL a `password`), so they need no change of configurations.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ class Pattern:
     """A built-in pattern.
 
     Args:
-        name: By which configuration names it.
-        tag: What stands in the place of what it found.
-        rules: How it finds that.
+        name: Name in configurations.
+        tag: Replacement of matches.
+        rules: Rules that find matches.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Patterns of users: compiled and checked, and run within an allowance of time.
+"""Compiles, validates and applies custom patterns, within a limit of CPU time.
 
-RE2 is linear for one search; a pattern that looks far ahead at every match is not linear for all of them. So all
-patterns of a text share an allowance of processor time (not of the clock: a busy machine is no slow pattern).
+RE2 is linear for one search, but not for all searches of a pattern that scans far ahead at every match. So all custom
+patterns of a text share a limit of CPU time (not of wall-clock time: a busy machine does not make a pattern slow).
 """
 
 import re
@@ -14,18 +14,18 @@ from tarsy.masking.errors import InvalidPattern
 
 _REFERENCE = re.compile(r"\\(?:g<(\w+)>|(\d)|(\\))|\\")
 _TAG = re.compile(rb"\[MASKED_[A-Z0-9_]+\]")
-_SECONDS = 0.5  # of the processor, for all custom patterns of a text: short texts are masked in the event loop
+_SECONDS = 0.5  # CPU time for all custom patterns of a text: short texts are masked in the event loop
 _SECONDS_PER_BYTE = 2e-6
 
 
 @dataclass(frozen=True, slots=True)
 class CustomPattern:
-    """A pattern of a user.
+    """A custom pattern, as configured.
 
     Args:
-        name: Its name, for errors.
-        pattern: RE2 syntax; what it matches is replaced.
-        replacement: What stands in its place; `\\1` and `\\g<name>` are groups of the pattern, `\\\\` is a backslash.
+        name: Name, for errors.
+        pattern: RE2 syntax; matches are replaced.
+        replacement: Replacement; `\\1` and `\\g<name>` are groups of the pattern, `\\\\` is a backslash.
     """
 
     name: str
@@ -35,7 +35,7 @@ class CustomPattern:
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """A pattern of a user, ready to run: literal parts of its replacement, and numbers of groups."""
+    """A compiled custom pattern; the replacement consists of literals and numbers of groups."""
 
     name: str
     regex: Regex
@@ -43,10 +43,10 @@ class Custom:
 
 
 def compiled(pattern: CustomPattern) -> Custom:
-    """A pattern of a user, checked.
+    """Compiles and validates a custom pattern.
 
     Raises:
-        InvalidPattern: It cannot be used; the sentence says why and what to write.
+        InvalidPattern: The pattern is invalid; the sentence contains the remedy.
     """
     try:
         pattern.replacement.encode()
@@ -89,10 +89,10 @@ def _group(pattern: CustomPattern, regex: Regex, part: bytes | int | str) -> byt
 
 
 def by_customs(customs: Sequence[Custom], text: bytes) -> tuple[bytes, list[str]]:
-    """The text without what the custom patterns find, and the names of those that took too long.
+    """Applies custom patterns; returns the text, and the names of the patterns that exceeded their time.
 
-    All have one allowance of processor time, each its share and what those before it left of theirs: a slow one
-    stops no other, and 32 slow ones take no longer than one.
+    The patterns share one limit of CPU time: each gets an equal share, plus the unused time of earlier ones. So a slow
+    pattern stops no other, and 32 slow patterns take no longer than one.
     """
     slow: list[str] = []
     begun = time.thread_time()
@@ -107,7 +107,7 @@ def by_customs(customs: Sequence[Custom], text: bytes) -> tuple[bytes, list[str]
 
 
 def _applied(custom: Custom, text: bytes, stop: float) -> bytes | None:
-    """The text with what a custom pattern finds replaced; None where it is not done at `stop` (processor time)."""
+    """Replaces the matches of a custom pattern; returns None if it is not done at `stop` (CPU time)."""
     pieces: list[bytes] = []
     done = 0
     tags = [found.span() for found in _TAG.finditer(text)] if b"[MASKED_" in text else []

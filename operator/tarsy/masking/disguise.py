@@ -1,8 +1,8 @@
-"""Undoes what keeps a secret from being recognized and not from being read: a line as it means, and where it stood.
+"""Decodes lines that hide a secret from patterns but not from readers, and maps matches back to the original.
 
-Percent-encoding, escapes of JSON (`\\u0022`), entities of HTML and XML, characters that are not seen within a word,
-full-width letters and other characters of compatibility. The line itself stays as it is: rules search what it means,
-and what they find is replaced in the original, together with what was hidden in it.
+It decodes percent-encoding, JSON escapes (`\\u0022`), HTML and XML entities, invisible characters, and full-width and
+other compatibility characters. Rules search the decoded line; matches are replaced in the original line, including the
+hidden characters in them.
 """
 
 import html
@@ -27,7 +27,7 @@ TRIGGER = (
     rb"%(?:3[AaDd]|2[257]|40|7[Bb]|[C-Fc-f][0-9A-Fa-f]%)|\\[ux](?:00)?[2-7][0-9A-Fa-f]|&(?:quot|apos|equals|colon|#)|"
     + _ODD
 )
-"""What a text holds that has such a line (RE2 syntax)."""
+"""Pattern of texts that contain such a line (RE2 syntax)."""
 
 _FORM = (
     rb"((?:%[0-9A-Fa-f]{2})+)|\\+(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))|(&(?:[a-z]{2,6}|#[0-9]{1,6}|#[xX][0-9A-Fa-f]{1,5});)|("
@@ -38,13 +38,13 @@ _ROUNDS = 3
 
 
 class Plain:
-    """A line as it means.
+    """A decoded line.
 
     Args:
-        text: Of the line.
-        starts: Where each piece of the text begins, ascending.
-        origins: Where that piece begins in the line it was made from, and whether it is written alike there.
-        ends: Where its original ends.
+        text: The decoded text.
+        starts: Start of each piece of the text, ascending.
+        origins: Start of the piece in the original, and whether it is identical there.
+        ends: End of the piece in the original.
     """
 
     def __init__(self, text: bytes, starts: list[int], origins: list[tuple[int, bool]], ends: list[int]) -> None:
@@ -52,7 +52,7 @@ class Plain:
         self._starts, self._origins, self._ends = starts, origins, ends
 
     def origin(self, span: Span) -> Span:
-        """What of the line a span of the text was made from."""
+        """Returns the span of the original that a span of the text was decoded from."""
         start, end = span
         first, last = self._piece(start), self._piece(end - 1)
         begin, alike = self._origins[first]
@@ -65,18 +65,18 @@ class Plain:
 
 
 class Disguise:
-    """Finds lines that may mean something else than they say, and what they mean."""
+    """Finds and decodes disguised lines."""
 
     def __init__(self) -> None:
         self._line = Regex(TRIGGER, capture=False)
         self._form = Regex(_FORM)
 
     def worn(self, line: bytes) -> bool:
-        """Whether the line may mean something else than it says."""
+        """Returns whether a line may be disguised."""
         return self._line.search(line) is not None
 
     def plain(self, lines: bytes) -> list[Plain]:
-        """What the lines mean, a step at a time: what was encoded twice takes two. Empty where that is all."""
+        """Decodes lines step by step, for text that was encoded several times; empty if nothing is encoded."""
         steps: list[Plain] = []
         for _ in range(_ROUNDS):
             step = self._step(lines)
@@ -132,7 +132,7 @@ def _meaning(lines: bytes, found: Sequence[Span]) -> bytes:
 
 @lru_cache(4096)
 def _seen(odd: bytes) -> bytes:
-    """An odd character as it is read: nothing for what is not seen, ASCII for what stands for it."""
+    """Converts an odd character: to nothing if it is invisible, to ASCII if it looks like ASCII."""
     character = odd.decode("utf-8", "replace")
     if unicodedata.category(character) in ("Cf", "Mn", "Me") or character in "\u115f\u1160\u3164\uffa0":
         return b""

@@ -1,4 +1,4 @@
-"""Second looks at words that look drawn and not written: tokens, keys, base64 (see `tarsy.masking.validators`)."""
+"""Validates matches that look random: tokens, keys, base64 (see `tarsy.masking.validators`)."""
 
 import base64
 import binascii
@@ -7,7 +7,7 @@ import re
 from tarsy.masking.engine import Span
 from tarsy.masking.validators import digits
 
-_SAMPLE = 4_096  # bytes of a word that tell what it looks like
+_SAMPLE = 4_096  # bytes of a word that are examined
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 _DIGEST = re.compile(rb"(?i)sha\d{1,3}[:-]")
 _CLASSES = re.compile(rb"[A-Z]+|[a-z]+|[0-9]+")
@@ -25,7 +25,7 @@ _PAIR = re.compile(
 
 
 def vendor(value: bytes) -> Span | None:
-    """What follows a vendor's prefix: drawn, so with digits, in mixed case or long without a separator."""
+    """Accepts the value after a vendor's prefix: with digits, and in mixed case or long without a separator."""
     kept = value.rstrip(b".-=/~+_")
     if digits(kept) < 2:
         return None
@@ -34,18 +34,18 @@ def vendor(value: bytes) -> Span | None:
 
 
 def mixed(value: bytes) -> Span | None:
-    """A word with lower and upper case and digits."""
+    """Accepts a word with lower case, upper case and digits."""
     return (0, len(value)) if digits(value) and value.lower() != value != value.upper() else None
 
 
 def bootstrap(value: bytes) -> Span | None:
-    """A bootstrap token: not the name of an Event, which ends in its time in hexadecimals."""
+    """Accepts a bootstrap token, but not the name of an Event, which ends in a hexadecimal time."""
     drawn = value.partition(b".")[2]
     return None if not digits(drawn) or drawn.isdigit() or _EVENT.fullmatch(drawn) else (0, len(value))
 
 
 def jwt(value: bytes) -> Span | None:
-    """A JWT whose lines were broken; of what follows it, no ordinary word."""
+    """Accepts a JWT over several lines, without an ordinary word after it."""
     last = _LAST_LINE.search(value)
     end = last.start() if last and last[1].isalpha() and last[1] in (last[1].lower(), last[1].title()) else len(value)
     joined = _BREAKS.sub(b"", value[:end])
@@ -53,7 +53,7 @@ def jwt(value: bytes) -> Span | None:
 
 
 def key_body(value: bytes) -> Span | None:
-    """Lines of base64 as keys have them: not digests, not words that follow."""
+    """Accepts base64 lines of keys, but not digests, nor words after them."""
     first = _BREAKS.split(value, maxsplit=1)[0]
     if _HEX.fullmatch(first) or not digits(first) or first in (first.upper(), first.lower()):
         return None
@@ -65,7 +65,7 @@ def key_body(value: bytes) -> Span | None:
 
 
 def encoded_pair(value: bytes) -> Span | None:
-    """Base64 of `password=...` and its like, as the decoded text tells."""
+    """Accepts base64 that decodes to `password=...` and the like."""
     for skip in range(4):  # what stands before it in the same word need not be of it
         kept = value[skip:].rstrip(b"=").translate(_URL_SAFE)
         kept = kept[: len(kept) - (len(kept) % 4 == 1)]
@@ -76,7 +76,7 @@ def encoded_pair(value: bytes) -> Span | None:
 
 
 def random_word(value: bytes) -> Span | None:
-    """A value that looks drawn and not written: long hexadecimals, or letters and digits in no word's order."""
+    """Accepts a value that looks random: long hexadecimals, or mixed letters and digits."""
     kept = value.rstrip(b"=")
     if _HEX.fullmatch(kept):
         return (0, len(value)) if len(kept) >= 32 and digits(kept) and not kept.isdigit() else None
@@ -89,7 +89,7 @@ def random_word(value: bytes) -> Span | None:
 
 
 def base64_word(value: bytes) -> Span | None:
-    """A base64 word of at least 20 characters: not a digest, a path, or a name in camel case."""
+    """Accepts a base64 word of at least 20 characters, but not a digest, a path, or a camel-case name."""
     if _DIGEST.match(value):
         return None
     body = value.rstrip(b"=")
@@ -105,14 +105,14 @@ def base64_word(value: bytes) -> Span | None:
 
 
 def base64_short(value: bytes) -> Span | None:
-    """A base64 word of 4 to 19 characters: one that decodes to text, and is not an ordinary word or number."""
+    """Accepts a base64 word of 4 to 19 characters that decodes to text and is not an ordinary word or number."""
     if not value.endswith(b"=") and value in (value.upper(), value.lower()):
         return None
     return (0, len(value)) if _decodes_to_text(value) else None
 
 
 def aws_secret(value: bytes) -> Span | None:
-    """A word of 40 characters as AWS draws them: not a digest, not a path, not a name."""
+    """Accepts an AWS secret key of 40 characters, but not a digest, a path or a name."""
     if len(value) != 40 or _HEX.fullmatch(value) or value.startswith(b"/"):
         return None
     enough = digits(value) and value.lower() != value != value.upper()
@@ -120,7 +120,7 @@ def aws_secret(value: bytes) -> Span | None:
 
 
 def docker_auth(value: bytes) -> Span | None:
-    """The `auth` of a Docker configuration: base64 of user:password."""
+    """Accepts the `auth` of a Docker configuration: base64 of user:password."""
     try:
         return (0, len(value)) if b":" in base64.b64decode(value, validate=True) else None
     except binascii.Error:

@@ -1,21 +1,20 @@
-"""What can go wrong in this room: a configuration that cannot be used, and a text that could not be masked.
+"""Defines the errors of masking: an invalid configuration, and a text that could not be masked.
 
-They are two classes because they concern two people: the first is the author's of an object, who reads it in the
-object's conditions; the second is the caller's, for whom `tarsy.masking.failure_policy` decides what of the text goes
-on.
+The author of an object reads the first one in the conditions of the object. The second one concerns the caller:
+`tarsy.masking.failure_policy` decides which part of the text is passed on.
 """
 
 
 class MaskingError(Exception):
-    """Something about masking that the caller has to decide on."""
+    """Base of the errors of masking."""
 
 
 class InvalidPattern(MaskingError):
-    """A group, a pattern's name or a custom pattern that cannot be used; the sentence names it and the remedy.
+    """A group, a pattern name or a custom pattern is invalid.
 
     Args:
-        name: Which one.
-        sentence: What is wrong and what to do.
+        name: Name of the group or pattern.
+        sentence: The error and its remedy.
     """
 
     def __init__(self, name: str, sentence: str) -> None:
@@ -25,11 +24,11 @@ class InvalidPattern(MaskingError):
 
 
 class MaskingFailed(MaskingError):
-    """A text that was not masked by all patterns: a custom one used more time than a linear pattern can need.
+    """A text was not masked by all patterns: a custom pattern exceeded its time.
 
     Args:
-        sentence: Why; it holds nothing of the text.
-        left: The text as all patterns that got through left it; None where none did.
+        sentence: The reason, without any of the text.
+        left: The text, masked by all patterns that finished; None if none did.
     """
 
     def __init__(self, sentence: str, left: str | None = None) -> None:

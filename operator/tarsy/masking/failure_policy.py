@@ -1,10 +1,9 @@
-"""Decides what is passed on where a text cannot be searched for secrets as its setting says: the one place that does.
+"""Decides which text is passed on if masking fails. No other module decides this.
 
-Two rules, each named by its function. `mask_or_fail` is for texts that a run cannot do without (alerts, runbooks,
-questions): a custom pattern that takes too long costs its own finds and nothing else, and only where no masker got
-through is the text withheld. `without_secrets_or_withheld` is for texts that a run can ask for again or do without
-(results and arguments of tools, words of models): all patterns got through, or the text is withheld. No text is
-passed on unsearched.
+There are two rules. `mask_or_fail` is for texts that a run needs (alerts, runbooks, questions): if a custom pattern
+takes too long, the text is passed on without that pattern, and it is withheld only if no pattern finished.
+`without_secrets_or_withheld` is for texts that a run can request again or miss (results and arguments of tools, output
+of models): the text is withheld unless all patterns finished. No text is passed on unsearched.
 """
 
 import logging
@@ -21,8 +20,8 @@ class MaskingOutcome:
     """A text that may be passed on.
 
     Args:
-        text: Without secrets, or the notice.
-        withheld: Whether it is the notice.
+        text: The masked text, or the notice.
+        withheld: Whether `text` is the notice.
     """
 
     text: str
@@ -30,12 +29,12 @@ class MaskingOutcome:
 
 
 def mask_or_fail(mask: Callable[[str], str], text: str, what: str) -> str:
-    """Masks a text; keeps what the other patterns left of it where a custom one fails, else gives a notice.
+    """Masks a text; skips a custom pattern that fails, and returns a notice if masking fails altogether.
 
     Args:
-        mask: Raises MaskingFailed with what is left of the text, or anything else.
-        text: From outside.
-        what: Names the text, for the log and the notice ("alert").
+        mask: Masks a text; raises MaskingFailed with the partly masked text, or another exception.
+        text: Untrusted text.
+        what: Name of the text, for the log and the notice ("an alert").
     """
     try:
         return mask(text) if text else text
@@ -51,13 +50,13 @@ def mask_or_fail(mask: Callable[[str], str], text: str, what: str) -> str:
 
 
 def without_secrets_or_withheld(mask: Callable[[str], str], text: str, what: str, notice: str) -> MaskingOutcome:
-    """Masks a text; gives the notice where any pattern fails.
+    """Masks a text; returns the notice if any pattern fails.
 
     Args:
-        mask: Raises anything where it cannot.
-        text: From outside.
-        what: Names the text, for the log.
-        notice: Stands in the place of the text.
+        mask: Masks a text; raises any exception on failure.
+        text: Untrusted text.
+        what: Name of the text, for the log.
+        notice: Replacement of a withheld text.
     """
     try:
         return MaskingOutcome(mask(text) if text else text)

@@ -1,9 +1,8 @@
-"""The structural masker: values of Kubernetes Secrets, in YAML and JSON, and in documents inside strings of documents.
+"""Masks values of Kubernetes Secrets in YAML and JSON, also in documents inside strings of other documents.
 
-A document inside a JSON string (`last-applied-configuration`, a tool's answer that wraps YAML) is unescaped, masked
-and escaped again, a few levels deep. A string that names a Secret and cannot be unescaped is masked whole: this
-masker has no parse error after which a Secret would pass, and hostile text costs no more than other text. ConfigMaps
-are never touched.
+A document inside a JSON string (`last-applied-configuration`, a tool result that wraps YAML) is unescaped, masked and
+escaped again, a few levels deep. A string that names a Secret and cannot be unescaped is masked whole: no parse error
+lets a Secret pass, and hostile text costs no more than other text. ConfigMaps are never changed.
 """
 
 import json
@@ -17,9 +16,9 @@ from tarsy.masking.yaml_context import TAG
 TRIGGER = rb"""kind[\\"']*[ ]*:\s*[\\"']*Secret"""
 
 _LEVELS = 4
-_FOLD = re.compile(rb"\\(?:\r?\n[ \t]*+(\\ )?+|[^\n])", re.DOTALL)  # where YAML folds a string in double quotes
+_FOLD = re.compile(rb"\\(?:\r?\n[ \t]*+(\\ )?+|[^\n])", re.DOTALL)  # folds of double-quoted YAML strings
 _MANY_STRINGS = 500
-_BYTES_PER_STRING = 64  # fewer, for that many documents in strings, is no text of objects: the rest is masked whole
+_BYTES_PER_STRING = 64  # a text with that many strings of fewer bytes is hostile: the rest is masked whole
 
 
 class KubernetesSecrets:
@@ -34,7 +33,7 @@ class KubernetesSecrets:
         self._data = Regex(rb"""(?:string)?[dD]ata\\*["']?[ ]*:""", capture=False)
 
     def mask(self, text: bytes) -> bytes:
-        """The text with the values of Secrets replaced by `[MASKED_SECRET_DATA]`."""
+        """Replaces the values of Secrets by `[MASKED_SECRET_DATA]`."""
         return self._masked(text, _LEVELS)
 
     def _masked(self, text: bytes, levels: int) -> bytes:
@@ -64,7 +63,7 @@ class KubernetesSecrets:
         try:
             unfolded = _FOLD.sub(_space, escaped) if b"\n" in escaped else escaped
             inner = json.loads(b'"' + unfolded + b'"', strict=False).encode()
-        except ValueError:  # not a string of JSON: an escape of YAML's, or half of a surrogate pair
+        except ValueError:  # not a JSON string: a YAML escape, or half of a surrogate pair
             return TAG
         masked = self._masked(inner, levels - 1)
         return escaped if masked == inner else json.dumps(masked.decode(), ensure_ascii=False)[1:-1].encode()

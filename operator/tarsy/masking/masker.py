@@ -1,8 +1,8 @@
-"""A Masker: patterns compiled once, then any number of texts; the order is the reference's (section 1.10).
+"""Compiles patterns once, and masks any number of texts.
 
-The structural masker first, then the patterns of the groups, single patterns, custom patterns. One first look tells
-which rules may find something, so clean text costs one pass. What was written by an earlier pass is left alone. A
-match costs microseconds whatever finds it, so a text of thousands of secrets and little else ends early, in a tag.
+The order is fixed: the structural masker, patterns of groups, single patterns, custom patterns. A first pass finds the
+rules that may match, so clean text costs one pass. Tags of earlier passes are left unchanged. Every match costs
+microseconds, so the rest of a text with thousands of secrets and little else is replaced by one tag.
 """
 
 import re
@@ -26,18 +26,18 @@ _CHUNK = 4_096
 
 
 class PatternReach(Enum):
-    """How much of a text is needed to know what is secret in it, as far as a look at its beginning tells."""
+    """How much of a text is required to find its secrets, judged by its beginning."""
 
     NONE = auto()
-    """Nothing may be."""
+    """No rule may match."""
     LINE = auto()
-    """Something in its lines, each by itself."""
+    """Rules may match within single lines."""
     BEYOND = auto()
-    """All of it, and what follows."""
+    """Rules may match across lines: the whole text is required."""
 
 
 class Masker:
-    """Takes secrets out of texts (made by `build_masker`; may be shared by threads)."""
+    """Masks secrets in texts. Created by `build_masker`; thread-safe."""
 
     def __init__(self, structural: bool, patterns: Sequence[Pattern], customs: Sequence[Custom]) -> None:
         rules = [(rule, pattern.tag) for pattern in patterns for rule in pattern.rules]
@@ -54,7 +54,7 @@ class Masker:
         self._customs = customs
 
     def reach(self, text: str) -> PatternReach:
-        """How much of a text that begins with this must be known before any of its words can be shown."""
+        """Returns how much of a text with this beginning is required before any of it can be shown."""
         if self._customs:
             return PatternReach.BEYOND
         encoded, _ = encode_utf8(text)
@@ -66,13 +66,13 @@ class Masker:
         return PatternReach.LINE if there else PatternReach.NONE
 
     def mask(self, text: str) -> str:
-        """The text with every secret that was found replaced by its tag.
+        """Replaces every found secret by its tag.
 
         Args:
-            text: Anything, of any size; halves of surrogate pairs stay what they are.
+            text: Text of any size; lone surrogates are preserved.
 
         Raises:
-            MaskingFailed: Custom patterns took too long; `left` is the text as all others left it.
+            MaskingFailed: Custom patterns took too long; `left` is the text, masked by all others.
         """
         encoded, stand_ins = encode_utf8(text)
         masked = self._masked(encoded, self._look.among(encoded))
@@ -84,13 +84,13 @@ class Masker:
         return result
 
     def _masked(self, text: bytes, there: Sequence[int]) -> bytes:
-        """The text without what the built-in patterns find; `there` are the triggers of the first look."""
+        """Applies the built-in patterns; `there` are the triggers that the first pass found."""
         if not there:
             return text
         across: Sequence[int] | None = [index for index in there if index < len(self._across.triggers)]
         if self._structural in there:
             hidden = self._secrets.mask(text)
-            if hidden != text and b"\\" in text:  # strings may have been written anew: look again
+            if hidden != text and b"\\" in text:  # strings may have been rewritten: search for triggers again
                 across = None
             text = hidden
         text = self._across.mask(text, b"\n" in text, PatternGroup(), across)
@@ -104,7 +104,7 @@ class Masker:
         return self._undisguised(text) if self._disguised in there and not crowd.there else text
 
     def _undisguised(self, text: bytes) -> bytes:
-        """The text without secrets in lines that mean something else than they say."""
+        """Masks secrets in disguised lines."""
         pieces: list[bytes] = []
         for worn, run in groupby(text.splitlines(keepends=True), self._disguise.worn):
             lines = b"".join(run)
@@ -123,7 +123,7 @@ class Masker:
 
 
 def _chunks(text: bytes) -> Iterator[bytes]:
-    """The text in pieces of whole lines: rules run where they may find something, and not over all of it."""
+    """Splits a text into pieces of whole lines, so that rules run only on pieces that may match."""
     start = 0
     while len(text) - start > _CHUNK:
         end = text.find(b"\n", start + _CHUNK) + 1
@@ -139,11 +139,11 @@ def build_masker(groups: Sequence[str], patterns: Sequence[str] = (), custom: Se
 
     Args:
         groups: Names of groups (basic, secrets, security, kubernetes, cloud, all).
-        patterns: Names of single patterns, besides those of the groups.
-        custom: Patterns of users.
+        patterns: Names of single patterns, in addition to those of the groups.
+        custom: Custom patterns.
 
     Raises:
-        InvalidPattern: There is no such group or pattern, or a custom pattern cannot be used.
+        InvalidPattern: A group or pattern does not exist, or a custom pattern is invalid.
     """
     names: dict[str, None] = {}
     for group in groups:

@@ -1,7 +1,7 @@
-"""Maskers for the settings of objects: compiled once for each distinct setting, and what is wrong with a setting.
+"""Compiles and caches maskers by setting, and validates settings.
 
-A setting is told by its shape and not by its type, because the plan's rooms and this one do not know each other. The
-number of compiled maskers is bounded: the one not used for longest goes first.
+A setting is a protocol instead of a class, because `tarsy.plan` and this package do not import each other. The cache is
+bounded and evicts the least recently used masker.
 """
 
 from collections import OrderedDict
@@ -21,7 +21,7 @@ _MOST = 64
 
 
 class OwnPattern(Protocol):
-    """A pattern of a user."""
+    """A custom pattern."""
 
     @property
     def name(self) -> str: ...
@@ -32,7 +32,7 @@ class OwnPattern(Protocol):
 
 
 class Setting(Protocol):
-    """What an object says about masking (`tarsy.plan.model.MaskingPlan`)."""
+    """The masking setting of an object (`tarsy.plan.model.MaskingPlan`)."""
 
     @property
     def enabled(self) -> bool: ...
@@ -46,7 +46,7 @@ class Setting(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PatternFault:
-    """An entry of a setting that cannot be used, with the remedy."""
+    """An invalid entry of a setting, with the remedy."""
 
     part: Literal["groups", "patterns", "custom"]
     index: int
@@ -54,10 +54,10 @@ class PatternFault:
 
 
 class Maskers:
-    """Gives each setting its masker (may be shared by threads).
+    """Provides maskers by setting; thread-safe.
 
     Args:
-        most: How many compiled maskers are kept.
+        most: Maximum number of cached maskers.
     """
 
     def __init__(self, most: int = _MOST) -> None:
@@ -66,16 +66,16 @@ class Maskers:
         self._lock = Lock()
 
     def of(self, setting: Setting) -> Callable[[str], str]:
-        """What masks texts as the setting says; texts stay as they are where it is not enabled.
+        """Returns the masking function of a setting; texts are unchanged if it is not enabled.
 
         Raises:
-            InvalidPattern: The setting names what is not there, or has a pattern that cannot be used.
+            InvalidPattern: The setting has an unknown name or an invalid pattern.
         """
         masker = self._masker(setting)
         return masker.mask if masker else _as_it_is
 
     def unfolding(self, setting: Setting) -> StreamingMasker:
-        """What masks one text as the setting says while it comes.
+        """Returns a streaming masker for one text.
 
         Raises:
             InvalidPattern: See `of`.
@@ -98,7 +98,7 @@ class Maskers:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """A setting without the entries that cannot be used."""
+    """A setting without its invalid entries."""
 
     enabled: bool
     groups: tuple[str, ...]
@@ -107,9 +107,9 @@ class _Rest:
 
 
 def usable(setting: Setting) -> Setting:
-    """The setting; where an entry of it cannot be used, all others, and what holds when nothing is said.
+    """Returns the setting; if it has invalid entries, its valid ones and the defaults.
 
-    One wrong entry must cost neither the other patterns of its author nor the built-in ones.
+    So one invalid entry disables neither the other patterns of its author nor the built-in ones.
     """
     wrong = {(fault.part, fault.index) for fault in faults(setting)}
     if not wrong or not setting.enabled:
@@ -125,7 +125,7 @@ def usable(setting: Setting) -> Setting:
 
 
 def faults(setting: Setting) -> list[PatternFault]:
-    """All entries that cannot be used, in their order."""
+    """Returns the invalid entries of a setting, in order."""
     found: list[PatternFault] = []
     for index, group in enumerate(setting.groups):
         found += _tried("groups", index, partial(build_masker, [group]))

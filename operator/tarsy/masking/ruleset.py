@@ -1,4 +1,4 @@
-"""Rules compiled behind a first look of their own, and what they do to a text: replace, or only tell where."""
+"""Compiles rules with their triggers, and replaces or locates their matches in a text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from tarsy.masking.shape import dressed
 from tarsy.masking.validators import Validator, whole_match
 
 _MANY_SECRETS = 4_000
-_SOME = 64  # pieces of one chunk from which on it is worth counting
+_SOME = 64  # pieces of one chunk from which on matches are counted
 _BYTES_PER_SECRET = 24
 
 
@@ -22,9 +22,9 @@ class _Rule:
 
 
 class PatternGroup:
-    """How many secrets each rule found in a text so far, and whether that shows a text made to cost time.
+    """Counts the matches of each rule in a text, to detect hostile texts.
 
-    Thousands of secrets, closer than lines of a list are, are no evidence: the rest of such a text becomes one tag.
+    Thousands of matches, closer together than the lines of a list, are hostile: the rest of the text becomes one tag.
     """
 
     def __init__(self) -> None:
@@ -33,22 +33,28 @@ class PatternGroup:
         self._read = 0
 
     def read(self, size: int) -> None:
-        """A piece of the text is done."""
+        """Counts the bytes of a finished piece."""
         self._read += size
 
     def found(self, rule: Regex, secrets: int) -> None:
-        """A rule is through with the piece."""
+        """Counts the matches of a rule in a piece."""
         self._found[rule] = self._found.get(rule, 0) + secrets
 
     def shown(self, rule: Regex, secrets: int, read: int) -> bool:
-        """Whether so many more of a rule, in so much of the next piece, show it."""
+        """Returns whether the text is hostile.
+
+        Args:
+            rule: The rule.
+            secrets: Its matches in the current piece.
+            read: Bytes of the current piece so far.
+        """
         secrets += self._found.get(rule, 0)
         self.there = secrets > _MANY_SECRETS and self._read + read <= secrets * _BYTES_PER_SECRET
         return self.there
 
 
 class Ruleset:
-    """Rules behind a first look of their own."""
+    """Rules that run only if their trigger occurs."""
 
     def __init__(self, rules: Sequence[tuple[Rule, str]]) -> None:
         self.triggers = list(dict.fromkeys(rule.trigger for rule, _ in rules))
@@ -61,17 +67,17 @@ class Ruleset:
             self._rules.append(_Rule(regex, rule.judge, (rule.tag or tag).encode()))
 
     def spot(self, text: bytes) -> bool:
-        """Whether a rule may find something in the text."""
+        """Returns whether a rule may match."""
         return bool(self._look.among(text))
 
     def mask(self, text: bytes, multiline: bool, crowd: PatternGroup, there: Sequence[int] | None = None) -> bytes:
-        """The text with what the rules find replaced.
+        """Replaces the matches of the rules.
 
         Args:
-            text: Where to look.
-            multiline: Whether it is part of a text of more lines.
-            crowd: Counts what is found; when it shows, the text ends where it did.
-            there: Which triggers it holds, where that is known.
+            text: Text to mask.
+            multiline: Whether it is part of a text of several lines.
+            crowd: Counts matches; the masked text ends where it detects a hostile text.
+            there: Indexes of occurring triggers; None: unknown.
         """
         size = len(text)
         if there is None:
@@ -83,7 +89,7 @@ class Ruleset:
         return text
 
     def spans(self, text: bytes) -> list[tuple[int, int, bytes]]:
-        """What the rules find in a text as it is, with the tag of each: ascending, none in another."""
+        """Returns the spans of all matches with their tags: ascending, merged where they overlap."""
         found: list[tuple[int, int, bytes]] = []
         for index in sorted([rule for trigger in self._look.among(text) for rule in self._behind[trigger]]):
             rule = self._rules[index]
@@ -97,7 +103,7 @@ def _captures(pattern: bytes) -> bool:
 
 
 def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: PatternGroup) -> bytes:
-    """The text with what one rule finds replaced: `Regex.spans` written out, since this is where the time goes."""
+    """Replaces the matches of one rule; inlines `Regex.spans`, because most time is spent here."""
     pieces: list[bytes] = []
     done = at = 0
     match, anywhere, judge, tag, stop = rule.regex.match, rule.regex.anywhere, rule.judge, rule.tag, len(text)
@@ -128,7 +134,7 @@ def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: PatternGroup) -> 
 
 
 def _found(rule: _Rule, text: bytes) -> Iterator[Span]:
-    """What one rule finds in a text, at most as much as any text that is no attempt to cost time."""
+    """Yields the matches of one rule; a hostile text ends in one match of the rest."""
     for number, found in enumerate(rule.regex.spans(text)):
         start, end = next((span for span in found[1:] if span[0] >= 0), found[0])
         part = rule.judge(text[start:end])
@@ -140,7 +146,7 @@ def _found(rule: _Rule, text: bytes) -> Iterator[Span]:
 
 
 def apart(found: Sequence[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:
-    """Spans in their order, those that overlap as one."""
+    """Sorts spans, and merges overlapping ones."""
     apart: list[tuple[int, int, bytes]] = []
     for start, end, tag in sorted(found):
         if apart and start < apart[-1][1]:

@@ -1,8 +1,8 @@
-"""Secrets in JSON, wherever it stands: whole documents, arrays, log lines, prose, strings of other documents.
+"""Masks Secrets in JSON anywhere: documents, arrays, log lines, prose, strings of other documents.
 
-Only keys are looked for; what lies between two of them is reduced to its braces, by operations that run in C. The
-state is known at every key (outside of strings), so text before the JSON cannot confuse it. Flow mappings of YAML and
-single quotes pass as well.
+Only keys are searched; the text between two keys is reduced to its braces, by operations that run in C. The state is
+known at every key (outside of strings), so text before the JSON cannot confuse it. YAML flow mappings and single quotes
+are supported too.
 """
 
 import re
@@ -21,7 +21,7 @@ _NOT_BRACES = bytes(byte for byte in range(256) if byte not in b"{}")
 _NOT_MARKS = bytes(byte for byte in range(256) if byte not in b'{}"\\')
 _MAX_NESTING = 64
 _COLON = ord(":")
-_OUTERMOST = 1 << 40  # of the first key; what a text begins with may close more than it opens
+_OUTERMOST = 1 << 40  # depth of the first key: a text may begin with closing braces
 
 
 class JsonSecrets:
@@ -36,7 +36,7 @@ class JsonSecrets:
         self._flat = Regex(rb"\{(?:" + pair + value + rb",?)*", capture=False)
 
     def mask(self, text: bytes) -> bytes:
-        """The text with the values of every Secret's data replaced."""
+        """Replaces the values in the data of every Secret."""
         frames: Frames[int] = Frames()
         depth, last, begun = _OUTERMOST, 0, False
         for found in self._keys.spans(text):
@@ -63,7 +63,7 @@ class JsonSecrets:
         pieces: list[bytes] = []
         done = 0
         for start in sorted(places):
-            if start < done:  # inside a value that was replaced
+            if start < done:  # inside a replaced value
                 continue
             found = self._flat.at(text, start)
             end = found[0][1] if found else start
@@ -82,7 +82,7 @@ def _hidden(pair: re.Match[bytes]) -> bytes:
 
 
 def _braces(segment: bytes) -> tuple[int, int]:
-    """How many mappings a piece of JSON closes that it did not open, and opens that it does not close."""
+    """Returns the number of unmatched closing and opening braces in a piece of JSON."""
     marks = segment.translate(None, _NOT_MARKS)
     if b"\\" in marks or marks.count(b'"') % 2:
         braces = _STRINGS.sub(b"", segment).translate(None, _NOT_BRACES)

@@ -1,8 +1,8 @@
-"""Secrets in block YAML: single and multiple documents, items of lists, fences in prose, quoted and diffed lines.
+"""Masks Secrets in block YAML: single and multiple documents, list items, fences in prose, quoted and diffed lines.
 
-Lines are not walked: `kind`, `data`, `stringData` and `apiVersion` are found by one regex, and whether a mapping ended
-between two of them by a search for a line that is indented less. A mapping's column is its identity. Values are
-replaced line by line, so comments, order and everything else stay as they were.
+The text is not read line by line: one regex finds `kind`, `data`, `stringData` and `apiVersion`, and a search for a
+line of smaller indentation finds the end of a mapping. The column identifies a mapping. Values are replaced line by
+line, so comments, order and everything else are unchanged.
 """
 
 import re
@@ -17,7 +17,7 @@ _MARGIN = rb"[ >|+]"
 
 _ENTRY = re.compile(rb"""((?:"[^"\n]*+"|'[^'\n]*+'|[^\s:#"'][^\n:]*+)[ \t]*+:)(?:([ \t]++)([^\n]*+))?""")
 _COMMENT = re.compile(rb"[ \t]+#.*")
-# What nearly all Secrets are: lines of a key and a word of base64, replaced by operations that run in C.
+# Most Secrets are lines of a key and a base64 word, which operations in C replace.
 _PLAIN_ENTRY = rb"[\w.-]++:[ ][A-Za-z0-9+/]{5,}+={0,2}\r?\n"
 _PLAIN = re.compile(rb"([ ]*+)" + _PLAIN_ENTRY + rb"(?:\1" + _PLAIN_ENTRY + rb")*+")
 _PLAIN_VALUE = re.compile(rb"(?<=: )[^\r\n]++")
@@ -33,7 +33,7 @@ class YamlSecrets:
         kind = rb"""kind["']?:[ \t]+["']?Secret(?:List)?["']?"""
         self._data = Regex(rb"""(?m)^[ >|+-]*["']?(?:data|stringData)["']?:""" + end, capture=False)
         self._plain_kind = Regex(rb"(?m)^[ >|+-]*" + kind, capture=False)
-        # Lines of JSON look like quoted keys, and are many: those keys are read only where one cannot be JSON.
+        # Lines of JSON look like quoted keys, and are frequent: such keys are read only if one cannot be JSON.
         quoted = rb"""["'](?:(?:data|stringData)["']:|""" + kind + rb")" + end
         self._quoted_key = Regex(rb"(?m)^[ >|+-]*" + quoted, capture=False)
         self._any = Regex(rb"(?m)^[ >|+-]*(?:" + quoted + rb"|" + kind + rb")", capture=False)
@@ -41,7 +41,7 @@ class YamlSecrets:
         self._blocks: dict[int, Regex] = {}
 
     def mask(self, text: bytes) -> bytes:
-        """The text with the values of every Secret's data replaced."""
+        """Replaces the values in the data of every Secret."""
         if not self._data.search(text) or not self._any.search(text):
             return text
         quoted = self._quoted_key.search(text)
@@ -70,7 +70,7 @@ class YamlSecrets:
         return self._replaced(text, places) if places else text
 
     def _close(self, frames: Frames[tuple[int, int]], text: bytes, start: int, end: int) -> None:
-        """Ends the mappings that a line between two keys is indented less than."""
+        """Closes the mappings that end between two keys, at a line of smaller indentation."""
         after = start
         while frames.depth >= 0:
             found = self._ending(frames.depth).search(text, after if frames.depth else start, end)
@@ -114,7 +114,7 @@ def _keys(quote: bytes) -> Regex:
 
 
 def _hidden(block: bytes) -> Iterator[bytes]:
-    """The lines of a `data` mapping: keys stay; values, and what continues them on further lines, do not."""
+    """Yields the lines of a `data` mapping with masked values, without continuation lines."""
     if _PLAIN.fullmatch(block):
         yield _PLAIN_VALUE.sub(_QUOTED_TAG, block)
         return

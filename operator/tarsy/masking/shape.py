@@ -1,8 +1,8 @@
-"""A masked document keeps its shape: where a tag is a scalar of its own, it is quoted.
+"""Preserves the shape of masked documents: a tag that replaces a whole scalar is quoted.
 
-`[MASKED_TOKEN]` is a list to YAML and no JSON at all; so a tag that takes the place of a whole plain scalar gets
-quotes, where that scalar is a value of JSON or stands in a text of several lines. A single line is prose or a log
-line to us, and stays as people write it.
+`[MASKED_TOKEN]` is a list in YAML and invalid in JSON. So a tag that replaces a whole plain scalar is quoted if the
+scalar is a JSON value or part of a text of several lines. A single line is treated as prose or a log line, without
+quotes.
 """
 
 import re
@@ -20,7 +20,15 @@ _TAG = re.compile(rb"\[MASKED_[A-Z0-9_]+\]")
 
 
 def dressed(text: bytes, start: int, end: int, tag: bytes, multiline: bool) -> bytes:
-    """The tag as it stands in the place of text[start:end]: quoted where it is a whole scalar."""
+    """Returns the tag for text[start:end], quoted if it replaces a whole scalar.
+
+    Args:
+        text: The text.
+        start: Start of the match.
+        end: End of the match.
+        tag: The tag.
+        multiline: Whether the text is part of one with several lines.
+    """
     before, after = text[start - 1 : start], text[end : end + 1]
     if before not in _BEFORE:
         return tag
@@ -46,7 +54,7 @@ def dressed(text: bytes, start: int, end: int, tag: bytes, multiline: bool) -> b
 
 
 def mended_text(text: bytes) -> bytes:
-    """The text with quotes around plain scalars of YAML that begin with a tag and go on after it."""
+    """Quotes plain YAML scalars that begin with a tag and continue after it."""
     if b"\n" not in text or (b": [MASKED_" not in text and b"- [MASKED_" not in text):
         return text
     return _BEGINNING.sub(_quoted, text)

@@ -1,10 +1,10 @@
-"""A text that is masked while it comes, for those who read along: what is shown once is never taken back.
+"""Masks a text while it streams; shown text is never retracted.
 
-Decision: what is shown is always a beginning of what the whole text becomes when it is masked, and where that cannot be
-known, nothing more is shown. Rules that stay within a line need that line: its words are shown as they end while no
-rule may find anything in it, else when it is complete. Rules that span lines (PEM blocks, data of Kubernetes Secrets,
-environments of containers) and patterns of users need the whole text: where one of them may find something, the text
-stops, and readers wait for its end. Words that may be of a key whose beginning was cut off wait for what follows.
+Decision: the shown text is always a prefix of the masked whole text; if that cannot be guaranteed, nothing more is
+shown. Rules within a line need the line: its words are shown one by one while no rule may match, else when the line is
+complete. Rules across lines (PEM blocks, data of Kubernetes Secrets, environments of containers) and custom patterns
+need the whole text: if one of them may match, the stream stops, and readers wait for the closed event. Words that may
+belong to a key with a truncated beginning wait for the text after them.
 """
 
 from bisect import bisect_left
@@ -12,18 +12,18 @@ from bisect import bisect_left
 from tarsy.masking.errors import MaskingError
 from tarsy.masking.masker import Masker, PatternReach
 
-_LONGEST_LINE = 65_536  # characters that are held back at most
+_LONGEST_LINE = 65_536  # maximum characters that are held back
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
-_KEY_WORD = 16  # characters of base64 in a row that may be of a key (`rules._PEM_END`)
-_DASHES = "-----"  # of the words that end a key
+_KEY_WORD = 16  # consecutive base64 characters that may belong to a key (`rules._PEM_END`)
+_DASHES = "-----"  # start of the end line of a key
 _ESCAPED = ("\\n", "\\r", "\\t")
 
 
 class StreamingMasker:
-    """One text.
+    """Masks one streaming text.
 
     Args:
-        masker: what takes secrets out of it; None where nothing does.
+        masker: the masker; None: the text is not masked.
     """
 
     def __init__(self, masker: Masker | None) -> None:
@@ -33,7 +33,7 @@ class StreamingMasker:
         self.stopped = False
 
     def add(self, text: str) -> str:
-        """What can be shown in addition, now that `text` has come; `stopped` says that no more of it ever will be."""
+        """Adds text; returns the additional text to show. After `stopped` is set, nothing more is shown."""
         if self._masker is None:
             return text
         if self.stopped:
@@ -62,7 +62,7 @@ class StreamingMasker:
         return shown + self._words() if reach is PatternReach.NONE else shown
 
     def _before_it(self, masker: Masker) -> int:
-        """Where the first line begins in which a rule that spans lines may find something."""
+        """Returns the start of the first line in which a rule across lines may match."""
         starts = [0]
         while (following := self._held.find("\n", starts[-1]) + 1) > 0:
             starts.append(following)
@@ -70,7 +70,7 @@ class StreamingMasker:
         return starts[bisect_left(ends, True, key=lambda end: masker.reach(self._held[:end]) is PatternReach.BEYOND)]
 
     def _lines(self, masker: Masker, end: int, reach: PatternReach) -> str:
-        """Complete lines up to `end`, without secrets."""
+        """Returns the masked complete lines up to `end`."""
         if not end:
             return ""
         lines, done = self._held[:end], self._shown
@@ -82,7 +82,7 @@ class StreamingMasker:
         return masked[done:]
 
     def _words(self) -> str:
-        """Complete words of a line in which no rule may find anything so far."""
+        """Returns the complete words of a line in which no rule may match so far."""
         dashes = self._held.find(_DASHES)
         end = len(self._held) if dashes < 0 else dashes
         while end and not self._held[end - 1].isspace():
@@ -96,7 +96,7 @@ class StreamingMasker:
 
 
 def _settled(text: str, end: int) -> int:
-    """Where the words that may be lines of a key begin at the end of `text[:end]`; `end` where there are none."""
+    """Returns the start of words at the end of `text[:end]` that may be lines of a key; `end` if there are none."""
     while True:
         word = end
         while word and (text[word - 1].isspace() or text[word - 1] == "\\" or text[word - 2 : word] in _ESCAPED):

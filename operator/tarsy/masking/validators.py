@@ -1,8 +1,8 @@
-"""Second looks: whether what a pattern found is a secret, and which part of it.
+"""Validates matches: returns the part of a match that is a secret, or None.
 
-RE2 has no lookaround, and many secrets differ from ordinary words only in how random they look; so a rule may name a
-judge, a function of the found value that gives the part to mask, or None to leave it. Judges never see more than the
-value, keep no state, and leave what an earlier pass wrote: masking twice is masking once.
+RE2 has no lookaround, and many secrets differ from ordinary words only in their randomness; so a rule may name a
+validator, a function of the matched value. Validators see only the value, keep no state, and skip tags of earlier
+passes: masking is idempotent.
 """
 
 import re
@@ -50,12 +50,12 @@ _UNIT_FILES = (
 
 
 def whole_match(value: bytes) -> Span | None:
-    """Every value but a tag."""
+    """Accepts every value but a tag."""
     return None if value.startswith(TAG_START) else (0, len(value))
 
 
 def password(value: bytes) -> Span | None:
-    """A password of at least 6 characters, up to the next field; not a reference, a placeholder or a structure."""
+    """Accepts a password of at least 6 characters, up to the next field; not a reference, placeholder or structure."""
     if value.isalnum():
         return (0, len(value)) if len(value) >= _MIN_PASSWORD else None
     start = 0
@@ -79,14 +79,14 @@ def password(value: bytes) -> Span | None:
 
 
 def quoted_password(value: bytes) -> Span | None:
-    """A password in quotes: all of it."""
+    """Accepts a whole password in quotes."""
     if len(value) < _MIN_PASSWORD or value.startswith(TAG_START) or _REFERENCE.fullmatch(value):
         return None
     return 0, len(value)
 
 
 def password_line(value: bytes) -> Span | None:
-    """A password that is the rest of its line (a plain YAML scalar may hold spaces), without a comment."""
+    """Accepts the rest of a line as a password (a plain YAML scalar may contain spaces), without a comment."""
     if value.startswith((b"[", b"{")):
         return None
     comment = _COMMENT.search(value)
@@ -97,7 +97,7 @@ def password_line(value: bytes) -> Span | None:
 
 
 def spoken(value: bytes) -> Span | None:
-    """What follows "the password is": something that no sentence goes on with, so with a digit."""
+    """Accepts a word after "the password is", if it has a digit and so is not prose."""
     kept = value.rstrip(_TRAILING + b".!?")
     found = password(kept)
     letters = kept.lower() != kept.upper()
@@ -107,22 +107,22 @@ def spoken(value: bytes) -> Span | None:
 
 
 def spoken_of(value: bytes) -> Span | None:
-    """What follows "password of bob:": the same, and no name of an object."""
+    """Accepts a word after "password of bob:", like `spoken`, but not the name of an object."""
     return None if _OBJECT.fullmatch(value.rstrip(_TRAILING)) else spoken(value)
 
 
 def config_word(value: bytes) -> Span | None:
-    """The value of a directive that has a blank after its key: not the words that follow it in prose."""
+    """Accepts the value of a directive with a blank after its key, but not words of prose."""
     return None if _STATE.fullmatch(value) else password(value)
 
 
 def next_line(value: bytes) -> Span | None:
-    """A value on the line after its key: one word that is no state."""
+    """Accepts a value on the line after its key: one word that is not a state."""
     return None if b" " in value.strip() or _STATE.fullmatch(value.strip()) else password_line(value)
 
 
 def short_secret(value: bytes) -> Span | None:
-    """The value of a secret's key that is too short to look random: letters and digits, and no name of an object."""
+    """Accepts a short value of a secret key: letters and digits, but not the name of an object."""
     kept = value.rstrip(b"=")
     count = digits(kept)
     if count < 2 or count == len(kept) or _MEASURE.fullmatch(kept) or value.startswith(TAG_START):
@@ -131,19 +131,19 @@ def short_secret(value: bytes) -> Span | None:
 
 
 def header(value: bytes) -> Span | None:
-    """The value of a header that holds a secret: not a name, not the words that follow it in prose."""
+    """Accepts the value of a secret header, but not a name or words of prose."""
     if _STATE.fullmatch(value) or whole_match(value) is None or _EXPRESSION.search(value):
         return None
     return not_a_name(value) if digits(value) or value.lower() != value != value.upper() else None
 
 
 def database_password(value: bytes) -> Span | None:
-    """The password of a database's URL, which may hold `/` and `@`; not a port, nothing of the next URL."""
+    """Accepts the password in a database URL, which may contain `/` and `@`; not a port or part of the next URL."""
     return _url_part(value, web=False)
 
 
 def web_password(value: bytes) -> Span | None:
-    """The password of any other URL: a path may hold `@` there, so the first host that looks like one ends it."""
+    """Accepts the password in any other URL, up to the first host, because the path may contain `@`."""
     return _url_part(value, web=True)
 
 
@@ -167,7 +167,7 @@ def _url_part(value: bytes, *, web: bool) -> Span | None:
 
 
 def literal(value: bytes) -> Span | None:
-    """`key=value` of `--from-literal`: the value, unless its key is that of something public."""
+    """Accepts the value of `--from-literal key=value`, unless the key is public."""
     key, _, word = value.partition(b"=")
     if len(word) < _MIN_PASSWORD or whole_match(word) is None or _REFERENCE.fullmatch(word):
         return None
@@ -177,12 +177,12 @@ def literal(value: bytes) -> Span | None:
 
 
 def working_directory(value: bytes) -> Span | None:
-    """`password`, but PWD=/some/where is the shell's."""
+    """Accepts a `password`, but not the shell's PWD=/some/where."""
     return None if value.startswith((b"/", b"~")) else password(value)
 
 
 def flag(value: bytes) -> Span | None:
-    """The value of a command line flag: any but a reference."""
+    """Accepts the value of a command-line flag, but not a reference."""
     kept = value.rstrip(_TRAILING)
     if not kept or kept.startswith((TAG_START, b"[")) or _REFERENCE.fullmatch(kept):
         return None
@@ -190,36 +190,36 @@ def flag(value: bytes) -> Span | None:
 
 
 def url_password(value: bytes) -> Span | None:
-    """The password part of a URL: any but a reference."""
+    """Accepts the password of a URL, but not a reference."""
     return None if value.startswith(TAG_START) or _REFERENCE.fullmatch(value) else (0, len(value))
 
 
 def credential(value: bytes) -> Span | None:
-    """What follows an authorization scheme: not the words that follow it in prose."""
+    """Accepts the value after an authorization scheme, but not words of prose."""
     return None if value.startswith(TAG_START) or _PROSE.fullmatch(value) else (0, len(value))
 
 
 def bearer(value: bytes) -> Span | None:
-    """What follows a lone `Bearer`: something with a digit or of mixed case."""
+    """Accepts the value after `Bearer` alone, if it has a digit."""
     return (0, len(value)) if credential(value) and digits(value) else None
 
 
 def raw_authorization(value: bytes) -> Span | None:
-    """An Authorization without a scheme: long and no name, or with a digit."""
+    """Accepts an Authorization without a scheme: long and not a name, or with a digit."""
     if _EXPRESSION.search(value):
         return None
     return not_a_name(value) if len(value) >= 20 and whole_match(value) else bearer(value)
 
 
 def email(value: bytes) -> Span | None:
-    """An address: not git's user in a repository's name, not a unit of systemd."""
+    """Accepts an e-mail address, but not the git user of a repository or a unit of systemd."""
     if value.startswith(b"git@") or value.endswith(_UNIT_FILES):
         return None
     return 0, len(value)
 
 
 def not_a_name(value: bytes) -> Span | None:
-    """A value that is not made of lower-case words with separators, as names of objects are."""
+    """Accepts a value unless it consists of lower-case words with separators, like names of objects."""
     if re.fullmatch(rb"[a-z]{1,15}(?:[-_./][a-z]{1,15})+", value):
         return None
     return 0, len(value)
@@ -231,5 +231,5 @@ def _is_reference(value: bytes) -> bool:
 
 
 def digits(value: bytes) -> int:
-    """How many digits a word has."""
+    """Returns the number of digits in a word."""
     return len(value) - len(value.translate(None, _DIGITS))

@@ -1,8 +1,8 @@
-"""Which `data` belongs to which `kind`: mappings of a text as a stack, fed with the few lines or keys that matter.
+"""Finds the `data` that belongs to a `kind: Secret`, with a stack of the open mappings of a text.
 
-A text from outside is seldom one clean document, so nothing is parsed: the scanners of YAML and JSON find `kind`,
-`data` and `stringData` by a regex and say how deep each lies, and this stack joins those that are members of one
-mapping. What it costs grows with the number of those keys and not with the size or the depth of the text.
+Untrusted text is seldom one valid document, so nothing is parsed: the scanners of YAML and JSON find `kind`, `data` and
+`stringData` by a regex, with their depth, and this stack joins the members of one mapping. Its cost grows with the
+number of these keys, not with the size or depth of the text.
 """
 
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class _Frame(Generic[_T]):
 
 
 class Frames(Generic[_T]):
-    """The open mappings, outermost first, and what of closed ones turned out to be secret."""
+    """The stack of open mappings, and the secret data of closed ones."""
 
     def __init__(self) -> None:
         self._stack: list[_Frame[_T]] = []
@@ -37,30 +37,30 @@ class Frames(Generic[_T]):
         self.secret: list[_T] = []
 
     def crowded(self, read: int) -> bool:
-        """Whether a text has more keys in the `read` bytes so far than any text of objects has.
+        """Returns whether a text is hostile: more keys in the `read` bytes so far than any manifest has.
 
-        Such a text is made to cost time; it is masked whole.
+        Such a text is masked whole.
         """
         self._keys += 1
         return self._keys % _MANY_KEYS == 0 and read < self._keys * _BYTES_PER_KEY
 
     @property
     def depth(self) -> int:
-        """Depth of the innermost open mapping that matters; -1 when there is none."""
+        """Depth of the innermost open mapping; -1 without one."""
         return self._stack[-1].depth if self._stack else -1
 
     def close(self, depth: int) -> None:
-        """Everything deeper than `depth` has ended."""
+        """Closes all mappings deeper than `depth`."""
         while self._stack and self._stack[-1].depth > depth:
             self._leave(self._stack.pop(), depth)
 
     def item(self, depth: int) -> None:
-        """A new mapping begins at `depth`, the item of a list: an open one there has ended."""
+        """Starts a list item at `depth`: closes an open mapping of the same depth."""
         while self._stack and self._stack[-1].depth >= depth:
             self._leave(self._stack.pop(), depth - 1)
 
     def kind(self, depth: int, kind: bytes) -> None:
-        """The mapping at `depth` is of this kind."""
+        """Sets the kind of the mapping at `depth`."""
         frame = self._at(depth)
         if frame.kind:
             self.item(depth)
@@ -68,7 +68,7 @@ class Frames(Generic[_T]):
         frame.kind = kind
 
     def version(self, depth: int) -> None:
-        """The mapping at `depth` has an apiVersion: a second one belongs to the next object."""
+        """Notes an apiVersion of the mapping at `depth`; a second one starts the next object."""
         frame = self._at(depth)
         if frame.versioned:
             self.item(depth)
@@ -76,7 +76,13 @@ class Frames(Generic[_T]):
         frame.versioned = True
 
     def data(self, depth: int, name: bytes, place: _T) -> None:
-        """The mapping at `depth` has data (`name` is data or stringData)."""
+        """Adds data to the mapping at `depth`.
+
+        Args:
+            depth: Depth of the mapping.
+            name: data or stringData.
+            place: Position of the data in the text.
+        """
         frame = self._at(depth)
         if name in frame.names:
             self.item(depth)
@@ -85,7 +91,7 @@ class Frames(Generic[_T]):
         frame.own.append(place)
 
     def end(self) -> list[_T]:
-        """The text has ended: the data of all Secrets."""
+        """Closes all mappings, and returns the data of all Secrets."""
         self.item(-1)
         while self._stack:
             self._leave(self._stack.pop(), -1)
@@ -107,7 +113,7 @@ class Frames(Generic[_T]):
             self._hand_up([*frame.inner, frame.own] if frame.own else frame.inner, depth)
 
     def _hand_up(self, groups: "list[list[_T]]", depth: int) -> None:
-        """Data of a mapping of no kind may be an item of the SecretList around it."""
+        """Passes data of a mapping without kind to the outer mapping, which may be a SecretList."""
         if not groups:
             return
         if not self._stack:

@@ -1,8 +1,8 @@
-"""How each built-in pattern recognizes its secrets: a pattern is a tag and a few rules, a rule is one regex.
+"""Declares the rules of the built-in patterns: a pattern is a tag and a few rules, a rule is one regex.
 
-A regex names what to replace by its groups (the first that took part), or is replaced whole. Rules bring their own
-trigger, a near-literal for the first look, so that a regex runs only over texts that may hold what it seeks. No rule
-looks far ahead for something optional: RE2 is linear for one search, and so is the sum of all searches of a text.
+The first matching group of a regex is replaced, or the whole match without groups. Each rule has a trigger, a
+near-literal for the first pass, so that its regex runs only on texts that may match. No rule scans far ahead for
+optional text, so that all searches of a text together are linear, like a single search of RE2.
 """
 
 from tarsy.masking.rules.keys import CERTIFICATE, CERTIFICATE_AUTHORITY_DATA, PRIVATE_KEY, SECRET_KEY, SSH_KEY

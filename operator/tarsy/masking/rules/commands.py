@@ -1,4 +1,4 @@
-"""Secrets among the arguments of commands: by the flag's name, or by what a short flag means to its command."""
+"""Declares rules for secrets in arguments of commands: by long flag, or by short flag of a known command."""
 
 from tarsy.masking.rules.parts import ARGUMENT, ATTACHED, OPEN, Rule
 from tarsy.masking.validators import Validator, config_word, flag, literal, short_secret, url_password
@@ -12,7 +12,7 @@ _USER = rb"""["']?[^\s:"']+:"""
 
 
 def _command(names: bytes, flags: bytes, value: bytes = rb"(?:[ \t]+|=)?" + ARGUMENT, judge: Validator = flag) -> Rule:
-    """A flag of some commands, anywhere among their arguments."""
+    """Builds the rule of a flag of some commands, anywhere among their arguments."""
     trigger = rb"\b(?:" + names + rb")[ \t]"
     return Rule(trigger, trigger + rb"(?:" + _REST + rb")?" + flags + value, judge)
 

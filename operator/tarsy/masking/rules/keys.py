@@ -1,4 +1,4 @@
-"""Keys and certificates: blocks of PEM, whole and cut off, bodies without a header, other formats of key files."""
+"""Declares rules for keys and certificates: PEM blocks, whole or truncated, bodies without header, other formats."""
 
 from tarsy.masking.drawn import key_body, vendor
 from tarsy.masking.rules.parts import Rule, environment, named, near

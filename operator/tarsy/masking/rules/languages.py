@@ -1,4 +1,4 @@
-"""The word for a password in the languages that people name their keys in."""
+"""Lists the words for a password in many languages."""
 
 from tarsy.masking.rules.parts import spellings
 
@@ -7,7 +7,7 @@ ASCII = (
     rb"|palavra[ _-]?passe|senha|parola|haslo|heslo|geslo|lozinka|losenord|salasana|parool|jelszo|sifre|pasahitza"
     rb"|kata[ _]?sandi|mat[ _]khau"
 )
-"""Alternatives without regard to case."""
+"""Case-insensitive alternatives."""
 
 OTHER = spellings(
     (

@@ -1,4 +1,4 @@
-"""What rules are made of: the rule itself, keys and their separators, values in quotes and without."""
+"""Defines a rule, and the building blocks of its regexes: keys, separators, quoted and bare values."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ class Rule:
     """One regex of a pattern.
 
     Args:
-        trigger: What a text must hold for the regex to be worth running (RE2 syntax). It matches no later than the
-            word that the regex replaces, because words without a trigger are shown while a text still comes.
-        regex: RE2 syntax, on bytes; its first group that took part is replaced.
-        judge: Which part of it, if any.
-        tag: What is written in its place, where it is not the pattern's tag.
+        trigger: Pattern that a text must contain for the regex to run (RE2 syntax). It must match no later than the
+            word that the regex replaces, because words without a trigger are shown while the text still streams.
+        regex: RE2 syntax, on bytes; its first matching group is replaced.
+        judge: Validator of the match.
+        tag: Replacement; empty: the tag of the pattern.
         lines: Whether a match may span lines.
     """
 
@@ -45,27 +45,27 @@ ATTACHED = rb"""(?:\\*"([^"\n\\]+)|'([^'\n]+)|([^\s"'`|<>;\\=-][^\s"'`|<>;\\]*))
 
 
 def named(key: bytes, value: bytes = LONG) -> bytes:
-    """The regex of a value that stands behind its key."""
+    """Returns the regex of a value after its key."""
     return rb"(?i)" + key + SEP + OPEN + value
 
 
 def near(key: bytes) -> bytes:
-    """The trigger of such a value."""
+    """Returns the trigger of a value after its key."""
     return rb"(?i)" + key + rb"""\\*["'`]?[ \t]*[:=]"""
 
 
 def near_quoted(key: bytes) -> bytes:
-    """The trigger of a value in quotes."""
+    """Returns the trigger of a quoted value after its key."""
     return rb"(?i)" + key + SEP + rb"""\\*["']"""
 
 
 def near_bare(key: bytes) -> bytes:
-    """The trigger of a value without quotes."""
+    """Returns the trigger of a bare value after its key."""
     return rb"(?i)" + key + SEP + rb"""[^\s"'`\\]"""
 
 
 def environment(key: bytes, judge: Validator = quoted_password) -> tuple[Rule, ...]:
-    """`name: DB_PASSWORD`, `value: ...` of a container's environment, and its like, in YAML and JSON."""
+    """Builds rules for `name: DB_PASSWORD`, `value: ...` of container environments and the like, in YAML and JSON."""
     trigger = rb"""(?i)\b(?:name|key|parameter_?key)\\*["']?[ ]?[:=][ ]?\\*["']?[\w.-]*""" + key
     head = trigger + rb"""\\*["']?,?(?:\s|\\n)*\\*["']?(?:parameter_?)?value\\*["']?[ ]?[:=][ ]?"""
     bare = rb"""([^\s"'`\\|>][^\n"'\\]*)"""
@@ -73,7 +73,7 @@ def environment(key: bytes, judge: Validator = quoted_password) -> tuple[Rule, .
 
 
 def block(key: bytes) -> tuple[Rule, ...]:
-    """`password: |` and the line after it, with further lines of one long word each; within a string of JSON too."""
+    """Builds rules for YAML block scalars (`password: |`), also within a JSON string."""
     head = rb"(?i)" + key + rb"""["']?:[ \t]+[|>][0-9]?[+-]?[0-9]?[ \t]*(?:#[^\n]*)?"""
     value = rb"\r?\n[ \t]+([^\s-][^\n]*(?:\r?\n[ \t]+[A-Za-z0-9+/=_.-]{16,}[ \t]*)*)"
     escaped = rb"""(?:\\+[nr])+[ \t]+([^\s\\"-][^\n\\"]*)"""
@@ -84,7 +84,7 @@ def block(key: bytes) -> tuple[Rule, ...]:
 
 
 def spellings(words: Iterable[str]) -> bytes:
-    """Alternatives for words that have more than ASCII: RE2 sees bytes here and cannot fold their case."""
+    """Returns alternatives for non-ASCII words in all cases: RE2 sees bytes here, and cannot fold their case."""
     found: dict[bytes, None] = {}
     for word in words:
         for cased in (word, word.upper(), word.capitalize(), word.title()):

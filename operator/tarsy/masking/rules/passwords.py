@@ -1,4 +1,4 @@
-"""Passwords by their keys: in settings, environments, documents, prose, directives, files of accounts, hashes."""
+"""Declares rules for passwords: in settings, environments, documents, prose, directives, account files, hashes."""
 
 import base64
 
@@ -39,7 +39,7 @@ _DIRECTIVE = (
 
 
 def _aligned(word: bytes) -> tuple[bytes, ...]:
-    """The characters that base64 surely has for a word, wherever it stands."""
+    """Returns the base64 characters that encode a word at each of the three alignments."""
     whole = base64.b64encode
     return (
         whole(word)[: len(word) * 8 // 6],
@@ -57,7 +57,7 @@ _ENCODED = b"|".join(
 
 
 def _keyed(key: bytes) -> tuple[Rule, ...]:
-    """A password behind its key, in quotes and without."""
+    """Builds rules for a quoted and a bare password after its key."""
     return (
         Rule(near_quoted(key), rb"(?i)" + key + SEP + QUOTED, quoted_password),
         Rule(near_bare(key), rb"(?i)" + key + SEP + BARE, password),
@@ -65,7 +65,7 @@ def _keyed(key: bytes) -> tuple[Rule, ...]:
 
 
 def _line(key: bytes) -> Rule:
-    """A password that is the rest of a line of YAML."""
+    """Builds the rule of a password that is the rest of a YAML line."""
     return Rule(
         rb"(?i)" + key + rb"""["']?:[ \t]+[^\s"'{\[|>&*!#$]""",
         rb"""(?im)^(?:[ \t>|+]|- )*["']?(?:[\w.-]*[_.-])?""" + key + rb"""["']?:[ \t]+([^\s"'{\[|>&*!#$][^\n]*)""",
@@ -74,7 +74,7 @@ def _line(key: bytes) -> Rule:
 
 
 def _below(key: bytes) -> Rule:
-    """A password on the line after its key."""
+    """Builds the rule of a password on the line after its key."""
     return Rule(
         rb"(?i)" + key + rb"""["']?:[ \t]*\r?\n""",
         rb"(?im)" + key + rb"""["']?:[ \t]*\r?\n[ \t]+["']?([^\s"'#{\[>|&*!-][^\n:"']*)["']?[ \t]*\r?$""",

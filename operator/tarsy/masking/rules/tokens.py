@@ -1,4 +1,4 @@
-"""Tokens and API keys: by their keys, in headers and queries, JWTs, by their vendors; keys of clouds; addresses."""
+"""Declares rules for tokens, API keys, JWTs, cloud keys, base64 words and e-mail addresses."""
 
 from tarsy.masking.drawn import aws_secret, base64_short, base64_word, docker_auth, jwt, random_word
 from tarsy.masking.rules.parts import OPEN, SEP, Rule, block, environment, named, near

@@ -1,4 +1,4 @@
-"""Passwords in URLs and in connection strings that look like them."""
+"""Declares rules for passwords in URLs and connection strings."""
 
 from tarsy.masking.rules.parts import Rule
 from tarsy.masking.validators import database_password, flag, password, url_password, web_password

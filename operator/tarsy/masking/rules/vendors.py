@@ -1,4 +1,4 @@
-"""Tokens that are told by how their vendor begins them."""
+"""Declares rules for tokens with a prefix of their vendor."""
 
 from tarsy.masking.drawn import bootstrap, mixed, vendor
 from tarsy.masking.rules.parts import Rule
