@@ -70,17 +70,17 @@ class AggregatedFrontend:
         return web.json_response(body, status=error.status, headers=error.headers)
 
 
-def add_discovery(app: web.Application, door: AggregatedFrontend) -> None:
+def add_discovery(app: web.Application, frontend: AggregatedFrontend) -> None:
     """Serves discovery (group, version, resources, OpenAPI), which the aggregator and kubectl require.
 
     Args:
         app: the application of the aggregated port.
-        door: authenticates the front proxy.
+        frontend: authenticates the front proxy.
     """
 
     def serve(path: str, document: dict[str, Any]) -> None:
         async def answer(request: web.Request) -> web.Response:
-            door.demand_front_proxy(request)
+            frontend.demand_front_proxy(request)
             return web.json_response(document)
 
         app.router.add_get(path, answer)

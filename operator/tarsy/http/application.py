@@ -50,7 +50,7 @@ _REFUSALS = {401: "unauthenticated", 403: "forbidden", 500: "failed", 503: "unav
 
 def build_application(
     routes: Iterable[Route],
-    door: ApiFrontend,
+    frontend: ApiFrontend,
     services: Services,
     metrics: Metrics | None = None,
     *,
@@ -60,19 +60,19 @@ def build_application(
 
     Args:
         routes: the route table.
-        door: authenticates callers and formats errors.
+        frontend: authenticates callers and formats errors.
         services: the dependencies of handlers.
         metrics: counts requests.
         seconds: maximum duration of a request; streams lift it.
     """
     metrics = metrics or Metrics()
     rooms = BodyRoom(), BodyRoom(UNSIGNED_BODIES, UNSIGNED_EACH)
-    app = web.Application(middlewares=[_outermost(door, metrics), plain_bodies_only], logger=_log)
+    app = web.Application(middlewares=[_outermost(frontend, metrics), plain_bodies_only], logger=_log)
     for route in routes:
         app.router.add_route(
             route.method,
-            door.prefix + route.path,
-            partial(_serve, route=route, door=door, services=services, rooms=rooms, limit=seconds),
+            frontend.prefix + route.path,
+            partial(_serve, route=route, frontend=frontend, services=services, rooms=rooms, limit=seconds),
         )
     app.on_response_prepare.append(_headers)
     app.on_startup.append(partial(_know_routes, metrics))
@@ -80,12 +80,12 @@ def build_application(
 
 
 async def _serve(
-    request: web.Request, *, route: Route, door: ApiFrontend, services: Services, rooms: Rooms, limit: float
+    request: web.Request, *, route: Route, frontend: ApiFrontend, services: Services, rooms: Rooms, limit: float
 ) -> web.StreamResponse:
     began = asyncio.timeout(limit)
     try:
         async with began:
-            ask = await _checked(request, route, door, services, rooms, lambda: began.reschedule(None))
+            ask = await _checked(request, route, frontend, services, rooms, lambda: began.reschedule(None))
             answer = await route.handler(ask)
     except TimeoutError:
         if not began.expired():
@@ -99,11 +99,16 @@ async def _serve(
 
 
 async def _checked(
-    request: web.Request, route: Route, door: ApiFrontend, services: Services, rooms: Rooms, untimed: Callable[[], None]
+    request: web.Request,
+    route: Route,
+    frontend: ApiFrontend,
+    services: Services,
+    rooms: Rooms,
+    untimed: Callable[[], None],
 ) -> CheckedRequest:
     caller = NOBODY
     if not route.public:
-        caller = request[CALLER] = await door.caller(request)
+        caller = request[CALLER] = await frontend.caller(request)
         mark_signed_in(request)
     path = read_path(request.match_info)
     query = read_query(route.query, request.query)
@@ -117,7 +122,16 @@ async def _checked(
         body = await read_body(route.body, request, room, group=namespace, limit=limit)
     uid = await services.namespaces.uid(namespace) if namespace and not route.public else ""
     return CheckedRequest(
-        request, path, caller, uid, services, query, body, untimed, door.stream_seconds, partial(door.caller, request)
+        request,
+        path,
+        caller,
+        uid,
+        services,
+        query,
+        body,
+        untimed,
+        frontend.stream_seconds,
+        partial(frontend.caller, request),
     )
 
 
@@ -135,7 +149,7 @@ def _is_about_the_name(route: Route) -> bool:
     return "{name}" in route.path and route.permission is not None and route.permission.resource == before
 
 
-def _outermost(door: ApiFrontend, metrics: Metrics) -> Middleware:
+def _outermost(frontend: ApiFrontend, metrics: Metrics) -> Middleware:
     """Converts errors to responses, counts requests, and writes the access log, without query parameters."""
 
     @web.middleware
@@ -152,7 +166,7 @@ def _outermost(door: ApiFrontend, metrics: Metrics) -> Middleware:
                 _log.exception("%s %s failed", request.method, _path(request))
             if refusal.status in _REFUSALS:
                 metrics.add(HTTP_REFUSALS, reason=_REFUSALS[refusal.status])
-            answer = door.error(refusal)
+            answer = frontend.error(refusal)
             if refusal.status == 401:
                 answer.force_close()  # without waiting for the rest of the body
             return answer
@@ -160,7 +174,7 @@ def _outermost(door: ApiFrontend, metrics: Metrics) -> Middleware:
             _count(metrics, request, status, time.monotonic() - began)
             caller = request.get(CALLER)
             about = {
-                "door": door.name,
+                "frontend": frontend.name,
                 "user": caller.username if caller else None,
                 "milliseconds": round((time.monotonic() - began) * 1000),
             }

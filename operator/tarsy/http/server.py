@@ -134,14 +134,14 @@ class HttpServer:
 
     async def _direct(self) -> None:
         proxy = await self._page_proxy()
-        door = BearerFrontend(
+        frontend = BearerFrontend(
             self._services.kube, self._settings.audiences, origins=self._services.origins, proxy=proxy
         )
-        self.direct = app = build_application(self._routes, door, self._services, self._metrics)
+        self.direct = app = build_application(self._routes, frontend, self._services, self._metrics)
         add_health(app, self._services.pool, self._takes_requests)
         add_page(app, await asyncio.to_thread(read_page))
         if self._beside is not None:
-            self._beside(app, door)
+            self._beside(app, frontend)
         own, context = None, None
         if self._settings.tls is not None:
             own = await asyncio.to_thread(read_certificate, self._settings.tls)
@@ -224,10 +224,10 @@ class HttpServer:
     @contextlib.asynccontextmanager
     async def _record_site(self, front: FrontProxy, own: ServingCertificate) -> AsyncIterator[None]:
         context = await asyncio.to_thread(server_context, own, front.authority)
-        door = AggregatedFrontend(front)
+        frontend = AggregatedFrontend(front)
         routes = [route for route in self._routes if route.aggregated]
-        app = build_application(routes, door, self._services, self._metrics)
-        add_discovery(app, door)
+        app = build_application(routes, frontend, self._services, self._metrics)
+        add_discovery(app, frontend)
         async with listen(app, self._settings.host, self.record_port or 0, tls=context) as port:
             self.record_port = port
             _log.info("the aggregated API listens on port %d", port)

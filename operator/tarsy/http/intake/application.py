@@ -23,7 +23,7 @@ SOURCES: tuple[BodyFormat, ...] = ("alertmanager", "json", "text")
 
 def add_intake(
     app: web.Application,
-    door: BearerFrontend,
+    frontend: BearerFrontend,
     *,
     services: Services,
     metrics: Metrics,
@@ -36,7 +36,7 @@ def add_intake(
 
     Args:
         app: the application of the direct port.
-        door: authenticates bearer tokens.
+        frontend: authenticates bearer tokens.
         services: the dependencies of handlers.
         metrics: counts notifications.
         read_secret: reads the labelled Secrets of AlertRoutes.
@@ -45,7 +45,7 @@ def add_intake(
         namespaces: namespaces of this installation; empty: all.
     """
     taking = Taking(
-        Senders(door, read_secret),
+        Senders(frontend, read_secret),
         Configuration(services.kube, services.library_namespace, namespaces),
         services.access,
         Intake(services.pool, queue_limit=queue_limit, namespace_queue_limit=namespace_queue_limit),

@@ -56,12 +56,12 @@ class Senders:
     """Authenticates senders.
 
     Args:
-        door: authenticates bearer tokens.
+        frontend: authenticates bearer tokens.
         read_secret: reads labelled Secrets.
     """
 
-    def __init__(self, door: BearerFrontend, read_secret: SenderSecretReader) -> None:
-        self._door = door
+    def __init__(self, frontend: BearerFrontend, read_secret: SenderSecretReader) -> None:
+        self._frontend = frontend
         self._read_secret = read_secret
 
     async def by_token(self, request: web.Request) -> AlertSender | None:
@@ -73,7 +73,7 @@ class Senders:
         """
         if request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")[0].lower() != "bearer":
             return None
-        caller = await self._door.caller(request)
+        caller = await self._frontend.caller(request)
         return AlertSender(caller.username, caller)
 
     async def before_body(self, request: web.Request, routes: Iterable[AlertRoute]) -> AlertSender | None:
