@@ -3,7 +3,8 @@
 Read `toolbox` first: it serves the tool calls of one agent. Inner modules first:
 
 - `errors`, `connection_errors`: errors, and their sentences for conditions and models;
-- `stdio_transport`, `sse_transport`, `sdk_http`, `service_account_auth`: transports and credentials;
+- `stdio_transport`, `sse_transport`, `sdk_http`, `http_failures`, `service_account_auth`: transports and credentials;
+- `http_calls`: tool calls over streamable HTTP without the SDK;
 - `connection`: prepares the connection to one server; `session`: one session over it; `server`: the sessions of one
   server, opened again when they end;
 - `tool_catalog`, `namespace_binding`, `agent_tools`: the tools that policy and namespaces leave to an agent;

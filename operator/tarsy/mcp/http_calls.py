@@ -1,11 +1,11 @@
-"""Tool calls over streamable HTTP as one request each, on the session that the SDK opened.
+"""Calls tools over streamable HTTP by one request each, in the session that the SDK opened.
 
-The SDK opens the session, lists its tools, listens to it and closes it. A call made through the SDK takes four to five
-times the CPU of the request itself: queues between tasks, three readings of each message, a general HTTP client. Here a
-call is stamped by the SDK's session, so that both eras of the protocol send what the SDK would send, and goes out by
-aiohttp, to addresses that are checked as all others are (`tarsy.outbound`).
+The SDK opens the session, lists its tools, listens to it and closes it. A call through the SDK takes four to five times
+the CPU of the request itself: queues between tasks, three parses of each message, a general HTTP client. Here the SDK's
+session stamps a call, so that both versions of the protocol send the same as the SDK, and aiohttp sends it, to
+addresses that are checked like all others (`tarsy.outbound`).
 
-Failures become the JSON-RPC errors that `tarsy.mcp.sdk_http` makes of them, with the same sentences.
+Failures become the same JSON-RPC errors as in `tarsy.mcp.sdk_http`, with the same sentences.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ from tarsy.outbound.connector import PinnedConnector
 from tarsy.plan.place import Place
 
 _FIRST_ID = 1_000_000
-"""Ids of requests that cannot be those of the SDK, which counts from 1."""
+"""First request id; the ids of the SDK count from 1."""
 _KEEPALIVE_SECONDS = 4.0
-"""Seconds that an idle connection is kept: less than servers commonly keep theirs (uvicorn 5, Go's and nginx more)."""
+"""Seconds that an idle connection is kept: fewer than on common servers (uvicorn 5, Go and nginx more)."""
 _RESUMES = 2
 _RESUME_SECONDS = 1.0
 _CANCEL_SECONDS = 2.0
@@ -46,16 +46,16 @@ _NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ClientConnectionResetError,
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where and how a session's requests are sent.
+    """Settings of the requests of a session.
 
     Args:
-        place: Of the server.
+        place: URL of the server.
         headers: Declared headers, credentials included.
-        authorize: Returns the Authorization header of this moment; None where `headers` has all.
-        tls: Verifies the server.
-        check: Decides about addresses.
-        connect_seconds: How long a connection may take to be made.
-        session_id: Returns the id that the server gave the session; None where it gave none.
+        authorize: Returns the current Authorization header; None: `headers` is complete.
+        tls: TLS context that verifies the server.
+        check: Checks addresses.
+        connect_seconds: Maximum seconds to connect.
+        session_id: Returns the id of the session; None if the server assigned none.
     """
 
     place: Place
@@ -68,10 +68,10 @@ class Endpoint:
 
 
 class HttpCalls:
-    """Calls tools of one server; used by one session after the other, closed with the connection.
+    """Calls tools of one server; shared by successive sessions, closed with the connection.
 
     Args:
-        endpoint: Where and how requests are sent.
+        endpoint: Settings of the requests.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -82,14 +82,14 @@ class HttpCalls:
         self._notices: set[asyncio.Task[None]] = set()
 
     async def call(self, session: ClientSession, params: dict[str, Any]) -> dict[str, Any]:
-        """Sends `tools/call` and returns its result as it came.
+        """Sends `tools/call` and returns the unparsed result.
 
         Args:
-            session: The SDK's, which has been initialized.
-            params: Of the request: name, arguments, `_meta`.
+            session: The initialized session of the SDK.
+            params: Parameters of the request: name, arguments, `_meta`.
 
         Raises:
-            MCPError: The server answered with an error, or the request failed; then its data has `sent`.
+            MCPError: The server responded with an error, or the request failed; then its data contains `sent`.
         """
         self._next += 1
         number = self._next
@@ -106,7 +106,7 @@ class HttpCalls:
         try:
             answer = await self._exchanged(body, headers, number)
         except asyncio.CancelledError:
-            if stamped.get(_VERSION) not in MODERN_PROTOCOL_VERSIONS:  # from 2026 on, the closed request says it
+            if stamped.get(_VERSION) not in MODERN_PROTOCOL_VERSIONS:  # since 2026, closing the request cancels it
                 self._notify_cancelled(number, stamped)
             raise
         except HttpFailure as failure:
@@ -119,11 +119,11 @@ class HttpCalls:
             raise MCPError(code if isinstance(code, int) else -32603, str(text or ""), error.get("data"))
         result = answer.get("result")
         if not isinstance(result, dict):
-            raise MCPError(-32603, "the result is no object")
+            raise MCPError(-32603, "the result is not an object")
         return result
 
     async def aclose(self) -> None:
-        """Closes the connections; notices of cancelled calls have a moment to leave."""
+        """Closes the connections, after waiting briefly for cancellation notices."""
         if self._notices:
             _, late = await asyncio.wait(self._notices, timeout=_CANCEL_SECONDS)
             for task in late:
@@ -157,10 +157,7 @@ class HttpCalls:
         return whole
 
     async def _exchanged(self, body: bytes, headers: Mapping[str, str], number: int) -> dict[str, Any]:
-        """The response to a request.
-
-        Raises HttpFailure: there is none.
-        """
+        """Sends a request and returns its response. Raises HttpFailure without a response."""
         url = self._endpoint.place.url
         resume: _Resume | None = None
         try:
@@ -184,7 +181,7 @@ class HttpCalls:
         return await self._resumed(resume, headers, number)
 
     async def _resumed(self, resume: "_Resume", headers: Mapping[str, str], number: int) -> dict[str, Any]:
-        """The response from the rest of a stream that ended before it (`Last-Event-ID`)."""
+        """Resumes an interrupted stream (`Last-Event-ID`), and returns the response."""
         attempts = 0
         while attempts < _RESUMES:
             await asyncio.sleep(resume.seconds)
@@ -206,14 +203,14 @@ class HttpCalls:
     async def _from_stream(
         self, response: aiohttp.ClientResponse, headers: Mapping[str, str], number: int
     ) -> tuple[dict[str, Any] | None, "_Resume"]:
-        """The response among the events of a stream, None where it ended before; and from where to go on."""
+        """Returns the response in a stream, None if the stream ended before it, and the event to resume from."""
         resume = _Resume()
         with contextlib.suppress(aiohttp.ClientPayloadError):
             async for data in _events(response, resume):
                 try:
                     message = json.loads(data)
                 except (ValueError, RecursionError):
-                    raise HttpFailure("an event of its stream is no JSON", sent=True, lost=False) from None
+                    raise HttpFailure("an event of its stream is not JSON", sent=True, lost=False) from None
                 if not isinstance(message, dict):
                     continue
                 if "result" in message or "error" in message:
@@ -224,7 +221,7 @@ class HttpCalls:
         return None, resume
 
     async def _refuse(self, request: dict[str, Any], headers: Mapping[str, str]) -> None:
-        """Answers a request of the server: a ping is returned, everything else is not offered."""
+        """Responds to a request of the server: to a ping with a result, to others with an error."""
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
         if request["method"] == "ping":
             answer["result"] = {}
@@ -240,7 +237,7 @@ class HttpCalls:
         task.add_done_callback(self._notices.discard)
 
     async def _post(self, body: bytes, headers: Mapping[str, str]) -> None:
-        """Sends a message to which there is no response; that it does not arrive has no consequence here."""
+        """Sends a message without a response, and ignores failures."""
         with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError, NotAllowed):
             async with asyncio.timeout(_CANCEL_SECONDS):
                 whole = await self._headers(headers)
@@ -250,7 +247,7 @@ class HttpCalls:
 
 @dataclass(slots=True)
 class _Resume:
-    """From which event a stream goes on, and after how many seconds."""
+    """Event after which to resume a stream, and the seconds to wait before."""
 
     event: str = ""
     seconds: float = _RESUME_SECONDS
@@ -267,7 +264,7 @@ async def _from_body(response: aiohttp.ClientResponse, url: str, in_session: boo
     except orjson.JSONDecodeError:
         message = None
     if not isinstance(message, dict):
-        raise HttpFailure("its answer is no JSON-RPC message", sent=True, lost=False)
+        raise HttpFailure("its response is not a JSON-RPC message", sent=True, lost=False)
     return message
 
 
@@ -281,9 +278,9 @@ async def _limited(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
 
 
 async def _events(response: aiohttp.ClientResponse, resume: _Resume) -> AsyncIterator[bytes]:
-    """The data of each `message` event of a stream (https://html.spec.whatwg.org, Server-sent events)."""
+    """Yields the data of each `message` event of a stream (https://html.spec.whatwg.org, Server-sent events)."""
     data: list[bytes] = []
-    unfinished: list[bytes] = []  # pieces of a line, joined once: an event may have megabytes
+    unfinished: list[bytes] = []  # pieces of a line, joined once: an event may be megabytes long
     size, kind = 0, b""
     async for part in response.content.iter_any():
         size += len(part)
@@ -313,5 +310,5 @@ async def _events(response: aiohttp.ClientResponse, resume: _Resume) -> AsyncIte
 
 
 def can_stamp(session: ClientSession) -> bool:
-    """Whether this SDK's session stamps requests as `HttpCalls` needs it; otherwise calls go the SDK's way."""
+    """Returns whether the session of this SDK can stamp requests; otherwise calls go through the SDK."""
     return callable(getattr(session, "_stamp", None))

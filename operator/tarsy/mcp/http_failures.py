@@ -1,7 +1,7 @@
-"""Decides what an HTTP answer to an MCP request means when it is no result: for the SDK's transport and for our calls.
+"""Classifies failed HTTP responses to MCP requests, for the transport of the SDK and for `http_calls`.
 
-A failure becomes a JSON-RPC error whose data says whether the request may have reached the server, which is what
-recovery needs to know. Bodies of error pages are never passed on, and no answer may be larger than 64 MiB.
+A failure becomes a JSON-RPC error whose data says whether the request may have reached the server, which recovery
+depends on. Bodies of error pages are never passed on, and responses are limited to 64 MiB.
 """
 
 import json
@@ -13,18 +13,18 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 from tarsy.mcp.connection_errors import no_answer, not_mcp, refusal_reason
 
 LARGEST_ANSWER = 64 * 1024 * 1024
-"""Bytes of an answer, or of one event of a stream."""
+"""Maximum size in bytes of a response, or of one event of a stream."""
 _REFUSED_BEFORE_DOING = {401, 404}
 _ON_THE_WAY = {502, 503, 504}
 
 
 class HttpFailure(Exception):
-    """A request over HTTP has no usable answer.
+    """A request over HTTP has no usable response.
 
     Args:
-        text: The sentence, without a word of the server's.
+        text: The sentence, without text of the server.
         sent: Whether the request may have reached the server.
-        lost: Whether a new session may help; False where the server itself answered.
+        lost: Whether a new session may help; False if the server itself responded.
         status: HTTP status to pass on.
     """
 
@@ -45,14 +45,14 @@ class HttpFailure(Exception):
 
 
 def too_large() -> HttpFailure:
-    """Returns the failure of an answer over the limit."""
+    """Returns the failure of a response over the size limit."""
     return HttpFailure(
         f"the answer is larger than {LARGEST_ANSWER // 1024**2} MiB; ask for less", sent=True, lost=False
     )
 
 
 def is_page(status: int, content_type: str) -> bool:
-    """Whether a POST was answered with a page, as by a server that is not MCP."""
+    """Returns whether the response to a POST is a web page, from a server that is not MCP."""
     kind = content_type.partition(";")[0].strip().lower()
     return status == 200 and bool(kind) and kind != "text/event-stream"
 
@@ -60,15 +60,15 @@ def is_page(status: int, content_type: str) -> bool:
 def answer_failure(
     status: int, content_type: str, body: bytes, url: str, *, in_session: bool, asks: bool = True
 ) -> HttpFailure | None:
-    """Returns why an answer is no JSON-RPC message; None where it is one, an error included.
+    """Returns why a response is not a JSON-RPC message; None if it is one, an error included.
 
     Args:
-        status: Of the answer.
-        content_type: Of the answer; empty where it has none.
-        body: Of the answer where it is JSON, otherwise empty.
-        url: That was asked.
-        in_session: Whether the request named a session, which a 404 then declares over.
-        asks: Whether a response was asked for; a notification is answered with anything.
+        status: Status of the response.
+        content_type: Content type of the response; empty without one.
+        body: Body of the response if it is JSON, else empty.
+        url: The requested URL.
+        in_session: Whether the request named a session, which a 404 ends.
+        asks: Whether the request requires a response; any response to a notification is valid.
     """
     success = 200 <= status < 300
     session_is_over = status == 404 and in_session
