@@ -1,4 +1,4 @@
-"""One stack with the page, and a browser that people could sit before; only where both are asked for.
+"""Starts one stack with the web UI and a browser; skips the tests unless both are requested.
 
 Decision: the model answers when a test opens its gate, so what is seen on the way is there as long as it is looked at,
 however slow the machine is. Everything else is as `tarsy dev` runs it: the shipped library, the page as it was built,

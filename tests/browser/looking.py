@@ -1,4 +1,4 @@
-"""What a page looks like, and whether everybody can use it."""
+"""Takes screenshots of a view, and checks its accessibility."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any

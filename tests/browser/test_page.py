@@ -1,4 +1,4 @@
-"""The page, used as people use it."""
+"""Tests the web UI in a browser."""
 
 import re
 from typing import Any

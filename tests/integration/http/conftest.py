@@ -1,4 +1,4 @@
-"""The HTTP API of a test: the real routes at the direct door, a real Kubernetes API, a real record, real tokens."""
+"""Provides the HTTP API of a test: the real routes at the direct port, a Kubernetes API, a record, tokens."""
 
 import contextlib
 import uuid

@@ -1,4 +1,4 @@
-"""Both doors of one server on a Kubernetes API, with a route that says who asks, as the shipped manifests let it."""
+"""Serves both ports of one server on a Kubernetes API, with the shipped RBAC and a route that returns the caller."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Requests made by Schemathesis out of the OpenAPI document, good ones and bad ones, each with its answer checked."""
+"""Generates valid and invalid requests from the OpenAPI document with Schemathesis, and checks the responses."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The open API as tests use it: people with tokens and rights, and records to ask for."""
+"""Provides the running API to tests: users with tokens and permissions, and records to request."""
 
 import contextlib
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Who may what: every route at both doors and every channel of the WebSocket, tried as everybody.
+"""Tests authorization: every route at both ports and every WebSocket channel, as every kind of user.
 
 A route or channel that `MAY` does not name fails the first tests; so nothing is served that nobody decided about. The
 server is put together as `tarsy run` does it, with the rights of the shipped manifests, and people have the shipped

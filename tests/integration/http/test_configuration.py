@@ -1,4 +1,4 @@
-"""Chains, tools, models, alert types, warnings, usage and queue over HTTP: what is told, to whom, and what never is."""
+"""Tests chains, tools, models, alert types, warnings, usage and queue over HTTP, and who may read them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Both doors on a Kubernetes API: who comes in, and that nobody comes in as somebody else."""
+"""Tests authentication at both ports on a Kubernetes API, and that no caller can impersonate another."""
 
 import asyncio
 import uuid

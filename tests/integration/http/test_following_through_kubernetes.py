@@ -1,4 +1,4 @@
-"""Server-sent events through the Kubernetes API: nothing is held back on the way, and a cut costs nothing."""
+"""Tests server-sent events through the Kubernetes API: no buffering, and no loss after a reconnect."""
 
 import asyncio
 import ssl

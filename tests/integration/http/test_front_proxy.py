@@ -1,4 +1,4 @@
-"""The aggregated door on the wire, with front proxies that come, change and go; no Kubernetes API is behind it."""
+"""Tests the aggregated port on the wire, with changing front proxies and without a Kubernetes API."""
 
 import asyncio
 import base64

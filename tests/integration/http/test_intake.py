@@ -1,4 +1,4 @@
-"""Notifications on the wire: a real Kubernetes API, a real Postgres, tokens, passwords and signatures."""
+"""Tests notifications on the wire, with a Kubernetes API, Postgres, tokens, passwords and signatures."""
 
 import asyncio
 import base64

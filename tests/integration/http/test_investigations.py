@@ -1,4 +1,4 @@
-"""The list of investigations and one by itself, as callers with different rights get them."""
+"""Tests the list of investigations and single ones, for callers with different permissions."""
 
 from typing import Any
 from uuid import uuid4

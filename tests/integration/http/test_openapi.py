@@ -1,4 +1,4 @@
-"""The OpenAPI document is true: what it describes is answered, as it says, and what it forbids is refused.
+"""Tests that the server behaves as the OpenAPI document describes.
 
 Schemathesis makes the requests, with parameters of things that there are and of things that there are not
 (`TARSY_SCHEMATHESIS_EXAMPLES` asks for more of them an operation).

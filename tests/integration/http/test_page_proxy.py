@@ -1,4 +1,4 @@
-"""An authenticating proxy before the direct door, over mutual TLS on the wire; no Kubernetes API is behind it."""
+"""Tests an authenticating proxy at the direct port over mutual TLS, without a Kubernetes API."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Timeline and trace over HTTP: what is told page by page, and that nobody reads what is not theirs to read."""
+"""Tests timeline and trace over HTTP: paging, and authorization."""
 
 from typing import Any
 from uuid import UUID, uuid4

@@ -1,4 +1,4 @@
-"""Alerts, questions and desired states over HTTP: made as the caller, refused as the Kubernetes API refuses."""
+"""Tests alerts, questions and desired states over HTTP: they are written with the caller's token."""
 
 import asyncio
 import hashlib

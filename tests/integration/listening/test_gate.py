@@ -1,4 +1,4 @@
-"""The bounds of servers that uvicorn serves."""
+"""Tests the connection limits of servers that uvicorn serves."""
 
 import asyncio
 import contextlib

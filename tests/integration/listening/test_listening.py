@@ -1,4 +1,4 @@
-"""Connections on the wire: heads that do not end, bodies that are packed, more clients than have room."""
+"""Tests connections on the wire: endless heads, compressed bodies, too many clients."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The same on the event loop of the image: its transports are of other classes, and read several pieces at once."""
+"""Tests connections on uvloop, the event loop of the image, whose transports behave differently."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

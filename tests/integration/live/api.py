@@ -1,4 +1,4 @@
-"""The HTTP API on a real record, a Kubernetes API that answers reviews as a test says, and clients that follow."""
+"""Provides the HTTP API on a real record, a Kubernetes API with scripted reviews, and clients that follow."""
 
 import asyncio
 import json

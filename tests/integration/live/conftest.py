@@ -1,4 +1,4 @@
-"""Followers need a record, and nothing of Kubernetes but its answers about people."""
+"""Provides the record and the scripted reviews that followers need."""
 
 from integration.store.conftest import dsn, pool
 

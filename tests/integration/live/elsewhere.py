@@ -1,4 +1,4 @@
-"""A worker in a process of its own, whose model says what comes on standard input: JSON, a word a line, null to end."""
+"""Runs a worker in a process of its own, whose model streams the words that arrive on standard input."""
 
 import asyncio
 import json

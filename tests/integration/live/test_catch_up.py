@@ -1,4 +1,4 @@
-"""Catching up is exact: whenever somebody comes, goes and comes again, no change is lost and none is told twice."""
+"""Tests catch-up: clients that disconnect and reconnect lose no change and receive none twice."""
 
 import asyncio
 import random

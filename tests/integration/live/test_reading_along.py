@@ -1,4 +1,4 @@
-"""What a model says in one process is read along with in another, without secrets, and ends with the event."""
+"""Tests that masked model output streams from one process to another, and ends with the event."""
 
 import asyncio
 import json

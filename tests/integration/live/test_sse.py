@@ -1,4 +1,4 @@
-"""Server-sent events: a plain request that goes on."""
+"""Tests server-sent events."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The WebSocket: what is told, to whom, and how a connection ends."""
+"""Tests the WebSocket: messages, authorization, and close codes."""
 
 import base64
 import contextlib

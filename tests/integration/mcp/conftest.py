@@ -1,4 +1,4 @@
-"""What every test of this folder starts from."""
+"""Provides the fixtures of all tests in this folder."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A gateway to `small_server.py`: in this process under uvicorn, and as a process of its own, as in a container."""
+"""Runs a gateway to `small_server.py`: in this process under uvicorn, and as a process, as in a container."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Tool servers that speak the real protocol: child processes, and one under uvicorn on loopback."""
+"""Provides real tool servers: child processes, and one under uvicorn on loopback."""
 
 import asyncio
 import json

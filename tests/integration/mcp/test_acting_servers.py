@@ -1,4 +1,4 @@
-"""Servers that act as the ServiceAccount of an agent: what reaches them, and that none of it comes back."""
+"""Tests servers that act as the ServiceAccount of an agent: they receive tokens, and never return them."""
 
 import json
 from dataclasses import dataclass, field

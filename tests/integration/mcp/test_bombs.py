@@ -1,4 +1,4 @@
-"""Tool servers that answer with little that unpacks to much, although nobody offered to unpack anything."""
+"""Tests tool servers that send compressed responses although the client accepts none."""
 
 import gzip
 

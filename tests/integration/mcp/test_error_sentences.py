@@ -1,4 +1,4 @@
-"""The sentences for servers that cannot be reached or run: what, where, why, what to do; the same at each look."""
+"""Tests the sentences for servers that cannot be reached or run: address, error and remedy, always the same."""
 
 import socket
 import ssl

@@ -1,4 +1,4 @@
-"""`tarsy mcp-gateway`: a stdio server behind streamable HTTP, asked by our own toolbox over the wire."""
+"""Tests `tarsy mcp-gateway`: a stdio server behind streamable HTTP, called by our own toolbox."""
 
 import asyncio
 import json

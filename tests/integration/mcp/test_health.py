@@ -1,4 +1,4 @@
-"""One look at a tool server, by each transport: what it finds, and what it leaves."""
+"""Tests health checks of tool servers, by each transport."""
 
 import asyncio
 import ssl

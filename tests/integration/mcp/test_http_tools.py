@@ -1,4 +1,4 @@
-"""Tool servers behind streamable HTTP: both eras of the protocol, refusals, and recovery."""
+"""Tests tool servers behind streamable HTTP: both protocol versions, refusals, and recovery."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""One client for each execution, and nothing of it left behind, however it ends."""
+"""Tests that each execution has clients of its own, and leaves nothing behind."""
 
 import asyncio
 import threading

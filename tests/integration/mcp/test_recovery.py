@@ -1,4 +1,4 @@
-"""Which failures are tried again with a new session, and how often the server hears of the call (reference 1.8)."""
+"""Tests which failures are retried with a new session, and how often the server receives the call."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What a server that is asked by HTTP says of a failure reaches no status: only its kind does."""
+"""Tests that no text of an HTTP server reaches a status, only the kind of its failure."""
 
 import asyncio
 import json

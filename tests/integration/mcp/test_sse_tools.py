@@ -1,4 +1,4 @@
-"""Tool servers behind the older HTTP with server-sent events: the official SDK's server, refusals, and recovery."""
+"""Tests tool servers behind the older HTTP transport with server-sent events: calls, refusals, recovery."""
 
 import asyncio
 import json

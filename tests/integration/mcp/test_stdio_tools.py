@@ -1,4 +1,4 @@
-"""Tool servers as child processes: calls, failures, recovery, and what is left behind."""
+"""Tests tool servers as child processes: calls, failures, recovery, and cleanup."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What may be called of real servers: lists, annotations, and servers that change what they offer."""
+"""Tests the tool policy with real servers: lists, annotations, and tools that change."""
 
 import asyncio
 from pathlib import Path

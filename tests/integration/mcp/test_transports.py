@@ -1,4 +1,4 @@
-"""What is the same for every transport by HTTP: tokens, certificates, and values that cannot be had."""
+"""Tests the common parts of all HTTP transports: tokens, certificates, and unavailable values."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A tool server made with the official SDK: over stdio when run, under uvicorn when imported."""
+"""Serves tools with the official SDK: over stdio when run, under uvicorn when imported."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Traces on the wire: to a collector, past one that is away or hangs, and on to tool servers."""
+"""Tests traces on the wire: to a collector, with an unavailable or hanging one, and to tool servers."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Where aiohttp and httpx2 connect to: the addresses that were judged, whatever names do meanwhile."""
+"""Tests that aiohttp and httpx2 connect only to checked addresses, whatever DNS returns meanwhile."""
 
 import asyncio
 import socket

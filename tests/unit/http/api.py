@@ -1,4 +1,4 @@
-"""A Kubernetes API that answers reviews and namespaces as a test says, and counts what it is asked."""
+"""Provides a Kubernetes API with scripted reviews and namespaces, which counts its requests."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping

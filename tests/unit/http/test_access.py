@@ -1,4 +1,4 @@
-"""What callers may, and how long an answer is remembered."""
+"""Tests access reviews and the lifetime of their results."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""From a request to a checked `Ask`, and from whatever happens to an answer."""
+"""Tests the path from a request to a `CheckedRequest`, and from results and errors to responses."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""Bodies: how deep they nest, how long they take, who makes room."""
+"""Tests request bodies: nesting, duration, and displacement."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Names of channels, and cursors: what clients write is read exactly or refused."""
+"""Tests parsing of channel names and cursors."""
 
 import pytest
 from hypothesis import given

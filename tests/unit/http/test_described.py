@@ -1,4 +1,4 @@
-"""The table of routes and its OpenAPI document: all that is served is described, bounded and guarded."""
+"""Tests that all routes are described by OpenAPI, bounded and authorized."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who a bearer token is of."""
+"""Tests authentication by bearer token."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Words of a text reach a follower, whatever happens between two reads of the record, whatever is lost."""
+"""Tests that deltas reach followers, whatever is lost or read meanwhile."""
 
 import asyncio
 from dataclasses import dataclass, field, replace

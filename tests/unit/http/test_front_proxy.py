@@ -1,4 +1,4 @@
-"""Whose word is taken for who a caller is, and the certificates by which both sides are known."""
+"""Tests the front proxy, and the certificates that authenticate both sides."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""What bodies say, and which route takes them."""
+"""Tests the parsing of notification bodies, and their routing."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The intake masks before it creates, also where a pattern of the namespace is slow or wrong."""
+"""Tests that the intake masks before it creates, even with slow or invalid patterns."""
 
 from typing import Any, cast
 

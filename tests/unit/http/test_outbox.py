@@ -1,4 +1,4 @@
-"""What is to be sent to one client is bounded, and nobody waits for who does not read."""
+"""Tests that the queue of a client is bounded, and that a slow client delays no other."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The page as it is served: what the build left, strictly, and nothing else."""
+"""Tests that exactly the files of the web UI's build are served."""
 
 import gzip
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whom an authenticating proxy names, and what its word is good for."""
+"""Tests users that an authenticating proxy names, and their permissions."""
 
 import json
 from pathlib import Path

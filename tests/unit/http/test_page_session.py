@@ -1,4 +1,4 @@
-"""Signing in to the page, and what its cookie is good for."""
+"""Tests signing in to the web UI, and its cookie."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tokens of pages: what was given out comes back, anything else is refused by a sentence."""
+"""Tests `continue` tokens: issued ones are accepted, all others are refused with a message."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace

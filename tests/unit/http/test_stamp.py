@@ -1,4 +1,4 @@
-"""What admission answers: the author is who creates, and nobody else unless they may name another."""
+"""Tests admission: the author is the creating user, unless that user may name another."""
 
 import base64
 import json

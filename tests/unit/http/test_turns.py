@@ -1,4 +1,4 @@
-"""Places go to the namespace that holds the fewest; nobody's line delays another's."""
+"""Tests fair scheduling: slots go to the namespace that holds the fewest."""
 
 import asyncio
 

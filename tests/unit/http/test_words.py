@@ -1,4 +1,4 @@
-"""The words of states: those of kubectl, wherever people read them."""
+"""Tests that people read states in the words of kubectl."""
 
 import pytest
 

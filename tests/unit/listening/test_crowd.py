@@ -1,4 +1,4 @@
-"""Who makes room for whom."""
+"""Tests which member a full `FairSet` evicts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What becomes of a text where masking fails: one decision for texts that a run needs, one for all others."""
+"""Tests which text is passed on if masking fails: one rule for required texts, one for all others."""
 
 import logging
 from collections.abc import Callable

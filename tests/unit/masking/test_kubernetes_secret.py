@@ -1,4 +1,4 @@
-"""Kubernetes Secrets in every form that tools give them: the values go, everything else stays, documents parse."""
+"""Tests that values of Kubernetes Secrets are masked in every format, and that documents still parse."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a masker promises whatever the text: exactness, names, custom patterns, time."""
+"""Tests the guarantees of a masker for any text: exactness, names, custom patterns, time."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Settings of objects: what they mask, that they are compiled once, what is wrong with them."""
+"""Tests the settings of objects: masking, caching, and validation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The patterns against the two corpora: what must be found, and what must stay."""
+"""Tests the patterns against both corpora."""
 
 import pytest
 

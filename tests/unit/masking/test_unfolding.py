@@ -1,4 +1,4 @@
-"""A text that is masked while it comes: nothing secret is shown, and nothing that is shown is taken back."""
+"""Tests that a streaming text shows no secret, and that shown text is never retracted."""
 
 import random
 

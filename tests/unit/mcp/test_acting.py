@@ -1,4 +1,4 @@
-"""What a child process gets of a ServiceAccount, for how long, and how requests are signed."""
+"""Tests the ServiceAccount credentials of child processes and requests, and their renewal."""
 
 import base64
 import json

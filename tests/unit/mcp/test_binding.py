@@ -1,4 +1,4 @@
-"""Calls that are held to the namespace of the run, whatever a model writes."""
+"""Tests that calls are restricted to the namespace of the run."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Results as text."""
+"""Tests results as text."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One readable reason out of what an SDK raises."""
+"""Tests that every exception of the SDK becomes one readable reason."""
 
 import asyncio
 

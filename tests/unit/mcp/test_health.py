@@ -1,4 +1,4 @@
-"""What a look at a server says, and what it never says."""
+"""Tests the messages of health checks."""
 
 import httpx2
 import pytest

@@ -1,4 +1,4 @@
-"""Every answer of a tool server passes the masker; one that cannot be masked is withheld."""
+"""Tests that every result of a tool server is masked, or withheld."""
 
 from typing import Any
 

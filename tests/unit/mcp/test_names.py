@@ -1,4 +1,4 @@
-"""Names of tools taken apart."""
+"""Tests the splitting of tool names."""
 
 import pytest
 

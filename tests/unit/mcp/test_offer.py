@@ -1,4 +1,4 @@
-"""What an agent is offered of a server, and what it is told of the rest."""
+"""Tests the tools of a server that an agent gets, and the reasons for the others."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Arguments against schemas that come from outside."""
+"""Tests arguments against untrusted schemas."""
 
 import time
 from typing import Any

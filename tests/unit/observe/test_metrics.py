@@ -1,4 +1,4 @@
-"""What a process counts, what it is asked for, and that no label can hold what people write."""
+"""Tests counters and gauges, and that no label accepts values of users."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""How hosts are resolved and judged, before anything is connected to."""
+"""Tests how hosts are resolved and checked."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""The corpora: what must be found, by pattern and by family, and what must stay."""
+"""Contains the corpora: texts with secrets, by pattern and by family, and texts without."""
 
 import random
 import re
