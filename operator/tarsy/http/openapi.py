@@ -200,7 +200,7 @@ def _refusals(route: Route, schemas: _Schemas) -> dict[str, Any]:
     codes = set(_OF_ALL)
     if not route.public:
         codes |= {*_OF_CALLERS, "404"}
-    elif route.method != "GET":  # a page of another site, or what does not stand any more
+    elif route.method != "GET":  # another origin, or an expired code
         codes |= {"403", "404"}
     if route.method == "POST":
         codes |= set(_OF_WRITES)
