@@ -1,12 +1,12 @@
-"""Secrets out of everything that came from outside: alerts, runbooks, tool results, what models say.
+"""Masks secrets in all untrusted text: alerts, runbooks, tool results, output of models.
 
     masker = build_masker(["kubernetes", "security"])
     masker.mask("password: hunter22")      # "password: [MASKED_PASSWORD]"
 
 Matches become `[MASKED_X]`. `kubernetes_secret` runs first, then the patterns of the groups, single patterns, custom
-ones. The non-obvious decision: nothing is parsed. Tool results are cut off, indented, quoted, logged and nested, so
-Secrets are found by keys and their depth (`frames.py`), and values are replaced in place: what is not secret stays
-byte for byte what it was, and masked YAML or JSON still parses to the same shape.
+ones. Decision: nothing is parsed. Tool results are truncated, indented, quoted, logged and nested, so Secrets are found
+by keys and their depth (`yaml_context.py`), and values are replaced in place: all other bytes are unchanged, and masked
+YAML or JSON still parses to the same shape.
 
 | pattern | finds | tag |
 |---|---|---|
@@ -26,12 +26,12 @@ byte for byte what it was, and masked YAML or JSON still parses to the same shap
 | base64_secret | base64 words of at least 20 characters that look encoded | MASKED_BASE64_VALUE |
 | base64_short | `: ` and a base64 word of 4 to 19 that decodes to text | MASKED_SHORT_BASE64 |
 
-What a line means is searched too (`disguise.py`): percent-encoding, `\\u0022`, entities, characters that are not seen,
-full-width ones. Secrets are then replaced where they stand.
+Decoded lines are searched too (`disguise.py`): percent-encoding, `\\u0022`, entities, invisible and full-width
+characters. Secrets are then replaced in the original line.
 
 Groups: basic (api_key, password), secrets (basic, token, private_key, secret_key), security (basic, token, certificate,
 certificate_authority_data, email, ssh_key), kubernetes (basic, kubernetes_secret, certificate_authority_data), cloud
-(aws_*, api_key, token), all. (Reference section 1.10.)
+(aws_*, api_key, token), all.
 """  # noqa: E501
 
 from functools import cache
@@ -47,7 +47,7 @@ from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 
 @cache
 def default_masker() -> Masker:
-    """The masker where nothing else is said: all but the two patterns of any base64 word, which hide evidence.
+    """Returns the default masker: all patterns but the two for any base64 word, which hide evidence.
 
     Compiled once a process (50 ms of a core); a masker does not change.
     """
