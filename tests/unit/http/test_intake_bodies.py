@@ -68,7 +68,7 @@ def test_matcher_is_as_in_alertmanager(type_, value, label, holds):
 def test_expression_that_is_not_of_re2_is_refused_by_a_sentence(expression):
     with pytest.raises(InvalidMatcher) as refused:
         check_matcher(Matcher(name="a", match_type="=~", value=expression))
-    assert refused.value.sentence.startswith("RE2 does not take this expression: ")
+    assert refused.value.sentence.startswith("RE2 does not accept this expression: ")
     check_matcher(Matcher(name="a", match_type="=", value=expression))
 
 
