@@ -16,8 +16,7 @@ ALERT = {"alertType": "PodCrash", "data": "it crashed"}
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("investigation", "chat_message"):
-        monkeypatch.setattr(f"tarsy.controllers.{module}.RECHECK_SECONDS", 0.3)
+    monkeypatch.setattr("tarsy.controllers.runs.acceptance.RECHECK_SECONDS", 0.3)
 
 
 async def grant(desk: Desk, *resources: str, names: Sequence[str] = (), namespace: str = "") -> None:

@@ -198,7 +198,7 @@ async def test_what_will_not_pass_is_given_up_at_once_with_an_event(desk: Desk) 
     assert (row["state"], row["tries"]) == ("failed", 1)
     assert desk.counted() == {("slack", "given_up"): 1}
     ((reason, message),) = desk.told.events
-    assert reason == "NotificationFailed" and message.endswith("after 1 tries: Slack refused it: channel_not_found.")
+    assert reason == "NotificationFailed" and message.endswith("(1 tries): Slack refused it: channel_not_found.")
 
 
 @pytest.mark.parametrize(
