@@ -248,7 +248,7 @@ def test_every_route_is_decided_about() -> None:
 def test_every_channel_is_decided_about() -> None:
     with pytest.raises(BadRequest) as refused:
         read_topic("none:at/all")
-    said = refused.value.message.partition("there are ")[2]
+    said = refused.value.message.partition("the channels are ")[2]
     assert set(re.split(r", | and ", said)) == set(CHANNELS)
 
 
