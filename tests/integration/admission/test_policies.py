@@ -41,7 +41,7 @@ async def refusal(create: Callable[[str], Awaitable[dict[str, Any]]]) -> str:
 async def test_without_the_webhook_nothing_gets_in_without_an_author(as_user: As, kind: str) -> None:
     async with as_user("alice", "on-call") as alice:
         message = await refusal(lambda name: alice.create(thing(kind, name)))
-    assert "spec.author: nobody stamped who creates this" in message and "tarsy-admission" in message
+    assert "spec.author: is missing; the admission webhook sets it" in message and "tarsy-admission" in message
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """The loop guard in a run: what a model that goes round in circles is told, and how it ends."""
 
 import asyncio
+import re
+from dataclasses import replace
 
 import pytest
 
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.plan.model import AgentLimits, PlannedBudget, Strategy
-from tarsy.record.messages import Role, ToolOutcome
+from tarsy.record.messages import Message, Role, ToolOutcome
 from tarsy.record.run import InteractionState, ModelCallKind, State
 from tarsy.record.timeline import EventType
 from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, stage, told
@@ -135,6 +137,12 @@ OF = plan(stage("look", agent()))
 SCRIPT = (Answer(tool_calls=(GET,)), Answer(tool_calls=(SAME,)), Answer(tool_calls=(GET, SAME)), Answer("done"))
 
 
+def without_ages(s: Scene) -> list[Message]:
+    """The conversation, without how old the results in it were: a machine may be slow."""
+    messages = s.record.execution("triage").conversation
+    return [replace(message, content=re.sub(r"\b\d+ s ago", "N s ago", message.content)) for message in messages]
+
+
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("step", range(30))
 async def test_a_death_at_any_step_makes_no_call_twice_that_has_its_answer(step: int, before: bool) -> None:
@@ -150,7 +158,7 @@ async def test_a_death_at_any_step_makes_no_call_twice_that_has_its_answer(step:
         outcome = await live(s, OF)
 
     assert outcome == expected
-    assert s.record.execution("triage").conversation == unharmed.record.execution("triage").conversation
+    assert without_ages(s) == without_ages(unharmed)
     lost = [t for t in s.record.tool_calls.values() if t.state is InteractionState.INTERRUPTED and t.start.made]
     assert len(s.toolboxes.called) <= 2 + len(lost)  # the first call, and one fresh look
 
