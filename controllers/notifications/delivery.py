@@ -45,11 +45,29 @@ _LONGEST_PAUSE_SECONDS = 1800.0
 class Sends(Protocol):
     """Sends messages; see `notification_wire.Sender`."""
 
-    async def webhook(self, namespace: str, target: WebhookTarget, identity: UUID, body: bytes) -> SendResult: ...
+    async def webhook(self, namespace: str, target: WebhookTarget, identity: UUID, body: bytes) -> SendResult:
+        """Sends a signed request to a webhook.
+
+        Args:
+            namespace: of the object that declares the target, and of the Secret with the signing key.
+            target: the webhook.
+            identity: id of the message, the same in every retry, so that the receiver can drop duplicates.
+            body: the JSON.
+        """
+        ...
 
     async def slack(
         self, namespace: str, target: SlackTarget, message: Mapping[str, Any], thread: str | None
-    ) -> SendResult: ...
+    ) -> SendResult:
+        """Sends a message to a Slack channel.
+
+        Args:
+            namespace: of the object that declares the target, and of the Secret with the token.
+            target: the channel, and the reference to its token.
+            message: the arguments of `chat.postMessage`, without the channel and the thread.
+            thread: the timestamp of the Slack message to reply to; None: start a new thread.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,13 @@ class AnswerTeller:
             self._line.update(event.type.replace("_", " "))
 
     def words(self, event: UUID, offset: int, text: str) -> None:
+        """Prints the part of a streamed text that is not printed yet.
+
+        Args:
+            event: id of the event; the text of any event but the open answer is ignored.
+            offset: position of the text in the event, in characters; a text after a gap is ignored.
+            text: the text from the offset on.
+        """
         if self._silent or event != self._open or offset > self._taken:
             return
         new = text[self._taken - offset :]

@@ -180,6 +180,7 @@ class ScreenTeller:
         pass
 
     def words(self, event: UUID, offset: int, text: str) -> None:
+        """Ignores the streamed `text` at character `offset` of the open `event`: only closed events are printed."""
         pass
 
     def run(self, head: RunHead) -> None:
@@ -214,6 +215,7 @@ class ProgramTeller:
         pass
 
     def words(self, event: UUID, offset: int, text: str) -> None:
+        """Ignores the streamed `text` at character `offset` of the open `event`: only closed events are written."""
         pass
 
     def run(self, head: RunHead) -> None:

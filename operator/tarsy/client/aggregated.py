@@ -38,6 +38,13 @@ class AggregatedClient:
         self.namespace = chosen.namespace
 
     async def read(self, path: str, right: Right, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Reads a route of the aggregated API with GET.
+
+        Args:
+            path: the path of the route, without the prefix of the API group.
+            right: the permission that a refusal names.
+            query: query parameters; None: none.
+        """
         with self._refusals(right, _namespace_of(path)):
             return await self._client.read(AGGREGATED_PREFIX + path, query)
 
@@ -45,6 +52,13 @@ class AggregatedClient:
     async def streaming(
         self, path: str, right: Right, query: Mapping[str, str] | None = None
     ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Streams the response of a route of the aggregated API in chunks.
+
+        Args:
+            path: the path of the route, without the prefix of the API group.
+            right: the permission that a refusal names.
+            query: query parameters; None: none.
+        """
         with self._refusals(right, _namespace_of(path)):
             async with self._client.streaming(
                 AGGREGATED_PREFIX + path, query, accept="text/event-stream", silence_seconds=_SILENCE_SECONDS
@@ -56,6 +70,7 @@ class AggregatedClient:
         return await self._create({**alert, "metadata": metadata})
 
     async def ask(self, namespace: str, investigation: str, question: str) -> CreatedObject:
+        """Creates a ChatMessage in `namespace` with a `question` about `investigation`; returns its name and uid."""
         return await self._create(
             {
                 "apiVersion": API_VERSION,
@@ -66,6 +81,13 @@ class AggregatedClient:
         )
 
     async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
+        """Patches the desired state of an investigation or, if it has ended, of the unanswered questions about it.
+
+        Args:
+            namespace: of the investigation.
+            investigation: its name.
+            desired: Cancelled or Concluded; questions can only be cancelled.
+        """
         which = f"investigation {namespace}/{investigation}"
         with self._refusals(WRITE, namespace):
             found = await self._client.get("Investigation", namespace, investigation)
@@ -92,6 +114,15 @@ class AggregatedClient:
         settled: Callable[[Mapping[str, Any]], _T | None],
         about: str | None = None,
     ) -> _T:
+        """Watches an object until `settled` returns a value for one of its states; returns that value.
+
+        Args:
+            kind: Alert, Investigation or ChatMessage.
+            namespace: of the object.
+            name: of the object.
+            settled: receives each state of the object; returns None to continue.
+            about: not used, because every kind is watched by its own name.
+        """
         clock = asyncio.get_running_loop().time
         seen = clock()
         while True:

@@ -53,6 +53,11 @@ class TarsyClient(Protocol):
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Streams the response of a route in chunks.
 
+        Args:
+            path: the path of the route, see `run_path`.
+            right: the permission that a refusal names.
+            query: query parameters; None: none.
+
         Raises:
             ApiUseError: the API refused.
             BrokenOff: the stream broke off, or the API is unavailable; the same request may succeed later.
@@ -64,13 +69,31 @@ class TarsyClient(Protocol):
         ...
 
     async def ask(self, namespace: str, investigation: str, question: str) -> CreatedObject:
-        """Creates a question about an investigation; returns the name of the ChatMessage. Raises ApiUseError."""
+        """Creates a question about an investigation; returns the name and uid of the ChatMessage.
+
+        Args:
+            namespace: of the investigation.
+            investigation: its name.
+            question: the text of the question.
+
+        Raises:
+            ApiUseError: the API refused or could not be reached.
+        """
         ...
 
     async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
         """Sets the desired state of an investigation; if it has ended, cancels the questions about it instead.
 
-        Returns the names of the cancelled questions. Raises ApiUseError.
+        Args:
+            namespace: of the investigation.
+            investigation: its name.
+            desired: Cancelled or Concluded; questions can only be cancelled.
+
+        Returns:
+            The names of the cancelled questions.
+
+        Raises:
+            ApiUseError: the API refused or could not be reached, or the investigation cannot change to this state.
         """
         ...
 

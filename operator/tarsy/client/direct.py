@@ -69,12 +69,26 @@ class DirectClient:
             await self._session.close()
 
     async def read(self, path: str, right: Right, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Reads a route of the HTTP API with GET.
+
+        Args:
+            path: the path of the route, without `/api/v1`.
+            right: the permission that a refusal names.
+            query: query parameters; None: none.
+        """
         return await self._call("GET", path, right, query=query)
 
     @contextlib.asynccontextmanager
     async def streaming(
         self, path: str, right: Right, query: Mapping[str, str] | None = None
     ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Streams the response of a route of the HTTP API in chunks.
+
+        Args:
+            path: the path of the route, without `/api/v1`.
+            right: the permission that a refusal names.
+            query: query parameters; None: none.
+        """
         patience = aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_SECONDS, sock_read=_SILENCE_SECONDS)
         with self._refusals(right, _namespace_of(path)):
             async with self._open("GET", path, timeout=patience, query=query, accept="text/event-stream") as answer:
@@ -87,11 +101,19 @@ class DirectClient:
         return CreatedObject(str(made["name"]), str(made["uid"]))
 
     async def ask(self, namespace: str, investigation: str, question: str) -> CreatedObject:
+        """Posts a `question` about `investigation` in `namespace`; returns the name and uid of its ChatMessage."""
         path = run_path(namespace, investigation, "chatmessages")
         made = await self._call("POST", path, WRITE, body={"question": question})
         return CreatedObject(str(made["name"]), str(made["uid"]))
 
     async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
+        """Requests the cancellation or conclusion of an investigation; returns the names of the cancelled questions.
+
+        Args:
+            namespace: of the investigation.
+            investigation: its name.
+            desired: Cancelled or Concluded.
+        """
         told = await self._call("POST", run_path(namespace, investigation, _VERBS[desired]), WRITE)
         return [str(name) for name in told.get("questions") or ()]
 
@@ -103,6 +125,15 @@ class DirectClient:
         settled: Callable[[Mapping[str, Any]], _T | None],
         about: str | None = None,
     ) -> _T:
+        """Polls an object every second until `settled` returns a value for its state; returns that value.
+
+        Args:
+            kind: Alert, Investigation or ChatMessage.
+            namespace: of the object.
+            name: of the object.
+            settled: receives the state of the object, as far as this API knows it; returns None to continue.
+            about: the investigation that a ChatMessage is about; None for the other kinds.
+        """
         clock = asyncio.get_running_loop().time
         seen = clock()
         while True:

@@ -172,7 +172,7 @@ class KubeClient:
         return await self.request("GET", path(kind, namespace, name))
 
     async def find(self, kind: str, namespace: str | None, name: str) -> dict[str, Any] | None:
-        """Reads an object as `get` does; None when it does not exist."""
+        """Reads object `name` of a `kind`, or returns None if there is none; `namespace`: None if cluster-scoped."""
         try:
             return await self.get(kind, namespace, name)
         except ApiError as error:

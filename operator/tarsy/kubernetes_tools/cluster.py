@@ -43,7 +43,7 @@ class ClusterReader:
     async def read(self, path: str, parameters: Mapping[str, str | None], *, doing: str) -> str:
         """Returns the response text of a path; `doing` is "verb resource where", for errors.
 
-        Raises ApiError: the API refused, or was not reached; its text is for the model.
+        Raises ClusterError: the API refused, or was not reached; its text is for the model.
         """
         try:
             access, client = await self._connection()
@@ -73,7 +73,16 @@ class ClusterReader:
         raise ClusterError(answer.status_code, text)
 
     async def get(self, path: str, parameters: Mapping[str, str | None], *, doing: str) -> dict[str, Any]:
-        """Returns the object of a path. Raises ApiError like `read`."""
+        """Returns the object of a path.
+
+        Args:
+            path: URL path of the object or list.
+            parameters: query parameters; those that are None are not sent.
+            doing: the request as "verb resource where", for errors (`describe_failure`).
+
+        Raises:
+            ClusterError: the API refused, was not reached, or returned no JSON; its text is for the model.
+        """
         try:
             return dict(json.loads(await self.read(path, parameters, doing=doing)))
         except ValueError as error:
@@ -92,7 +101,14 @@ class ClusterReader:
 
 
 def describe_failure(verb: str, resource: str, namespace: str | None, name: str | None = None) -> str:
-    """What is being done, for an error: `get pods "a" in namespace shop`."""
+    """Describes a request for an error message: `get pods "a" in namespace shop`.
+
+    Args:
+        verb: verb of the API, such as `list`.
+        resource: plural name of the resource, with a subresource if any: `pods/log`.
+        namespace: namespace of the request; None: the whole cluster.
+        name: name of the object; None: no single object.
+    """
     which = f' "{name}"' if name else ""
     return f"{verb} {resource}{which} {f'in namespace {namespace}' if namespace else 'in the whole cluster'}"
 

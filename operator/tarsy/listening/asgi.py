@@ -58,6 +58,7 @@ class Gate:
         """Wraps an application, to report the start and end of requests to the guard of their connection."""
 
         async def guarded(scope: Any, receive: Any, send: Any) -> None:
+            """Serves one request; `scope`, `receive` and `send` are the arguments of an ASGI application."""
             guard = self._guards.get(tuple(scope.get("client") or ())) if scope["type"] == "http" else None
             if guard is None:
                 await app(scope, receive, send)

@@ -88,6 +88,15 @@ class _Listener:
         make, answer = server.request_factory, server.request_handler
 
         def begin(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+            """Makes a request after its head was read, and reports its start to the guard of the connection.
+
+            Args:
+                message: the parsed head.
+                payload: stream of the body.
+                protocol: protocol of the connection, which leads to its guard.
+                writer: writer of the response.
+                task: task that handles the request.
+            """
             if (guard := guard_of(protocol.transport)) is not None:
                 guard.begin_request()
             return make(message, payload, protocol, writer, task)

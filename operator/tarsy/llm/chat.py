@@ -131,7 +131,13 @@ class HttpChat:
         )
 
     def classify(self, error: Exception, *, subject: str, started: bool) -> ModelError:
-        """Turns what a call raised into a ModelError (see `ChatModel`)."""
+        """Turns the error of a call into a ModelError.
+
+        Args:
+            error: as the SDK raised it.
+            subject: provider and model, the beginning of the message.
+            started: whether anything of the response was received before.
+        """
         call = FailedCall(subject, self._settings.key, started, self._settings.server.makers)
         return classify_sdk_error(error, call)
 

@@ -83,7 +83,13 @@ class GoogleChat:
                     yield chunk
 
     def classify(self, error: Exception, *, subject: str, started: bool) -> ModelError:
-        """Turns what a call raised into a ModelError: Google's own error, where LangChain wrapped it."""
+        """Turns the error of a call into a ModelError: Google's own error, where LangChain wrapped it.
+
+        Args:
+            error: as LangChain or the SDK raised it.
+            subject: provider and model, the beginning of the message.
+            started: whether anything of the response was received before.
+        """
         cause: BaseException | None = None if isinstance(error, ModelError) else error
         while cause is not None and not isinstance(cause, sdk_errors.APIError):
             cause = cause.__cause__

@@ -28,7 +28,16 @@ _UNSUPPORTED = (
 
 
 class _Program(Protocol):
-    def Match(self, anchor: object, text: bytes, start: int, end: int, /) -> Sequence[Span]: ...
+    def Match(self, anchor: object, text: bytes, start: int, end: int, /) -> Sequence[Span]:
+        """Returns the spans of the first match and of its groups; the first span is `NOWHERE` without a match.
+
+        Args:
+            anchor: Where a match may start: anywhere, or only at `start`.
+            text: Text to search.
+            start: First position, in bytes.
+            end: End of the search, in bytes.
+        """
+        ...
 
 
 class Regex:
@@ -74,7 +83,13 @@ class Regex:
                 start = finish + 1
 
     def search(self, text: bytes, start: int = 0, end: int | None = None) -> Sequence[Span] | None:
-        """Returns the spans of the first match, which may be empty; for the arguments see `spans`."""
+        """Returns the spans of the first match, which may be empty; None without a match.
+
+        Args:
+            text: Text to search.
+            start: First position, in bytes.
+            end: End of the search, in bytes; None: end of the text.
+        """
         found = self.match(self.anywhere, text, start, len(text) if end is None else end)
         return None if found[0] == NOWHERE else found
 

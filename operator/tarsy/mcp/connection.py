@@ -128,6 +128,13 @@ class _Judge(Of):
     """Adds to a refusal that the URL is not allowed."""
 
     def why_not(self, host: str, address: str, *, alias: bool = False) -> str | None:
+        """Returns why connections to an address of a host are not allowed; None if they are.
+
+        Args:
+            host: Host of the URL.
+            address: One of its addresses.
+            alias: Whether the name is an alias of another.
+        """
         why = super().why_not(host, address, alias=alias)
         return f"{URL_REFUSED}{why}" if why else None
 

@@ -86,7 +86,7 @@ class GatewaySession:
         return self._over or self._transport.is_terminated
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one HTTP request."""
+        """Answers one HTTP request; `scope`, `receive` and `send` are the arguments of an ASGI application."""
         asks = scope["method"] == "POST"
         self._asking += asks
         try:

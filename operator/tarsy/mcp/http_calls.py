@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
-import orjson
 from mcp.client import ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND
@@ -102,7 +101,7 @@ class HttpCalls:
         propagate.inject(trace)
         meta.update(trace)
         headers = {**_ACCEPT, **stamped, **({"traceparent": trace["traceparent"]} if "traceparent" in trace else {})}
-        body = orjson.dumps({"jsonrpc": "2.0", "id": number, **message})
+        body = _encoded({"jsonrpc": "2.0", "id": number, **message})
         try:
             answer = await self._exchanged(body, headers, number)
         except asyncio.CancelledError:
@@ -227,11 +226,11 @@ class HttpCalls:
             answer["result"] = {}
         else:
             answer["error"] = {"code": METHOD_NOT_FOUND, "message": "Method not found"}
-        await self._post(orjson.dumps(answer), headers)
+        await self._post(_encoded(answer), headers)
 
     def _notify_cancelled(self, number: int, headers: Mapping[str, str]) -> None:
         notice = {"requestId": number, "reason": "the caller does not wait any more"}
-        body = orjson.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": notice})
+        body = _encoded({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": notice})
         task = asyncio.create_task(self._post(body, {**_ACCEPT, **headers}), name="mcp cancelled")
         self._notices.add(task)
         task.add_done_callback(self._notices.discard)
@@ -260,8 +259,8 @@ async def _from_body(response: aiohttp.ClientResponse, url: str, in_session: boo
     if (failure := answer_failure(response.status, kind, body, url, in_session=in_session)) is not None:
         raise failure
     try:
-        message = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
         raise HttpFailure("its response is not a JSON-RPC message", sent=True, lost=False)
@@ -307,6 +306,11 @@ async def _events(response: aiohttp.ClientResponse, resume: _Resume) -> AsyncIte
                 resume.event = value.decode("utf-8", "replace")
             elif name == b"retry" and value.isdigit():
                 resume.seconds = min(int(value) / 1000, 30.0)
+
+
+def _encoded(message: dict[str, Any]) -> bytes:
+    """Returns a message as JSON; the standard library's encoder takes integers of any size and lone surrogates."""
+    return json.dumps(message, separators=(",", ":")).encode()
 
 
 def can_stamp(session: ClientSession) -> bool:

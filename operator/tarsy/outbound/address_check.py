@@ -65,7 +65,13 @@ class Of:
         return host if self.destinations is None else self.destinations.asked(host)
 
     def why_not(self, host: str, address: str, *, alias: bool = False) -> str | None:
-        """Returns why connections to an address of a host are not allowed (`AddressCheck`)."""
+        """Returns why connections to an address of a host are not allowed; None if they are.
+
+        Args:
+            host: host of the URL.
+            address: one of its addresses.
+            alias: whether the name is an alias of another.
+        """
         if self.destinations is None:
             return None
         return self.destinations.why_not_at(host, address, self.namespace, alias=alias)

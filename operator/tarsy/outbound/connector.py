@@ -48,6 +48,18 @@ class _Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
+        """Returns the checked addresses of a host, in the order to try.
+
+        Args:
+            host: host of the request; it must be the host of the connector.
+            port: port of the request.
+            family: ignored; addresses of all families are returned.
+
+        Raises:
+            NotAllowed: it is another host, or connections to it are not allowed.
+            OSError: the host is not found; the message names it.
+            TimeoutError: the lookup took too long.
+        """
         if host.rstrip(".").lower() != self._host:
             raise NotAllowed(f"host {host} is not {self._host}, the host that was checked")
         addresses = await judged(host, port, self._judge, self._look_up)

@@ -63,6 +63,19 @@ class _Pinned(httpcore2.AnyIOBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
+        """Connects to the first checked address of a host that accepts the connection.
+
+        Args:
+            host: host of the URL.
+            port: port of the URL.
+            timeout: maximum seconds for the lookup and all addresses together; None: 10 seconds.
+            local_address: address to connect from; None: any.
+            socket_options: options to set on the socket; None: none.
+
+        Raises:
+            httpcore2.ConnectError: connections to the host are not allowed, or no address accepts one.
+            httpcore2.ConnectTimeout: the lookup or the connection took too long.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + (timeout or _CONNECT_SECONDS)
         try:

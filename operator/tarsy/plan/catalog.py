@@ -18,7 +18,13 @@ class Catalog(Protocol):
     """The known configuration of the cluster at one moment; answers come from memory."""
 
     def get(self, kind: type[_R], namespace: str, name: str) -> _R | None:
-        """The object, or None."""
+        """Returns the object; None if no valid object has that name.
+
+        Args:
+            kind: class of the object.
+            namespace: namespace of the object.
+            name: name of the object.
+        """
         ...
 
     def list(self, kind: type[_R], namespace: str) -> Sequence[_R]:
@@ -30,7 +36,13 @@ class Catalog(Protocol):
         ...
 
     def is_invalid(self, kind: type[AnyResource], namespace: str, name: str) -> bool:
-        """Whether an object of that name exists and is not valid, so that `get` returns None."""
+        """Returns whether an object of that name exists and is not valid, so that `get` returns None.
+
+        Args:
+            kind: class of the object.
+            namespace: namespace of the object.
+            name: name of the object.
+        """
         ...
 
 
@@ -51,7 +63,13 @@ class ResourceCatalog:
         }
 
     def get(self, kind: type[_R], namespace: str, name: str) -> _R | None:
-        """The object, or None."""
+        """Returns the object; None if no valid object has that name.
+
+        Args:
+            kind: class of the object.
+            namespace: namespace of the object.
+            name: name of the object.
+        """
         found = self._objects.get((kind, namespace), {}).get(name)
         return found if isinstance(found, kind) else None
 
@@ -65,5 +83,5 @@ class ResourceCatalog:
         return self._labels.get(namespace, {"kubernetes.io/metadata.name": namespace})
 
     def is_invalid(self, kind: type[AnyResource], namespace: str, name: str) -> bool:
-        """Never: only objects that fit are given."""
+        """Returns False for any `kind`, `namespace` and `name`: the catalog contains only valid objects."""
         return False

@@ -29,6 +29,13 @@ def call_timeouts(provider: LLMProvider, limits: AgentLimits, chosen: Collection
     built_in = MAKERS if provider.spec.base_url is None else OWN
 
     def found(said: int | None, field: str, usual: float) -> float:
+        """Returns one time limit in seconds.
+
+        Args:
+            said: seconds that the provider sets; None: it sets none.
+            field: field of `limits` to use if the chain or the defaults set it.
+            usual: built-in seconds, if nothing is set.
+        """
         if said is not None:
             return said
         return float(getattr(limits, field)) if field in chosen else usual

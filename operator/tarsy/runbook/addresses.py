@@ -36,5 +36,11 @@ class SourceJudge:
         return host if self.source.trusted else self.destinations.asked(host)
 
     def why_not(self, host: str, address: str, *, alias: bool = False) -> str | None:
-        """Returns why a host may not be connected to at an address."""
+        """Returns why connections to an address of a host are not allowed; None if they are.
+
+        Args:
+            host: host of the URL.
+            address: one of its addresses.
+            alias: ignored; only the address decides.
+        """
         return None if self.source.trusted or self.public(address) else f"host {host} {_NOT_PUBLIC}"

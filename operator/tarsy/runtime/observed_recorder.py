@@ -142,6 +142,14 @@ class _ObservedRecorder:
             observer.tool_call_began(call)
 
     async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
+        """Writes the result of a call that stays open until its summary is made, then reports it to the observers.
+
+        Args:
+            call: id of the tool call.
+            result: in full, without secrets.
+            duration_ms: duration of the call in milliseconds.
+            events: timeline events of this step.
+        """
         await self._written(self._recorder.tool_call_answered(call, result, duration_ms, events))
         for observer in self._observers:
             observer.tool_call_answered(call)

@@ -105,7 +105,17 @@ class RateLimiters:
     async def take(
         self, ticket: UUID, provider: ProviderPlan, tokens: int, of: "RunRateLimiter"
     ) -> tuple[bool, Held | None]:
-        """Whether the call has a place to give back, and what it waits for."""
+        """Takes a place for a call, or a place in the line.
+
+        Args:
+            ticket: id of the call, for `give_back`; a call that asks again uses the same one.
+            provider: as in the run's plan.
+            tokens: number of tokens that the call is expected to use.
+            of: rate limiter of the attempt that makes the call.
+
+        Returns:
+            Whether the call has a place to give back, and the limit it waits for; None if it need not wait.
+        """
         key, now = provider_key(provider.ref), asyncio.get_running_loop().time()
         if provider.limits is None and self._unlimited.get(key, 0.0) > now:
             return False, None

@@ -69,6 +69,9 @@ class Server:
         self.resumed.append(last)
         return await self._streamed(request, self.calls[-1])
 
+    async def delete(self, request: web.Request) -> web.Response:
+        return web.Response()
+
     @property
     def calls(self) -> list[dict[str, Any]]:
         return [message for message in self.received if message.get("method") == "tools/call"]
@@ -95,7 +98,7 @@ async def serving(stream: Stream) -> AsyncIterator[Server]:
     app = web.Application()
     app.router.add_post("/mcp", server.post)
     app.router.add_get("/mcp", server.get)
-    app.router.add_delete("/mcp", lambda _: asyncio.sleep(0, web.Response()))
+    app.router.add_delete("/mcp", server.delete)
     runner = web.AppRunner(app, shutdown_timeout=1.0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -196,3 +199,15 @@ async def test_a_call_that_is_given_up_is_cancelled_on_the_server_and_the_next_o
         assert await call(box) == ToolOutcome("answered")
     assert late.is_error and "no answer within 0.5 s" in late.content
     assert notice["params"]["requestId"] == server.calls[0]["id"]
+
+
+async def test_arguments_arrive_as_they_are_and_results_come_back_so(toolboxes: McpToolboxes) -> None:
+    odd = {"large": 10**30, "text": "café \U0001f600 \u2028", "deep": [[[[{}]]]]}
+
+    async def stream(server: Server, request: web.Request, message: dict[str, Any]) -> AsyncIterator[bytes]:
+        assert message["params"]["arguments"] == odd
+        yield event(result(message["id"], "tab\t, nul \u0000, emoji \U0001f600"))
+
+    async with serving(stream) as server, toolboxes.open([http(server.url)]) as box:
+        outcome = await box.call("web.echo", json.dumps(odd), timeout=30, idempotency_key="key-1")
+    assert not outcome.is_error and outcome.content.startswith("tab\t, nul ") and outcome.content.endswith("\U0001f600")

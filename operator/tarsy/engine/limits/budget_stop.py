@@ -70,7 +70,13 @@ def concatenate_conclusions(
 
 
 def cutoff_event(conversation: Conversation, text: str, reason: str) -> Event:
-    """The event with the text that replaces the conclusion."""
+    """Returns the event with the text that replaces the conclusion of an agent.
+
+    Args:
+        conversation: of the agent.
+        text: the replacement, put together from the record.
+        reason: why there is no conclusion, in CamelCase, such as `NoConclusion`.
+    """
     return Event(
         id=event_id(conversation.execution, "cutoff"),
         type=EventType.FINAL_ANALYSIS,

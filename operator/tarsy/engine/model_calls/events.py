@@ -30,7 +30,14 @@ ResponseReader = Callable[[Conversation, UUID, str], list[Event]]
 
 
 def thinking_event(conversation: Conversation, call: UUID, text: str, status: EventStatus) -> Event:
-    """The reasoning of a call, as far as it has arrived; its metadata name the source."""
+    """Returns the event of the reasoning of a call; its metadata name the source.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        text: the reasoning, as far as it has arrived.
+        status: of the event.
+    """
     return _event(conversation, call, "thinking", EventType.LLM_THINKING, status, text, {"source": "native"})
 
 
@@ -65,7 +72,13 @@ def response_event(
 
 
 def thought_event(conversation: Conversation, call: UUID, text: str) -> Event:
-    """A thought that a model wrote in its text."""
+    """Returns the event of a thought that a model wrote in its text.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        text: the thought.
+    """
     metadata = {"source": "react"}
     return _event(conversation, call, "thought", EventType.LLM_THINKING, EventStatus.COMPLETED, text, metadata)
 
@@ -77,7 +90,15 @@ def native_event(
     chunk: CodeExecutionChunk | GroundingChunk,
     status: EventStatus,
 ) -> Event:
-    """The use of a tool of the provider."""
+    """Returns the event of the use of a native tool of the provider.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        number: position among the native tool results of the call, from 0.
+        chunk: the code that ran with its output, or the pages that were looked up.
+        status: of the event.
+    """
     match chunk:
         case CodeExecutionChunk(code, output, language):
             kind, content = EventType.CODE_EXECUTION, output
@@ -93,18 +114,38 @@ def native_event(
 
 
 def error_event(conversation: Conversation, call: UUID, error: ModelError) -> Event:
-    """Reports an answer that was lost and is asked for again."""
+    """Reports an answer that was lost and is asked for again.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        error: the failure; the event shows its message and code.
+    """
     return unusable_event(conversation, call, error.message, error.code.value)
 
 
 def fallback_event(conversation: Conversation, call: UUID, text: str, metadata: dict[str, Any]) -> Event:
-    """Reports that the agent continues with another provider, because this call failed."""
+    """Reports that the agent continues with another provider, because this call failed.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        text: the sentences that people read (`ProviderSwitch.text`).
+        metadata: the reason and the providers, for programs (`ProviderSwitch.metadata`).
+    """
     status = EventStatus.COMPLETED
     return _event(conversation, call, "fallback", EventType.PROVIDER_FALLBACK, status, text, metadata)
 
 
 def retry_event(conversation: Conversation, call: UUID, number: int, again: RetryChunk) -> Event:
-    """Reports a retry, because the provider refused the request or could not be reached."""
+    """Reports a retry, because the provider refused the request or could not be reached.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        number: of the retry within the call, from 1.
+        again: the failure, and the seconds until the retry.
+    """
     text = f"{again.error.message.rstrip('.')}. It is asked again in {again.seconds:.1f} s."
     metadata = {"reason": RETRYING, "error": again.error.code.value, "seconds": round(again.seconds, 2)}
     return _event(conversation, call, f"retry/{number}", EventType.NOTICE, EventStatus.COMPLETED, text, metadata)
@@ -133,7 +174,13 @@ def wait_event(
 
 
 def notice_event(conversation: Conversation, call: UUID, notice: NoticeChunk) -> Event:
-    """Reports a notice of a provider's client, once an execution: the last call that reports it replaces the others."""
+    """Reports a notice of a provider's client, once an execution: the last call that reports it replaces the others.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        notice: the notice; its reason identifies it within the execution.
+    """
     return Event(
         id=event_id(conversation.execution, f"notice/{notice.reason}"),
         type=EventType.NOTICE,
@@ -147,7 +194,13 @@ def notice_event(conversation: Conversation, call: UUID, notice: NoticeChunk) ->
 
 
 def sent_back_event(conversation: Conversation, reason: str, text: str) -> Event:
-    """Reports that a final answer is sent back to its model, once for each reason."""
+    """Reports that a final answer is sent back to its model, once for each reason.
+
+    Args:
+        conversation: of the agent.
+        reason: why it is sent back, in CamelCase.
+        text: the same as a sentence for people.
+    """
     return Event(
         id=event_id(conversation.execution, f"sent-back/{reason}"),
         type=EventType.NOTICE,
@@ -160,13 +213,25 @@ def sent_back_event(conversation: Conversation, reason: str, text: str) -> Event
 
 
 def compaction_event(conversation: Conversation, call: UUID, text: str) -> Event:
-    """Reports that older parts of the conversation are sent shortened from this call on."""
+    """Reports that older parts of the conversation are sent shortened from this call on.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        text: a sentence that names the shortened parts.
+    """
     metadata = {"reason": "Compaction"}
     return _event(conversation, call, "compaction", EventType.NOTICE, EventStatus.COMPLETED, text, metadata)
 
 
 def cut_event(conversation: Conversation, call: UUID, usage: Usage | None) -> Event:
-    """Reports an answer that was cut off at the output limit of its model."""
+    """Reports an answer that was cut off at the output limit of its model.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        usage: of the call; None or incomplete: the text does not contain the number of tokens.
+    """
     provider = conversation.agent.provider
     after = f" after {usage.output_tokens:,} tokens" if usage is not None and usage.complete else ""
     text = (
@@ -177,7 +242,14 @@ def cut_event(conversation: Conversation, call: UUID, usage: Usage | None) -> Ev
 
 
 def unusable_event(conversation: Conversation, call: UUID, text: str, reason: str) -> Event:
-    """Reports an answer that could not be used and is asked for again."""
+    """Reports an answer that could not be used and is asked for again.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        text: the problem, for people.
+        reason: the problem as a word for programs, such as `MalformedAnswer`.
+    """
     return _event(conversation, call, "error", EventType.ERROR, EventStatus.COMPLETED, text, {"reason": reason})
 
 

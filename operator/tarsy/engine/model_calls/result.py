@@ -38,7 +38,13 @@ class OpenModelCall:
 
 
 def loop_after(conversation: Conversation, made: PreparedRequest, answer: ModelResponse) -> LoopState:
-    """The loop's state with one more call in it."""
+    """Returns the loop's state with one more call counted.
+
+    Args:
+        conversation: of the agent.
+        made: the request that was sent; its size in bytes corrects the estimate of tokens per byte.
+        answer: complete, or as far as it arrived; without usage, the usage counts as unknown.
+    """
     loop = update_token_ratio(conversation.loop, made.size, answer.text, answer.usage)
     return loop.model_copy(
         update={
@@ -49,7 +55,14 @@ def loop_after(conversation: Conversation, made: PreparedRequest, answer: ModelR
 
 
 def aside_events(conversation: Conversation, call: UUID, answer: ModelResponse, status: EventStatus) -> list[Event]:
-    """The events of an answer's thinking, and of the tools of the provider that it used."""
+    """Returns the events of an answer's thinking, and of the native tools of the provider that it used.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        answer: complete, or as far as it arrived.
+        status: of the events.
+    """
     events = []
     if answer.thinking:
         events.append(thinking_event(conversation, call, answer.thinking, status))
@@ -97,7 +110,15 @@ def result_of(
 
 
 def wait_over(conversation: Conversation, call: UUID, answer: ModelResponse) -> tuple[ModelResponse, list[Event]]:
-    """An answer as it ended, with the wait for its turn that ended with it; and the last event of that wait."""
+    """Returns a copy of an answer whose wait for a turn has ended, and the last event of that wait, if there was one.
+
+    The usage of a call that was never sent is zero.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        answer: complete, or as far as it arrived; it is not changed.
+    """
     events = []
     if (waiting := answer.waiting) is not None:
         seconds = asyncio.get_running_loop().time() - waiting.since
@@ -135,7 +156,15 @@ async def record_cut(call: OpenModelCall, answer: ModelResponse) -> None:
 def text_events(
     conversation: Conversation, call: UUID, answer: ModelResponse, status: EventStatus, kind: EventType
 ) -> list[Event]:
-    """The event of an answer's text, where it has one of its own."""
+    """Returns the event of an answer's text, or no event if the text is empty or hidden.
+
+    Args:
+        conversation: of the agent.
+        call: id of the model call.
+        answer: complete, or as far as it arrived; a hidden text is shown if it was cut because it repeated itself.
+        status: of the event.
+        kind: response, final analysis or executive summary.
+    """
     if not answer.said or (answer.hidden and not answer.repeats):
         return []
     return [response_event(conversation, call, answer.said, status, kind, cut=answer.cut)]

@@ -72,7 +72,17 @@ def chat_messages(
     *,
     tools: bool = True,
 ) -> tuple[Message, ...]:
-    """System and user message of an agent that answers a question about an investigation."""
+    """Returns the system and user message of an agent that answers a question about an investigation.
+
+    Args:
+        agent: as planned.
+        question: the question, its author and the history of the investigation.
+        now: when the execution began, as recorded.
+        unavailable: tool servers that could not be opened, name to reason.
+        instructions: instructions for each tool server, by name.
+        sections: texts that the strategy adds to the system message.
+        tools: whether the agent has any tool.
+    """
     told = [f"## History of the investigation\n\n{question.history}"]
     asked = template("chat_task").substitute(author=inline(question.author))
     look = template("chat_tools" if tools else "chat_no_tools").substitute()

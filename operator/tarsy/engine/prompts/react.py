@@ -25,7 +25,14 @@ def react_section(tools: Sequence[ToolDefinition]) -> str:
 def react_conclusion_message(
     iterations: int, *, requested: bool, budget: str | None = None, repeats: bool = False
 ) -> Message:
-    """Asks for a conclusion in the form of ReAct; see `conclusion_message`."""
+    """Asks for a conclusion in the form of ReAct.
+
+    Args:
+        iterations: model calls so far.
+        requested: whether a person asked for it.
+        budget: which budget is used up, with figures; None when none is.
+        repeats: whether the model asked for the same results again and again.
+    """
     message = conclusion_message(iterations, requested=requested, budget=budget, repeats=repeats)
     return Message(message.role, f"{message.content}\n\n{template('react_conclude').substitute()}")
 

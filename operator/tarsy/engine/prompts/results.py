@@ -20,11 +20,23 @@ def result_header(ref: str, tool: str, *, is_error: bool = False) -> str:
 
 
 def tool_text(ref: str, tool: str, outcome: ToolOutcome) -> str:
-    """The content of a tool message: a role of its own, so the result stands as it is."""
+    """Returns the content of a tool message. The message has its own role, so the result needs no fence.
+
+    Args:
+        ref: id that citations of the call use (`tarsy.record.ids.call_ref`).
+        tool: `server.tool`, as the model wrote it.
+        outcome: result or error of the call.
+    """
     return f"{result_header(ref, tool, is_error=outcome.is_error)}\n{outcome.content}"
 
 
 def observation_text(ref: str, tool: str, outcome: ToolOutcome) -> str:
-    """The content of a ReAct observation: a user message, hence the fence."""
+    """Returns the content of a ReAct observation. It is a user message, so the result is fenced.
+
+    Args:
+        ref: id that citations of the call use (`tarsy.record.ids.call_ref`).
+        tool: `server.tool`, as the model wrote it.
+        outcome: result or error of the call.
+    """
     error = f"Error executing {inline(tool)}:\n" if outcome.is_error else ""
     return f"Observation: {result_header(ref, tool)}\n{error}{fence('TOOL_RESULT', outcome.content)}"

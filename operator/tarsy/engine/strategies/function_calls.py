@@ -27,7 +27,14 @@ class FunctionCalls:
     def next_turn(
         self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
     ) -> ConversationTurn:
-        """See `tarsy.engine.conversation.state.next_turn`."""
+        """Returns the next step (`tarsy.engine.conversation.state.next_turn`).
+
+        Args:
+            conversation: as on record.
+            opening: the messages a new conversation starts with.
+            stop: why the agent must conclude now; None if it need not.
+            max_iterations: model calls after which a conclusion is forced; None for strategies that never loop.
+        """
         return next_turn(conversation, opening, stop=stop, max_iterations=max_iterations)
 
     def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
@@ -35,5 +42,5 @@ class FunctionCalls:
         return tuple(tools)
 
     def tell(self, turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
-        """A tool message."""
+        """Makes the tool message with the `outcome` of the call in `turn`, which the model cites as `ref`."""
         return tool_message(turn, ref, outcome)

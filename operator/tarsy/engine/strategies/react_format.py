@@ -90,11 +90,17 @@ class ReactCalls:
         return ()
 
     def tell(self, turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
-        """An observation."""
+        """Makes the observation with the `outcome` of the call in `turn`, which the model cites as `ref`."""
         return Message(Role.USER, observation_text(ref, turn.call.name, outcome))
 
     def read(self, conversation: Conversation, call: UUID, text: str) -> list[Event]:
-        """A thought, then a final answer or an error; the raw text is no event."""
+        """Makes the events of an answer: a thought, then a final answer or an error; the raw text is no event.
+
+        Args:
+            conversation: conversation of the agent; its loop state shows whether the answer must be a conclusion.
+            call: id of the model call.
+            text: complete text of the answer.
+        """
         parsed = self._parse(text)
         answer = _conclusion(parsed, text) if conversation.loop.concluding else parsed.final_answer
         events = []

@@ -49,7 +49,14 @@ class ToolCallFormat(Protocol):
     def next_turn(
         self, conversation: Conversation, opening: Sequence[Message], *, stop: Stop | None, max_iterations: int | None
     ) -> ConversationTurn:
-        """Returns the next step, from the record alone; see `tarsy.engine.conversation.state.next_turn`."""
+        """Returns the next step, from the record alone (`tarsy.engine.conversation.state.next_turn`).
+
+        Args:
+            conversation: as on record.
+            opening: the messages a new conversation starts with.
+            stop: why the agent must conclude now; None if it need not.
+            max_iterations: model calls after which a conclusion is forced; None for strategies that never loop.
+        """
         ...
 
     def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:

@@ -127,7 +127,15 @@ class LoopGuard:
         return RepeatedCall(known.original, now - known.at, fresh_next=not known.fresh)
 
     def told(self, execution: UUID, server: str, tool: str, arguments: str, *, message_seq: int) -> None:
-        """Notes that a call is answered from the record (arguments as in `repeated`), so that the next one is made."""
+        """Notes that a call is answered from the record, so that the same call in a later message is made.
+
+        Args:
+            execution: id of the agent execution that makes the call.
+            server: name of the tool server.
+            tool: name of the tool on its server.
+            arguments: JSON text; the order of keys and white space do not matter.
+            message_seq: number of the assistant message that contains the call.
+        """
         self._told[(execution, server, tool, canonical(arguments))] = message_seq
 
     def _holds(self, known: _Known, now: float) -> bool:

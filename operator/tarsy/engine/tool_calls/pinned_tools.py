@@ -22,6 +22,11 @@ async def hold_to_pins(conversation: Conversation, toolbox: Toolbox, world: RunC
     """Compares the tools with those the run first saw, and keeps back what is not the same.
 
     Where this agent has lost a tool so, the evidence of the run is degraded.
+
+    Args:
+        conversation: conversation of the agent; the events name its stage and execution.
+        toolbox: the agent's tools, from which changed ones are removed.
+        world: the run; its recorder keeps the pins and writes the events.
     """
     found = toolbox.digests
     if not found:

@@ -43,7 +43,13 @@ _CUT = Failure("ConcludeRequested", "The call was cut, because the run was asked
 
 
 def too_long(agent: AgentPlan, server: str, result: str) -> SummarizationPlan | None:
-    """Returns the summarization setting of a server whose result is too long for a conversation, else None."""
+    """Returns the summarization setting of a server whose result is too long for a conversation, else None.
+
+    Args:
+        agent: as planned, with the settings of its servers.
+        server: name of the server that returned the result.
+        result: complete text of the result.
+    """
     setting = next((plan.summarization for plan in agent.servers if plan.name == server), None)
     long = setting is not None and setting.enabled and tokens(result) > setting.threshold_tokens
     return setting if long else None
@@ -72,6 +78,12 @@ async def told_of(conversation: Conversation, long: LongResult, world: RunContex
     """Returns the text sent to the model in place of a long result: its summary, or its beginning and end.
 
     Every model call that this makes is on record when it returns.
+
+    Args:
+        conversation: conversation of the agent that made the call.
+        long: the result, with its call.
+        world: the run, with its budget, recorder and masking.
+        watch: counts the time of the iteration; no summary is requested when none is left.
     """
     why = "it was not asked for"
     for provider in _providers(conversation):

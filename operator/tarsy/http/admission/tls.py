@@ -48,6 +48,7 @@ def make_certificate(names: Sequence[str], moment: datetime) -> ServingCertifica
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{_AUTHORITY}-{secrets.token_hex(8)}")])
 
     def builder(subject: x509.Name, public_key: ec.EllipticCurvePublicKey, *, ca: bool) -> x509.CertificateBuilder:
+        """Prepares the unsigned certificate of `subject` and its `public_key`; `ca`: whether it may sign others."""
         return (
             x509.CertificateBuilder()
             .subject_name(subject)

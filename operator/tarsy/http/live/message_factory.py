@@ -59,7 +59,14 @@ class MessageFactory:
         )
 
     def event(self, place: int, of: InvestigationRecord, event: TimelineEvent, cursor: Cursor | None) -> QueuedMessage:
-        """Builds and serializes the message of an event; for the arguments see `message`."""
+        """Builds and serializes the message of an event.
+
+        Args:
+            place: place of its run: 0 is the investigation, 1 and up are questions.
+            of: the run.
+            event: the event.
+            cursor: position after the event; None if more events of the same change follow.
+        """
         message = self.message(place, of, event, cursor)
         return QueuedMessage(message.type, written(message), message.id, place)
 

@@ -161,5 +161,11 @@ class _Connector(PinnedConnector):
     async def connect(
         self, req: aiohttp.ClientRequest, traces: Any, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.connector.Connection:
-        """Connects as usual, within its own time."""
+        """Connects as usual, but within `connect_seconds`.
+
+        Args:
+            req: the request that needs a connection.
+            traces: trace hooks of aiohttp for the request.
+            timeout: ignored; it is the SDK's, which does not limit the time to connect.
+        """
         return await super().connect(req, traces, aiohttp.ClientTimeout(sock_connect=self._connect_seconds))

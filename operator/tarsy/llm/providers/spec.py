@@ -66,6 +66,14 @@ def langchain_client(chat: ChatSpec) -> ClientSpec:
     def build(
         provider: ProviderPlan, key: str | None, /, *, lent_to: Collection[str], destinations: Destinations
     ) -> LLMClient:
+        """Builds the client of a provider (`ClientFactory`).
+
+        Args:
+            provider: The model, its server and its settings.
+            key: The API key; None for servers that need none.
+            lent_to: Namespaces whose providers may use this pod's own identity with Google.
+            destinations: Permitted destinations of URLs.
+        """
         return LangChainProvider(provider, key, chat, lent_to=lent_to, destinations=destinations)
 
     return ClientSpec(build, chat.package)
