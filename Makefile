@@ -84,9 +84,11 @@ test-newer: .venv/ready ## Run the tests of CRDs, CEL and policies on the API ex
 	@if $(BIN)/python -m tarsy_dev.apiserver.extensions_build; then $(PYTEST) $(IN_PARALLEL) -n 2 --api newer; \
 	else echo 'make test-newer: skipped, see the reason above.'; fi
 
+# Tests on Kubernetes 1.36's server come first where `make kube-extensions` has built it; nobody waits for that here.
 test-all: lint kube-apiserver ## Run all tests on both Kubernetes APIs, as CI does; failed tests run once more alone
+	@if $(BIN)/python -m tarsy_dev.apiserver.extensions_build --find; then $(MAKE) --no-print-directory test-newer; \
+	else echo 'make test-all: tests on Kubernetes 1.36 are skipped, see the reason above.'; fi
 	PYTEST='$(PYTEST)' IN_PARALLEL='$(IN_PARALLEL) -n 3' hack/test-all.sh --api both
-	@$(MAKE) --no-print-directory test-newer
 
 test-unit: .venv/ready ## Run the tests without I/O
 	$(PYTEST) -n 2 tests/unit

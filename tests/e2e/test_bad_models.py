@@ -38,7 +38,7 @@ async def ended(tenant: Tenant, identity: Any) -> dict[str, Any]:
     [
         ("{error: {status: 401, message: 'Incorrect API key provided: " + KEY + "'}}", "401", 1),
         ("{error: {status: 500, message: out of order}}", "500", 6),  # three tries, twice
-        ("{text: one two three four, cut: {after: 2}}", "middle of the answer", 2),
+        ("{text: one two three four, cut: {after: 2}}", "middle of the response", 2),
     ],
     ids=["401", "500", "half-a-stream"],
 )

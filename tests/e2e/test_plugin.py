@@ -148,7 +148,7 @@ async def test_interrupted_command_says_that_the_investigation_goes_on_and_it_do
     assert process.stderr is not None
     err = (await process.stderr.read()).decode()
     assert await process.wait() == 130, err
-    assert f"investigation {tenant.namespace}/{name} goes on" in err and "cancel" in err
+    assert f"investigation {tenant.namespace}/{name} continues" in err and "cancel" in err
     tenant.model.open_gate("held")
     assert (await tenant.finished(name))["status"]["phase"] == "Succeeded"
 
@@ -173,7 +173,7 @@ async def test_words_of_an_answer_are_shown_while_it_is_written_and_an_interrupt
     assert "look saw now" in err
     (question,) = await tenant.client.list("ChatMessage", tenant.namespace)
     name = question["metadata"]["name"]
-    assert f"question {tenant.namespace}/{name} goes on" in err
+    assert f"question {tenant.namespace}/{name} continues" in err
 
     async def is_running() -> bool:  # the words came from the record, which the status follows
         return (await tenant.get(name, "ChatMessage"))["status"].get("phase") == "Running"

@@ -184,13 +184,28 @@ def _is_main_archive(stanza: str) -> bool:
 
 
 def main() -> int:
-    """Builds the programs and prints their folder; returns 1 and prints the reason to stderr if that fails."""
+    """Builds the programs, or with `--find` only looks for them, and prints their folder.
+
+    Returns 1 and prints the reason to stderr if that fails.
+    """
+    if sys.argv[1:] == ["--find"]:
+        return _find()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     progress = BuildProgress()
     try:
         found = build_extensions(progress)
     except LocalKubernetesError as error:
         progress.say(f"cannot build the API extensions server: {error}")
+        return 1
+    print(f"API extensions server of Kubernetes {_release()}: {found.server.parent}")
+    return 0
+
+
+def _find() -> int:
+    try:
+        found = require_extensions()
+    except LocalKubernetesError as error:
+        print(error, file=sys.stderr)
         return 1
     print(f"API extensions server of Kubernetes {_release()}: {found.server.parent}")
     return 0
