@@ -52,3 +52,17 @@ def test_packages_that_are_not_there_are_reported(
     assert extensions_build.main() == 1
     assert reason in capsys.readouterr().err
     assert extensions_build.find_extensions() is None
+
+
+def test_find_reports_a_server_that_was_not_built_and_does_not_build_it(
+    machine: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["extensions_build", "--find"])
+    assert extensions_build.main() == 1
+    assert "run `make kube-extensions`" in capsys.readouterr().err
+    folder = extensions_build._folder()
+    folder.mkdir(parents=True)
+    for name in ("apiextensions-apiserver", "etcd"):
+        _program(folder, name)
+    assert extensions_build.main() == 0
+    assert str(folder) in capsys.readouterr().out
