@@ -74,7 +74,7 @@ async def test_arguments_that_do_not_fit_are_answered_with_what_to_change(toolbo
         after = await call(box, "small.echo", '{"text": "still here"}')
     assert missing.is_error and "'text' is a required property" in missing.content
     assert wrong.is_error and "n: 'soon' is not of type 'number'" in wrong.content
-    assert surrogate.is_error and "JSON cannot carry" in surrogate.content
+    assert surrogate.is_error and "JSON cannot represent" in surrogate.content
     assert after == ToolOutcome("still here")
 
 
