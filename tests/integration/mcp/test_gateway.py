@@ -167,7 +167,7 @@ async def test_more_sessions_than_allowed_are_refused_until_one_has_ended(tmp_pa
         session = first.headers["mcp-session-id"]
         assert first.status_code == 200 and first.json()["result"]["serverInfo"]["name"] == "small"
         refused = await post(client, running.url, INITIALIZE)
-        assert refused.status_code == 503 and "1 sessions already" in refused.json()["error"]["message"]
+        assert refused.status_code == 503 and "the limit of 1 sessions is reached" in refused.json()["error"]["message"]
         ended = await client.delete(
             running.url, headers={"authorization": f"Bearer {TOKEN}", "mcp-session-id": session}
         )
