@@ -141,7 +141,7 @@ def test_options_of_every_type_reach_the_settings(started: list[Any]) -> None:
     [
         (("run",), ("--database-url", "is required", "TARSY_DATABASE_URL", "spec.database.url")),
         (("run", "--database-url=x", "--retention=3y"), ("--retention", "as in 7d")),
-        (("run", "--database-url=x", "--url-host=a b"), ("--url-host", "is no host name")),
+        (("run", "--database-url=x", "--url-host=a b"), ("--url-host", "is not a host name")),
         (("run", "--database-url=x", "--page-url=ftp://a"), ("--page-url", "http:// or https://")),
         (("run", "--database-url=x", "--places=-1"), ("--places", "greater than or equal to 0")),
         (("worker", "--database-url=x", "--places=0"), ("--places", "greater than or equal to 1")),
@@ -190,7 +190,7 @@ def test_every_error_of_a_file_names_field_and_remedy(tmp_path: Path) -> None:
         "spec.logging.jsonLines: is 1; it must be true or false",
     ]
     assert [line for line in wanted if line not in found] == []
-    assert any(line.startswith("spec.outbound.hosts[2]: 'a b' is no host name") for line in found)
+    assert any(line.startswith("spec.outbound.hosts[2]: 'a b' is not a host name") for line in found)
     assert any(line.startswith("spec.logging.level: is 'info'; it must be one of") for line in found)
 
 
