@@ -71,7 +71,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the marker of this file; refuses to start where the chosen API cannot be had."""
     # How long an example takes to make or to run is the machine's doing.
-    settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("shared machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("shared machine")
     config.addinivalue_line("markers", "real_only(reason): only a real API server makes this meaningful")
     config.addinivalue_line("markers", "once(reason): is not repeated on a real API server when both are asked for")

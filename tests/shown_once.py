@@ -20,6 +20,8 @@ ONCE = {
     "tests/e2e/test_chat.py": _RECORD,
     "tests/e2e/test_commands.py": _RECORD,
     "tests/e2e/test_demo.py::test_demo_that_is_interrupted": _DEMO,
+    "tests/e2e/test_demo.py::test_dev_keeps_objects_and_record_where_it_is_told[real-2]": _DEMO,
+    "tests/e2e/test_demo.py::test_dev_serves_who_is_at_the_machine_until_ctrl_c_and_leaves_nothing": _DEMO,
     "tests/e2e/test_desired_state.py": _RECORD,
     "tests/e2e/test_hostile.py": _RECORD,
     "tests/e2e/test_killed_tools.py": _RECORD,
