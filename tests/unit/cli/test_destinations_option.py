@@ -29,5 +29,5 @@ def test_a_process_without_a_resolver_file_takes_the_usual_domain(resolv_conf: P
 
 @pytest.mark.parametrize(("hosts", "domain"), [(("a b",), None), ((), "a b"), ((), "")])
 def test_wrong_words_are_wrong_use(resolv_conf: Path, hosts: tuple[str, ...], domain: str | None) -> None:
-    with pytest.raises(ValidationError, match="is (no|not a) "):
+    with pytest.raises(ValidationError, match=r"is (no|not a) "):
         OutboundSettings(hosts=hosts, cluster_domain=domain)
