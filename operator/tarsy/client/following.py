@@ -17,7 +17,6 @@ from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.errors import ApiUseError, BrokenOff
 from tarsy.client.plain_text import plain
 from tarsy.client.refusals import READ_TIMELINE
-from tarsy.client.server_sent_events import EventTooLarge, ServerSent, parse_events
 from tarsy.http.live.messages import (
     DeltaMessage,
     ErrorMessage,
@@ -28,6 +27,7 @@ from tarsy.http.live.messages import (
     TimelineMessage,
 )
 from tarsy.http.views.timeline import EventView, RunHead, TimelineView
+from tarsy.outbound.server_sent_events import EventTooLarge, ServerSent, parse_events
 from tarsy.record.timeline import EventStatus
 
 _PAGE = "500"

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ from tarsy.mcp.connection_errors import unconnected
 from tarsy.mcp.http_failures import LARGEST_ANSWER, HttpFailure, answer_failure, too_large
 from tarsy.outbound.address_check import AddressCheck, NotAllowed
 from tarsy.outbound.connector import PinnedConnector
+from tarsy.outbound.server_sent_events import EventTooLarge, StreamPosition, parse_events
 from tarsy.plan.place import Place
 
 _FIRST_ID = 1_000_000
@@ -36,6 +37,7 @@ _KEEPALIVE_SECONDS = 4.0
 """Seconds that an idle connection is kept: fewer than on common servers (uvicorn 5, Go and nginx more)."""
 _RESUMES = 2
 _RESUME_SECONDS = 1.0
+_LONGEST_RESUME_SECONDS = 30.0
 _CANCEL_SECONDS = 2.0
 _CHUNK = 64 * 1024
 _VERSION = "mcp-protocol-version"
@@ -158,7 +160,7 @@ class HttpCalls:
     async def _exchanged(self, body: bytes, headers: Mapping[str, str], number: int) -> dict[str, Any]:
         """Sends a request and returns its response. Raises HttpFailure without a response."""
         url = self._endpoint.place.url
-        resume: _Resume | None = None
+        resume: StreamPosition | None = None
         try:
             whole = await self._headers(headers)
             async with self._client().post(self._url, data=body, headers=whole, allow_redirects=False) as response:
@@ -168,6 +170,8 @@ class HttpCalls:
                         return answer
                 else:
                     return await _from_body(response, url, "mcp-session-id" in whole)
+        except EventTooLarge as error:
+            raise too_large() from error
         except NotAllowed as error:
             raise HttpFailure(str(error), sent=False) from error
         except _NEVER_SENT as error:
@@ -175,16 +179,17 @@ class HttpCalls:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if resume is None:
                 raise HttpFailure(f"the connection broke: {type(error).__name__}", sent=True) from error
-        if resume is None or not resume.event:
+        if resume is None or not resume.id:
             raise HttpFailure("the stream of events ended without a response", sent=True)
         return await self._resumed(resume, headers, number)
 
-    async def _resumed(self, resume: "_Resume", headers: Mapping[str, str], number: int) -> dict[str, Any]:
+    async def _resumed(self, resume: StreamPosition, headers: Mapping[str, str], number: int) -> dict[str, Any]:
         """Resumes an interrupted stream (`Last-Event-ID`), and returns the response."""
         attempts = 0
         while attempts < _RESUMES:
-            await asyncio.sleep(resume.seconds)
-            whole = await self._headers({**headers, "last-event-id": resume.event})
+            pause = _RESUME_SECONDS if resume.retry_seconds is None else resume.retry_seconds
+            await asyncio.sleep(min(pause, _LONGEST_RESUME_SECONDS))
+            whole = await self._headers({**headers, "last-event-id": resume.id})
             try:
                 async with self._client().get(self._url, headers=whole, allow_redirects=False) as response:
                     if response.status != 200 or response.content_type != "text/event-stream":
@@ -193,21 +198,25 @@ class HttpCalls:
                     answer, rest = await self._from_stream(response, headers, number)
                     if answer is not None:
                         return answer
-                    attempts = 0 if rest.event else attempts + 1
-                    resume = rest if rest.event else resume
+                    attempts = 0 if rest.id else attempts + 1
+                    resume = rest if rest.id else resume
+            except EventTooLarge as error:
+                raise too_large() from error
             except (aiohttp.ClientError, TimeoutError, OSError):
                 attempts += 1
         raise HttpFailure("the stream of events ended without a response, and could not be resumed", sent=True)
 
     async def _from_stream(
         self, response: aiohttp.ClientResponse, headers: Mapping[str, str], number: int
-    ) -> tuple[dict[str, Any] | None, "_Resume"]:
+    ) -> tuple[dict[str, Any] | None, StreamPosition]:
         """Returns the response in a stream, None if the stream ended before it, and the event to resume from."""
-        resume = _Resume()
+        resume = StreamPosition()
         with contextlib.suppress(aiohttp.ClientPayloadError):
-            async for data in _events(response, resume):
+            async for event in parse_events(response.content.iter_any(), resume):
+                if event.type != "message" or not event.data:  # without data it is only a place to resume from
+                    continue
                 try:
-                    message = json.loads(data)
+                    message = json.loads(event.data)
                 except (ValueError, RecursionError):
                     raise HttpFailure("an event of its stream is not JSON", sent=True, lost=False) from None
                 if not isinstance(message, dict):
@@ -244,18 +253,10 @@ class HttpCalls:
                     pass
 
 
-@dataclass(slots=True)
-class _Resume:
-    """Event after which to resume a stream, and the seconds to wait before."""
-
-    event: str = ""
-    seconds: float = _RESUME_SECONDS
-
-
 async def _from_body(response: aiohttp.ClientResponse, url: str, in_session: bool) -> dict[str, Any]:
     kind = response.headers.get("content-type", "")
     is_json = kind.lower().startswith("application/json")
-    body = b"".join([part async for part in _limited(response)]) if is_json else b""
+    body = await _limited(response) if is_json else b""
     if (failure := answer_failure(response.status, kind, body, url, in_session=in_session)) is not None:
         raise failure
     try:
@@ -267,45 +268,14 @@ async def _from_body(response: aiohttp.ClientResponse, url: str, in_session: boo
     return message
 
 
-async def _limited(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def _limited(response: aiohttp.ClientResponse) -> bytes:
+    parts: list[bytes] = []
     size = 0
     async for part in response.content.iter_any():
-        size += len(part)
-        if size > LARGEST_ANSWER:
+        if (size := size + len(part)) > LARGEST_ANSWER:
             raise too_large()
-        yield part
-
-
-async def _events(response: aiohttp.ClientResponse, resume: _Resume) -> AsyncIterator[bytes]:
-    """Yields the data of each `message` event of a stream (https://html.spec.whatwg.org, Server-sent events)."""
-    data: list[bytes] = []
-    unfinished: list[bytes] = []  # pieces of a line, joined once: an event may be megabytes long
-    size, kind = 0, b""
-    async for part in response.content.iter_any():
-        size += len(part)
-        if size > LARGEST_ANSWER:
-            raise too_large()
-        unfinished.append(part)
-        if b"\n" not in part:
-            continue
-        *lines, rest = b"".join(unfinished).split(b"\n")
-        unfinished = [rest]
-        for line in lines:
-            line = line.removesuffix(b"\r")
-            name, _, value = line.partition(b":")
-            value = value.removeprefix(b" ")
-            if not line:
-                if data and kind in (b"", b"message"):
-                    yield b"\n".join(data)
-                data, kind, size = [], b"", len(rest)
-            elif name == b"data":
-                data.append(value)
-            elif name == b"event":
-                kind = value
-            elif name == b"id" and b"\0" not in value:
-                resume.event = value.decode("utf-8", "replace")
-            elif name == b"retry" and value.isdigit():
-                resume.seconds = min(int(value) / 1000, 30.0)
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _encoded(message: dict[str, Any]) -> bytes:

@@ -172,6 +172,18 @@ async def test_a_stream_that_ends_before_its_answer_is_resumed_after_its_last_ev
     assert server.resumed == ["event-0", "event-1"] and len(server.calls) == 1
 
 
+async def test_an_event_without_data_is_only_a_place_to_resume_from(toolboxes: McpToolboxes) -> None:
+    async def stream(server: Server, request: web.Request, message: dict[str, Any]) -> AsyncIterator[bytes]:
+        if not server.resumed:
+            yield b"id: primed\nretry: 0\ndata: \n\n"
+        else:
+            yield event(result(message["id"], "at last"))
+
+    async with serving(stream) as server, toolboxes.open([http(server.url)]) as box:
+        assert await call(box) == ToolOutcome("at last")
+    assert server.resumed == ["primed"] and len(server.calls) == 1
+
+
 async def test_a_stream_without_an_answer_or_an_event_to_resume_from_has_an_unknown_outcome(
     toolboxes: McpToolboxes,
 ) -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.client import server_sent_events
-from tarsy.client.server_sent_events import EventTooLarge, ServerSent, parse_events
+from tarsy.outbound import server_sent_events
+from tarsy.outbound.server_sent_events import EventTooLarge, ServerSent, parse_events
 
 STREAM = (
     "\ufeffretry: 1000\n\n: still here\n\n"

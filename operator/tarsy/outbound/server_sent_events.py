@@ -25,17 +25,32 @@ class ServerSent:
     id: str
 
 
-async def parse_events(pieces: AsyncIterator[bytes]) -> AsyncIterator[ServerSent]:
+@dataclass(slots=True)
+class StreamPosition:
+    """The place from which an interrupted stream can be resumed: the last id, and the seconds to wait before."""
+
+    id: str = ""
+    retry_seconds: float | None = None
+
+
+async def parse_events(
+    pieces: AsyncIterator[bytes], position: StreamPosition | None = None
+) -> AsyncIterator[ServerSent]:
     """Yields the events of a stream, in order; drops an unfinished one at its end, as the standard requires.
+
+    Args:
+        pieces: the body of the response, cut anywhere.
+        position: is kept up to date, also by events without data, which are not yielded; None: nobody asks.
 
     Raises:
         EventTooLarge: an event is larger than 64 MiB.
     """
-    last, kind, data, size = "", "", list[str](), 0
+    position = position or StreamPosition()
+    kind, data, size = "", list[str](), 0
     async for line in _lines(pieces):
         if not line:
             if data:
-                yield ServerSent(kind or "message", "\n".join(data), last)
+                yield ServerSent(kind or "message", "\n".join(data), position.id)
             kind, data, size = "", [], 0
             continue
         name, _, value = line.partition(":")
@@ -47,7 +62,9 @@ async def parse_events(pieces: AsyncIterator[bytes]) -> AsyncIterator[ServerSent
         elif name == "event":
             kind = value
         elif name == "id" and "\0" not in value:
-            last = value
+            position.id = value
+        elif name == "retry" and value.isascii() and value.isdigit():
+            position.retry_seconds = int(value) / 1000
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
