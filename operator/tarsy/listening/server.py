@@ -82,6 +82,7 @@ class _Listener:
         self._tls = tls
         self._limits = limits
         self._unknown = Unknown(limits, self._make_room)
+        self._accepted: dict[ConnectionGuard, socket.socket] = {}
         self._opening: dict[ConnectionGuard, asyncio.Task[None]] = {}
         self._said = 0.0
         self._stopped = False
@@ -148,8 +149,9 @@ class _Listener:
             connection.setblocking(False)
             guard = ConnectionGuard(self._protocol(loop), self._limits, self._unknown)
             self._unknown.arrive(guard, peer_of(address))
-            self._opening[guard] = task = loop.create_task(self._open(guard, connection))
-            task.add_done_callback(lambda _, guard=guard: self._opening.pop(guard, None))  # type: ignore[misc]
+            self._accepted[guard] = connection
+            self._opening[guard] = task = loop.create_task(self._open(guard))
+            task.add_done_callback(lambda _, guard=guard: self._opened(guard))  # type: ignore[misc]
 
     def _start_again(self, listening: socket.socket) -> None:
         if not self._stopped:
@@ -173,18 +175,26 @@ class _Listener:
             auto_decompress=False,
         )
 
-    async def _open(self, guard: ConnectionGuard, connection: socket.socket) -> None:
+    async def _open(self, guard: ConnectionGuard) -> None:
+        """Performs the handshake; from here on the socket belongs to its transport, which alone may close it."""
+        connection = self._accepted.pop(guard)
         seconds = None if self._tls is None else HANDSHAKE_SECONDS
         try:
             loop = asyncio.get_running_loop()
             await loop.connect_accepted_socket(lambda: guard, connection, ssl=self._tls, ssl_handshake_timeout=seconds)
         except (OSError, TimeoutError):  # the handshake failed; errors of ssl are OSErrors
             self._unknown.leave(guard)
-            connection.close()
+            guard.drop()
         except asyncio.CancelledError:
             self._unknown.leave(guard)
-            connection.close()
+            guard.drop()  # the handshake may have ended just now: its transport would wait for the client's goodbye
             raise
+
+    def _opened(self, guard: ConnectionGuard) -> None:
+        self._opening.pop(guard, None)
+        if (connection := self._accepted.pop(guard, None)) is not None:  # cancelled before its first step
+            self._unknown.leave(guard)
+            connection.close()
 
     def _make_room(self, guard: ConnectionGuard) -> None:
         now = asyncio.get_running_loop().time()

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gzip
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -242,3 +243,37 @@ async def test_taken_port_is_an_error_and_a_free_one_is_told() -> None:
         with pytest.raises(OSError, match="in use"):
             async with listen(web.Application(), HOST, port):
                 pass
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_closing_when_a_handshake_ends_leaves_no_transport_of_a_closed_descriptor(turns: int) -> None:
+    own = make_certificate(["localhost"], datetime.now(UTC))
+    believes = ssl.create_default_context(cadata=own.authority)
+    async with _serving(ConnectionLimits(), server_context(own)) as port:
+        client = await _before_its_last_flight(port, believes)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    with contextlib.ExitStack() as clients, client:
+        async with _serving(ConnectionLimits()) as port:  # its connections get the descriptors that are free again
+            for _ in range(16):
+                new = clients.enter_context(socket.socket())
+                new.setblocking(False)
+                await asyncio.get_running_loop().sock_connect(new, (HOST, port))
+
+
+async def _before_its_last_flight(port: int, believes: ssl.SSLContext) -> socket.socket:
+    """Connects and sends the last bytes of a handshake, which the server has not read yet."""
+    loop, read, written = asyncio.get_running_loop(), ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = believes.wrap_bio(read, written, server_hostname="localhost")
+    client = socket.socket()
+    client.setblocking(False)
+    await loop.sock_connect(client, (HOST, port))
+    while True:
+        try:
+            tls.do_handshake()
+        except ssl.SSLWantReadError:
+            await loop.sock_sendall(client, written.read())
+            read.write(await loop.sock_recv(client, 1 << 16))
+        else:
+            client.send(written.read())
+            return client
