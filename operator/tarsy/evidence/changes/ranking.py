@@ -61,7 +61,12 @@ class RankedChange:
 
 
 def rank(
-    changes: Sequence[Change], onset: Onset, scope: Mapping[ObjectKey, Reach], namespace: str
+    changes: Sequence[Change],
+    onset: Onset,
+    scope: Mapping[ObjectKey, Reach],
+    namespace: str,
+    *,
+    window: timedelta = WINDOW_BEFORE,
 ) -> Sequence[RankedChange]:
     """Returns the changes that may have to do with an alert: candidates by score, then unordered, then consequences.
 
@@ -70,6 +75,7 @@ def rank(
         onset: when the target began to fail.
         scope: the objects that can affect the target, with their reach.
         namespace: of the target; its other objects have a small reach.
+        window: how long before the onset a change counts.
     """
     ends = [one.at for one in changes if one.type is ChangeType.RESTART and one.object in scope]
     found = []
@@ -79,7 +85,7 @@ def rank(
             if change.object.namespace != namespace:
                 continue
             reach = Reach(NAMESPACE_REACH)
-        if onset.at - change.at > WINDOW_BEFORE:
+        if onset.at - change.at > window:
             continue
         order = _order(change, onset)
         score = 0.0 if order is Order.CONSEQUENCE else _score(change, onset, reach, ends)

@@ -56,7 +56,7 @@ def reconstruct(snapshot: Snapshot, since: datetime) -> Sequence[Change]:
         *_told_by_events(snapshot),
         *_restarts(snapshot),
     ]
-    unique = {(one.at, one.type, one.object, one.summary): one for one in found if since <= one.at <= snapshot.read_at}
+    unique = {(one.at, one.type, one.object, one.summary): one for one in found if since <= one.at}
     return sorted(unique.values(), key=lambda one: (one.at, one.object, one.summary))
 
 
