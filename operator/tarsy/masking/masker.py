@@ -145,6 +145,17 @@ def build_masker(groups: Sequence[str], patterns: Sequence[str] = (), custom: Se
     Raises:
         InvalidPattern: A group or pattern does not exist, or a custom pattern is invalid.
     """
+    names = pattern_names(groups, patterns)
+    chosen = [PATTERNS[name] for name in names if name != STRUCTURAL]
+    return Masker(STRUCTURAL in names, chosen, [compiled(pattern) for pattern in custom])
+
+
+def pattern_names(groups: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """Returns the names of built-in patterns, those of groups first, each once.
+
+    Raises:
+        InvalidPattern: A group or pattern does not exist.
+    """
     names: dict[str, None] = {}
     for group in groups:
         if group not in GROUPS:
@@ -155,5 +166,4 @@ def build_masker(groups: Sequence[str], patterns: Sequence[str] = (), custom: Se
             known = ", ".join((STRUCTURAL, *PATTERNS))
             raise InvalidPattern(name, f"there is no pattern {name!r}: use one of {known}, or a custom pattern")
         names[name] = None
-    chosen = [PATTERNS[name] for name in names if name != STRUCTURAL]
-    return Masker(STRUCTURAL in names, chosen, [compiled(pattern) for pattern in custom])
+    return list(names)
