@@ -13,11 +13,12 @@ from typing import Literal, Protocol
 
 from tarsy.masking.custom_patterns import CustomPattern, compiled
 from tarsy.masking.errors import InvalidPattern
-from tarsy.masking.masker import Masker, build_masker, pattern_names
+from tarsy.masking.masker import Masker, build_masker, default_masker, pattern_names
 from tarsy.masking.streaming_masker import StreamingMasker
 from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 
 _MOST = 64
+_DEFAULT = (tuple(DEFAULT_GROUPS), tuple(DEFAULT_PATTERNS), ())
 
 
 class OwnPattern(Protocol):
@@ -87,6 +88,8 @@ class Maskers:
             return None
         custom = _custom(setting)
         key = (tuple(setting.groups), tuple(setting.patterns), custom)
+        if key == _DEFAULT:
+            return default_masker()
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = build_masker(setting.groups, setting.patterns, custom)
