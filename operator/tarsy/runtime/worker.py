@@ -62,7 +62,7 @@ class Worker:
             SchemaMismatch: this version is too old for the database's schema.
         """
         while True:
-            host = socket.gethostname()
+            host = self._settings.name or socket.gethostname()
             identity = worker_id(host, os.getpid(), secrets.token_hex(8))
             lease = LocalLease(self._settings.lease_seconds)
             asked = lease.now()
