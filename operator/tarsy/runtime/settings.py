@@ -23,8 +23,8 @@ class WorkerSettings:
     global_limit: int = 100
     questions: int = 10
     namespace_limit: int | None = None
-    lease_seconds: float = 15.0
-    heartbeat_seconds: float = 5.0
+    lease_seconds: float = 10.0
+    heartbeat_seconds: float = 10.0 / 3
     poll_seconds: float = 2.0
     finish_grace_seconds: float = 300.0
     drain_seconds: float = 20.0
