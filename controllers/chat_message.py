@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from tarsy.controllers.alert import ACCEPTED_UID
 from tarsy.controllers.investigation import mask_alert
 from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.runs.acceptance import rejected, wait_for_acceptance, was_given_up
-from tarsy.controllers.runs.authorization import author_name, authorization_refusal, timeline_read
+from tarsy.controllers.runs.authorization import authorization_refusal, timeline_read
 from tarsy.controllers.runs.chat_projection import project_answer
 from tarsy.controllers.runs.inputs import NotYet
+from tarsy.controllers.runs.restored import ACCEPTED_UID
 from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import Plan
@@ -78,13 +78,9 @@ async def reconcile(message: ChatMessage, context: ReconcileContext) -> float | 
     allowed = [one for one in together if one is message or await _refusal(one, plan, context) is None]
     for one in allowed:
         await make_run_secret(one, plan, context)
-    asked = await context.store.questions.ask(
+    await context.store.questions.ask(
         about.id, [await _question(one, plan, context) for one in sorted(allowed, key=_turn)]
     )
-    for one in allowed:
-        if UUID(one.metadata.uid) in asked:
-            text = f"{author_name(one.spec.author)} asks about Investigation {about.namespace}/{about.name}."
-            await context.kubernetes.events.tell(one, "Accepted", text)
     await _mark_accepted(message, about.id, context)
     return None
 

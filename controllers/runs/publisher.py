@@ -1,9 +1,10 @@
 """Publishes records: the progress of a run becomes the status of its object, and Events.
 
 Watches: the record, by its revisions. Decides: what is worth a write: a change that people wait for (a stage, the
-phase, a condition) at most once a second, the end at once, mere counters every ten seconds. Writes: the status of
-accepted Investigations and ChatMessages, and Events. What cannot be published is left for later and holds nobody up;
-what was looked at is not read again for a second, unless it has finished: steps follow each other faster.
+phase, a condition) at most once a second, the end at once. Every ten seconds: mere counters, a stage that ended before
+the next one began, and the executive summary, which is one call. Writes: the status of accepted Investigations and
+ChatMessages, and Events. What cannot be published is left for later and holds nobody up; what was looked at is not read
+again for a second, unless it has finished: steps follow each other faster.
 
 Others may write the same object all the time: a status that was refused because its object had changed is made anew at
 once, a few times, and one that somebody else wrote over is put right, at most once a second. Events tell what is new
@@ -24,7 +25,7 @@ from tarsy.controllers.runs.chat_projection import news_of_answer, project_answe
 from tarsy.controllers.runs.projection import news, project
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.events import Events
-from tarsy.record.run import InvestigationRecord
+from tarsy.record.run import InvestigationRecord, StageKind, State
 from tarsy.resources.v1alpha1 import Alert, ChatMessage, ChatMessageStatus, Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.store.errors import StoreError
@@ -187,7 +188,7 @@ class Publisher:
                 return
             record = latest
         status = _status(record, obj, self._cache)
-        if _counters_only(obj.status, status) and record.id in self._written:
+        if _can_wait(record, obj.status, status) and record.id in self._written:
             return
         # What was told last stays noted until its successor is: the answer to a write may be lost on its way.
         told = self._told.setdefault(record.id, obj.status)
@@ -233,7 +234,16 @@ def _news(record: InvestigationRecord, told: _Told) -> Iterable[tuple[Literal["N
     return news_of_answer(record, told) if isinstance(told, ChatMessageStatus) else news(record, told)
 
 
-def _counters_only(old: _Told, new: _Told) -> bool:
-    """Checks whether only values differ that grow with every step."""
-    same = {"usage": old.usage, "record_revision": old.record_revision}
+def _can_wait(record: InvestigationRecord, old: _Told, new: _Told) -> bool:
+    """Checks whether only values differ that grow with every step, or that the next news brings in a moment.
+
+    Args:
+        record: that `new` is projected from.
+        old: the status that the object has.
+        new: the status that it is to have.
+    """
+    same: dict[str, object] = {"usage": old.usage, "record_revision": old.record_revision}
+    running = [stage.kind for stage in record.stages if stage.state is State.RUNNING]
+    if isinstance(old, InvestigationStatus) and running in ([], [StageKind.EXECUTIVE_SUMMARY]):
+        same |= {"progress": old.progress, "current_stage": old.current_stage, "stages": old.stages}
     return new.finished_at is None and new.model_copy(update=same) == old

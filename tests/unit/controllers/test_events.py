@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.investigation import ACCEPTED_UID
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.informer import Informer
 from tarsy.controllers.machinery.queue import KeyedQueue
 from tarsy.controllers.machinery.reconciler import Reconciler
+from tarsy.controllers.runs.restored import ACCEPTED_UID
 from tarsy.record.run import State
 from unit.controllers.builders import OTHER_UID, UID, raw, reconcile_context, record
 
