@@ -27,6 +27,9 @@ HOLD_SECONDS = 0.05
 LAST_SECONDS = 5.0
 """Time to write what is held when the run stops before its end, in seconds."""
 
+_ROUNDS = 5
+"""Turns of the event loop for which a step is held beyond its time: in a slow process the next step may be due."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -72,7 +75,7 @@ class HeldSteps:
             await self._write_held(step.execution)
             self._held[step.execution] = step
             later = asyncio.get_running_loop().call_later
-            self._timers[step.execution] = later(self._seconds, self._in_time, step.execution)
+            self._timers[step.execution] = later(self._seconds, self._in_time, step, _ROUNDS)
 
     async def write(self, step: Step) -> asyncpg.Record:
         """Writes a step of an execution with the one that is held of it, or after that; a step of the run after all."""
@@ -96,9 +99,14 @@ class HeldSteps:
             async with self._turns[one]:
                 await self._write_held(one)
 
-    def _in_time(self, execution: UUID) -> None:
-        if self._tasks is not None and execution in self._held:
-            self._tasks.create_task(self.write_all(execution))
+    def _in_time(self, step: Step, rounds: int) -> None:
+        """Has a step written that is still held."""
+        if self._tasks is None or step.execution is None or self._held.get(step.execution) is not step:
+            return
+        if rounds:
+            asyncio.get_running_loop().call_soon(self._in_time, step, rounds - 1)
+        else:
+            self._tasks.create_task(self.write_all(step.execution))
 
     async def _write_held(self, execution: UUID, seconds: float | None = None) -> None:
         """Writes what is held of an execution; the caller has its turn."""
