@@ -5,6 +5,7 @@ twice, by a retry or by a resumed attempt, therefore conflicts with its own prim
 row.
 """
 
+from functools import lru_cache
 from hashlib import sha1
 from uuid import UUID
 
@@ -46,6 +47,7 @@ def tool_call_id(execution: UUID, message_seq: int, index: int, attempt: int) ->
     return named_uuid(execution, f"tool/{message_seq}/{index}/{attempt}")
 
 
+@lru_cache(1024)
 def idempotency_key(execution: UUID, message_seq: int, index: int) -> str:
     """Returns the key by which a tool server can recognise a repeated call: the same for every try of one call.
 
