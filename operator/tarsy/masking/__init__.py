@@ -38,7 +38,13 @@ from functools import cache
 
 from tarsy.masking.custom_patterns import CustomPattern
 from tarsy.masking.errors import InvalidPattern, MaskingError, MaskingFailed
-from tarsy.masking.failure_policy import MaskingOutcome, mask_or_fail, without_secrets_or_withheld
+from tarsy.masking.failure_policy import (
+    MOST_ON_LOOP,
+    MaskingOutcome,
+    mask_or_fail,
+    off_loop,
+    without_secrets_or_withheld,
+)
 from tarsy.masking.masker import Masker, build_masker
 from tarsy.masking.maskers import Maskers, PatternFault, Setting, faults, usable
 from tarsy.masking.streaming_masker import StreamingMasker
@@ -49,7 +55,7 @@ from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 def default_masker() -> Masker:
     """Returns the default masker: all patterns but the two for any base64 word, which hide evidence.
 
-    It is compiled once a process, in 50 ms of a core; a masker does not change.
+    Its triggers are compiled once a process, its rules when their trigger first occurs; a masker does not change.
     """
     return build_masker(DEFAULT_GROUPS, DEFAULT_PATTERNS)
 
@@ -57,6 +63,7 @@ def default_masker() -> Masker:
 __all__ = [
     "DEFAULT_GROUPS",
     "DEFAULT_PATTERNS",
+    "MOST_ON_LOOP",
     "CustomPattern",
     "InvalidPattern",
     "Masker",
@@ -71,6 +78,7 @@ __all__ = [
     "default_masker",
     "faults",
     "mask_or_fail",
+    "off_loop",
     "usable",
     "without_secrets_or_withheld",
 ]
