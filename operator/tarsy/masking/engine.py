@@ -16,7 +16,7 @@ Span = tuple[int, int]
 NOWHERE: Span = (-1, -1)
 
 _MEMORY = 32 << 20
-_SET_MEMORY = 128 << 20
+_SET_MEMORY = 64 << 20
 _MAX_CUSTOM_PROGRAM = 500
 _MOST_RESULTS = 4_096  # of a set that are kept
 

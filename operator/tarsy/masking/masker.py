@@ -171,7 +171,7 @@ def build_masker(groups: Sequence[str], patterns: Sequence[str] = (), custom: Se
 def default_masker() -> Masker:
     """Returns the default masker: all patterns but the two for any base64 word, which hide evidence.
 
-    It is compiled once a process, in 50 ms of a core; a masker does not change.
+    Its triggers are compiled once a process, its rules when their trigger first occurs; a masker does not change.
     """
     return build_masker(DEFAULT_GROUPS, DEFAULT_PATTERNS)
 

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import assert_never
 from uuid import UUID
 
@@ -50,6 +51,7 @@ from tarsy.llm.protocol import (
     UsageChunk,
     WaitChunk,
 )
+from tarsy.masking import off_loop
 from tarsy.record.messages import ToolCall
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus
@@ -172,6 +174,8 @@ class _Reception:
                     if isinstance(chunk, LifeChunk):
                         silence.expect(clock.alive())
                         continue
+                    if isinstance(chunk, CodeExecutionChunk | GroundingChunk):
+                        chunk = await off_loop(partial(_clean, chunk, self._world.mask), len(repr(chunk)))
                     self._take(chunk)
                     if self._answer.repeats:
                         return
@@ -255,7 +259,7 @@ class _Reception:
             case ToolCallChunk(call):
                 answer.tool_calls.append(ToolCall(clean(call.id), clean(call.name), clean(call.arguments)))
             case CodeExecutionChunk() | GroundingChunk():
-                answer.native.append(_clean(chunk, self._world.mask))
+                answer.native.append(chunk)
                 number = len(answer.native) - 1
                 self._late.begin(
                     native_event(self._conversation, self._call, number, answer.native[-1], EventStatus.STREAMING)
