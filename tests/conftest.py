@@ -53,6 +53,8 @@ SLOWEST = (
 PATIENCE = {"integration": 600, "e2e": 900, "chaos": 900, "browser": 240, "cluster": 600}
 """Seconds that a test which starts servers may take where it says nothing else. pyproject.toml has those of a unit: a
 minute, because a machine that others use too gives it a tenth of a core."""
+SHARED = ("tests/integration/admission/", "tests/integration/manifests/")
+"""Folders whose tests share a server of their own: they stay with one worker, so that it is started once."""
 SMALL_CHAOS = ("test_pause.py",)
 """Files of `chaos` that are not heavy."""
 
@@ -127,14 +129,15 @@ def pytest_collection_finish() -> None:
 
 
 class ByFileAndApi(LoadScopeScheduling):
-    """Gives the tests of a file on one API to one worker, which has servers and a machine of its own.
+    """Gives the tests of a file, or of a folder in `SHARED`, on one API to one worker, which has servers of its own.
 
     xdist's own `loadgroup` cannot: it marks its groups in an attribute that pytest 9.2 has no more.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, name = nodeid.partition("::")
-        return file + next((kind for kind in KINDS["both"] if f"[{kind}" in name), "")
+        place = next((folder for folder in SHARED if file.startswith(folder)), file)
+        return place + next((kind for kind in KINDS["both"] if f"[{kind}" in name), "")
 
 
 @pytest.hookimpl(optionalhook=True)
