@@ -30,6 +30,7 @@ from tests.bench import (
     first_request,
     floor,
     hostile,
+    kopf_share,
     kubernetes_api,
     lists,
     live,
@@ -56,6 +57,7 @@ BENCHMARKS: dict[str, Callable[[Bed, bool], Awaitable[Result]]] = {
 }
 ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
     "kubernetes_api": kubernetes_api.run,
+    "kopf_share": kopf_share.run,
     "claim": claim.run,
     "providers": providers.run,
     "engine": engine.run,
