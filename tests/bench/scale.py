@@ -18,8 +18,8 @@ from tests.bench.big_record import fill
 from tests.bench.figures import Figure, Result, percentile, spread
 from tests.bench.processes import cpu_seconds, memory
 
-from tarsy.controllers.alert import ACCEPTED_UID
 from tarsy.controllers.runs.projection import project
+from tarsy.controllers.runs.restored import ACCEPTED_UID
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1 import Investigation

@@ -25,6 +25,8 @@ from tarsy_dev.postgres import LocalPostgres
 from tarsy_dev.record_api import http_arguments, install_record_api
 from tarsy_dev.stack import LIBRARY, SYSTEM
 
+SOON = ("--server-check-seconds", "1")
+"""A tool server that cannot be reached counts as away after three checks."""
 LONG_LEASE = ("--lease-seconds", "60")
 """How slow the machine is decides nothing; where a worker was killed, `Machine.lapse` says when it is over."""
 
@@ -49,14 +51,14 @@ class Machine:
 
     def new_operator(self, *arguments: str) -> ForkedProcess:
         """Starts an operator beside all others, its API at ports of its own; the caller stops it."""
-        return self._new("run", *http_arguments(0, 0), *arguments)
+        return self._new("run", *http_arguments(0, 0), *SOON, *arguments)
 
     def new_worker(self, *arguments: str) -> ForkedProcess:
         """Starts a worker beside all others; the caller stops it."""
         return self._new("worker", "--processes", "1", *arguments)
 
     def _at_the_ports(self, *arguments: str) -> ForkedProcess:
-        return self._new("run", *http_arguments(self.http_port, self.record_port), *arguments)
+        return self._new("run", *http_arguments(self.http_port, self.record_port), *SOON, *arguments)
 
     def _new(self, command: str, *arguments: str) -> ForkedProcess:
         fixed = [

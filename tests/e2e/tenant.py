@@ -19,6 +19,7 @@ from e2e.machine import Machine
 from e2e.waiting import until
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import LABEL
+from tarsy.kube.kinds import path
 from tarsy.record.run import InvestigationRecord
 from tarsy.resources.meta import API_VERSION
 from tarsy.store.reads import Reads
@@ -39,6 +40,7 @@ def answer(confidence: str = "Low", *cites: tuple[str, str]) -> str:
     return json.dumps(f"{SUMMARY}\n\n```finding\n{finding}\n```\n")
 
 
+CONFIGURATION = ("Chain", "Agent", "InvestigationDefaults", "MCPServer", "LLMProvider")
 ANSWER = answer()
 """A final answer that cites nothing, and claims no more confidence than that carries."""
 
@@ -232,10 +234,9 @@ class Tenant:
         return process.returncode or 0, output.decode()
 
     async def leave(self) -> None:
-        """Deletes the runs, so that none goes on, and stops the models."""
-        for kind in ("Alert", "Investigation"):
-            for obj in await self.client.list(kind, self.namespace):
-                await self.client.delete(kind, self.namespace, obj["metadata"]["name"])
+        """Deletes the runs, so that none goes on, and what each later operator would check again; stops the models."""
+        for kind in ("Alert", "Investigation", *CONFIGURATION):
+            await self.client.request("DELETE", path(kind, self.namespace))
         for model in self.models:
             await model.stop()
 

@@ -115,9 +115,11 @@ async def test_what_a_server_at_somebodys_url_says_of_a_failure_is_in_the_trace_
 )
 async def test_urls_in_objects_lead_to_no_metadata_service(tenant: Tenant, address: str, why: str) -> None:
     url = f"http://{address}/latest/meta-data/"
-    await tenant.simple(script("tools.look"))
+    await tenant.use_model(script("tools.look"))
+    await tenant.use_tools()
     await tenant.put("MCPServer", "inside", {"transport": {"type": "http", "http": {"url": url}}, "toolPolicy": "All"})
     await tenant.use_agent("agent", "tools", "inside")
+    await tenant.use_chain(["agent"])
     await tenant.investigate()
     inv = await tenant.finished()
     assert condition(inv, "Succeeded") == "True", inv["status"]

@@ -6,6 +6,7 @@ pid; the end of the input ends this. `before` is Python that the child runs firs
 product out. `ended` is a file that gets the child's exit status.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tarsy.cli.main import main
+from tarsy.masking import default_masker
 from tarsy_dev.apiserver.process import end_with_parent
 
 NEEDED = (
@@ -66,6 +68,9 @@ def serve() -> None:
     end_with_zygote = end_with_parent(signal.SIGKILL)
     for module in NEEDED:
         importlib.import_module(module)
+    default_masker()
+    gc.collect()
+    gc.freeze()  # no collection in a child visits, and so copies, what was imported
     print("ready", flush=True)
     for line in sys.stdin:
         order = json.loads(line)

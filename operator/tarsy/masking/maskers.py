@@ -11,13 +11,14 @@ from functools import partial
 from threading import Lock
 from typing import Literal, Protocol
 
-from tarsy.masking.custom_patterns import CustomPattern
+from tarsy.masking.custom_patterns import CustomPattern, compiled
 from tarsy.masking.errors import InvalidPattern
-from tarsy.masking.masker import Masker, build_masker
+from tarsy.masking.masker import Masker, build_masker, default_masker, pattern_names
 from tarsy.masking.streaming_masker import StreamingMasker
 from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 
 _MOST = 64
+_DEFAULT = (tuple(DEFAULT_GROUPS), tuple(DEFAULT_PATTERNS), ())
 
 
 class OwnPattern(Protocol):
@@ -87,6 +88,8 @@ class Maskers:
             return None
         custom = _custom(setting)
         key = (tuple(setting.groups), tuple(setting.patterns), custom)
+        if key == _DEFAULT:
+            return default_masker()
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = build_masker(setting.groups, setting.patterns, custom)
@@ -125,14 +128,14 @@ def usable(setting: Setting) -> Setting:
 
 
 def faults(setting: Setting) -> list[PatternFault]:
-    """Returns the invalid entries of a setting, in order."""
+    """Returns the invalid entries of a setting, in order; compiles nothing but its custom patterns."""
     found: list[PatternFault] = []
     for index, group in enumerate(setting.groups):
-        found += _tried("groups", index, partial(build_masker, [group]))
+        found += _tried("groups", index, partial(pattern_names, [group], ()))
     for index, pattern in enumerate(setting.patterns):
-        found += _tried("patterns", index, partial(build_masker, [], [pattern]))
+        found += _tried("patterns", index, partial(pattern_names, (), [pattern]))
     for index, own in enumerate(_custom(setting)):
-        found += _tried("custom", index, partial(build_masker, [], [], [own]))
+        found += _tried("custom", index, partial(compiled, own))
     return found
 
 

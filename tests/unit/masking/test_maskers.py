@@ -63,6 +63,16 @@ def test_every_entry_that_cannot_be_used_is_told_by_its_place() -> None:
     assert faults(MaskingPlan()) == []
 
 
+def test_a_setting_is_checked_without_a_masker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reconcile checks settings in the event loop: it must not compile hundreds of built-in rules there."""
+
+    def compile_rules(*_: object) -> None:
+        raise AssertionError("built-in rules are compiled")
+
+    monkeypatch.setattr("tarsy.masking.masker.Masker", compile_rules)
+    assert faults(MaskingPlan(groups=("all",), patterns=("email",), custom=(_own("a"),))) == []
+
+
 def test_one_wrong_entry_costs_neither_the_other_entries_nor_the_usual_patterns() -> None:
     badge = CustomMask(name="badge", pattern=r"badge \d+", replacement="[B]")
     setting = MaskingPlan(groups=("basic", "nosuch"), patterns=("base64_short", "other"), custom=(badge, _own("(")))
