@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from tarsy.controllers.alert import ACCEPTED_UID
+from tarsy.controllers.runs.restored import ACCEPTED_UID
 from tarsy.resources.v1alpha1.common import ConditionType
 
 _ACCEPTED = ("True", "InvestigationCreated", "A chain takes the alert.")

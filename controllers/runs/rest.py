@@ -20,10 +20,10 @@ from uuid import UUID
 
 import orjson
 
-from tarsy.controllers.alert import ACCEPTED_UID
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.context import AtRest, ReconcileContext
 from tarsy.controllers.runs.alert_rest import alert_rests
+from tarsy.controllers.runs.restored import ACCEPTED_UID, ALERT_LABEL
 from tarsy.controllers.runs.run_secret import RUN_SECRET
 from tarsy.record.run import InvestigationRecord
 from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation
@@ -150,11 +150,17 @@ def _is_as_accepted(raw: Mapping[str, Any]) -> bool:
     """Checks what the digest of the status does not cover: annotations, generation, and questions to be cancelled."""
     meta, marks = raw["metadata"], raw["metadata"].get("annotations") or {}
     return (
-        marks.get(ACCEPTED_UID) == meta["uid"]
+        (marks[ACCEPTED_UID] == meta["uid"] if ACCEPTED_UID in marks else _made_for_alert(raw))
         and RUN_SECRET not in marks
         and raw["status"].get("observedGeneration") == meta.get("generation")
         and (raw["kind"] != Investigation.KIND or raw["spec"].get("desiredState") != "Cancelled")
     )
+
+
+def _made_for_alert(raw: Mapping[str, Any]) -> bool:
+    """Checks the same as `tarsy.controllers.runs.restored.made_for_alert`: such an object has no mark."""
+    label = (raw["metadata"].get("labels") or {}).get(ALERT_LABEL)
+    return label is not None and (raw["spec"].get("alertRef") or {}).get("uid") == label
 
 
 def _expiry(raw: Mapping[str, Any], finished: datetime) -> datetime:
