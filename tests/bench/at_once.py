@@ -5,7 +5,9 @@ number of chunks that the model says it sent. The wall time starts before the fi
 the limit the ideal cannot be reached by anybody, so as many bare loops of the same SDKs run in one process as well.
 """
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from tests.bench.bare import conversation, run_bare
 from tests.bench.bed import Bed, loop_script, now
@@ -32,13 +34,18 @@ async def run(bed: Bed, quick: bool) -> Result:
     return Result(how, figures)
 
 
+def ideal_seconds(calls: Iterable[Mapping[str, Any]]) -> float:
+    """Seconds that one loop takes if everything but the model costs nothing, from the model's journal of its calls."""
+    return sum(FIRST_MS + PER_MS * (call["chunks"] - 1) for call in calls) / 1000
+
+
 async def _at_once(bed: Bed, count: int) -> list[Figure]:
     script = loop_script(CALLS, tokens=TOKENS, first_ms=FIRST_MS, per_ms=PER_MS)
     limits = ("--places", str(count), "--global-limit", str(count))
     async with bed.tenant(f"at-once-{count}", script, *limits) as tenant:
         await tenant.chain(["investigator"])
         calls = await tenant.asked(CALLS)
-        ideal = sum(FIRST_MS + PER_MS * (call["chunks"] - 1) for call in calls) / 1000
+        ideal = ideal_seconds(calls)
         messages = await conversation(tenant)
         await tenant.forget()
         pid = tenant.operator.pid

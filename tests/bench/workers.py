@@ -1,8 +1,8 @@
-"""Workers as processes of their own: investigations a minute by their number, and how soon others go on after a kill.
+"""A worker pod: what its processes do in a minute by their number, and how soon others go on after a kill.
 
 What bounds the first is CPU: the model answers at once and all is on one machine, so where there are fewer cores than
-processes, the figures show the machine. The second is the lease for the most part: nobody may go on before it is sure
-that a worker which says nothing is over.
+processes, the figures show the machine; the CPU of an investigation, the supervisor's included, is comparable anywhere.
+The second is the lease for the most part: nobody may go on before it is sure that a worker which says nothing is over.
 """
 
 import asyncio
@@ -11,15 +11,19 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.bench.bed import AGENT, RUN_SECONDS, Bed, Tenant, loop_script
+from tests.bench import at_once
+from tests.bench.bed import AGENT, RUN_SECONDS, Bed, Tenant, loop_script, now
 from tests.bench.figures import Figure, Result, spread
-from tests.bench.processes import machine_time
+from tests.bench.processes import machine_time, tree_cpu_seconds
 
+from tarsy.runtime.settings import WorkerSettings
 from tarsy_dev.operator_process import OperatorProcess
 
 CALLS, TOKENS = 3, 20
-LEASE_SECONDS = 15
+PLACES = 40
+LEASE_SECONDS = WorkerSettings().lease_seconds
 WATCH_SECONDS = 0.05
+_WORKERS = "SELECT count(*) FROM worker WHERE expires_at > now()"
 _CALLS = """
 SELECT c.started_at AS at FROM investigation i JOIN stage s ON s.investigation = i.id
 JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
@@ -28,48 +32,88 @@ WHERE i.namespace = $1 AND i.name LIKE 'run-%' AND i.attempt = $2 AND c.state = 
 
 
 async def run(bed: Bed, quick: bool) -> Result:
-    """Investigations a minute with 1, 2 and 4 workers, then a SIGKILL."""
+    """Investigations a minute with 1, 2 and 4 processes, a hundred at once at the pace of a model, then a SIGKILL."""
     figures: list[Figure] = []
-    for workers in (1, 2, 4):
-        figures += await _a_minute(bed, workers, 6 if quick else 120)
+    for processes in (1, 2, 4):
+        figures += await _a_minute(bed, processes, 6 if quick else 120)
+    figures += await _paced(bed, 2, 4 if quick else 100)
     figures += await _after_a_kill(bed, 5 if quick else 100)
     how = (
-        f"Worker processes beside an operator that runs nothing. A minute: one stage, one agent, {CALLS} model calls "
-        f"({CALLS - 1} with one tool call) of a model that answers at once; first start to last end in the record. "
+        "A worker pod (tarsy worker --processes) beside an operator that runs nothing. A minute: one stage, one agent, "
+        f"{CALLS} model calls ({CALLS - 1} with one tool call) of a model that answers at once; first start to last "
+        "end in the record; CPU of the supervisor and all processes. At once: as in hundred_at_once. "
         "SIGKILL: one of two workers holds all runs, each in the middle of a model call, and is killed; from then "
-        f"until the other asks the model again, with leases of {LEASE_SECONDS} s."
+        f"until the other asks the model again, with leases of {LEASE_SECONDS:g} s."
     )
     return Result(how, figures)
 
 
 @contextlib.asynccontextmanager
-async def _worker(bed: Bed, places: int) -> AsyncIterator[OperatorProcess]:
-    limits = ["--places", str(places), "--global-limit", "1000", "--lease-seconds", str(LEASE_SECONDS)]
+async def _worker(bed: Bed, places: int, processes: int = 1) -> AsyncIterator[OperatorProcess]:
+    """A worker pod whose processes are all registered."""
+    limits = ["--places", str(places), "--global-limit", "1000", "--processes", str(processes)]
     fixed = ["--kubeconfig", str(bed.stack.kubeconfig), "--health-port", "0", "--drain-seconds", "0"]
     environment = {"TARSY_DATABASE_URL": bed.stack.database_url}
+    before = await bed.pool.fetchval(_WORKERS)
     process = OperatorProcess([*fixed, *limits], environment, bed.stack.operator_log, command="worker")
     try:
+        async with asyncio.timeout(RUN_SECONDS):
+            while await bed.pool.fetchval(_WORKERS) < before + processes:  # noqa: ASYNC110 (other processes)
+                await asyncio.sleep(WATCH_SECONDS)
         yield process
     finally:
         await process.stop()
 
 
-async def _a_minute(bed: Bed, workers: int, runs: int) -> list[Figure]:
+async def _a_minute(bed: Bed, processes: int, runs: int) -> list[Figure]:
+    script = loop_script(CALLS, tokens=TOKENS)
     async with (
-        bed.tenant(f"workers-{workers}", loop_script(CALLS, tokens=TOKENS), "--places", "0") as tenant,
-        contextlib.AsyncExitStack() as stack,
+        bed.tenant(f"workers-{processes}", script, "--places", "0") as tenant,
+        _worker(bed, PLACES, processes) as worker,
     ):
-        for _ in range(workers):
-            await stack.enter_async_context(_worker(bed, 20))
-        await tenant.chain([AGENT])
-        machine = machine_time()
+        await _warm(tenant)
+        machine, cpu = machine_time(), tree_cpu_seconds(worker.pid)
         await tenant.create_many("run", runs)
         rows = await tenant.settled("run", runs)
-        busy = machine_time().share_since(machine)
+        busy, used = machine_time().share_since(machine), tree_cpu_seconds(worker.pid) - cpu
     seconds = (max(row["finished_at"] for row in rows) - min(row["started_at"] for row in rows)).total_seconds()
-    name = f"{workers} worker{'s' * (workers > 1)}"
+    name = f"{processes} process{'es' * (processes > 1)}"
     return [
         Figure(f"{name}: investigations a minute", 60 * runs / seconds, "1/min", detail={"runs": runs}),
+        Figure(f"{name}: CPU an investigation", 1000 * used / runs, "ms", "1 to 4 processes: at most 15 % more"),
+        Figure(f"{name}: machine busy", busy, "of all cores"),
+    ]
+
+
+async def _warm(tenant: Tenant) -> None:
+    """Lets every process run something before it is measured."""
+    await tenant.chain([AGENT])
+    await tenant.create_many("heat", 2 * PLACES)
+    await tenant.settled("heat", 2 * PLACES)
+    await tenant.forget()
+
+
+async def _paced(bed: Bed, processes: int, runs: int) -> list[Figure]:
+    pace = {"first_ms": at_once.FIRST_MS, "per_ms": at_once.PER_MS}
+    script = loop_script(at_once.CALLS, tokens=at_once.TOKENS, **pace)
+    async with (
+        bed.tenant("workers-paced", script, "--places", "0") as tenant,
+        _worker(bed, runs, processes) as worker,
+    ):
+        await tenant.chain([AGENT])
+        ideal = at_once.ideal_seconds(await tenant.asked(at_once.CALLS))
+        await tenant.create_many("heat", runs)
+        await tenant.settled("heat", runs)
+        machine, cpu, started = machine_time(), tree_cpu_seconds(worker.pid), now()
+        await tenant.create_many("run", runs)
+        rows = await tenant.settled("run", runs)
+        busy, used = machine_time().share_since(machine), tree_cpu_seconds(worker.pid) - cpu
+    wall = max(row["finished_at"] for row in rows).timestamp() - started
+    name = f"{runs} at once, {processes} processes"
+    return [
+        Figure(f"{name}: wall / ideal", wall / ideal, "times", "at most 1.2 on two free cores"),
+        Figure(f"{name}: CPU per model call", 1000 * used / (runs * at_once.CALLS), "ms/call"),
+        Figure(f"{name}: CPU / ideal", used / ideal, "cores"),
         Figure(f"{name}: machine busy", busy, "of all cores"),
     ]
 

@@ -12,6 +12,7 @@ import pytest
 
 from integration.databases import TEMPLATE, address, make_template
 from integration.store.build import claimed_run, event, stage, writer
+from tarsy.runtime.settings import WorkerSettings
 from tarsy.store import database
 from tarsy.store.database import call, describe_address, open_pool
 from tarsy.store.errors import StoreError, StoreUnavailable
@@ -248,3 +249,13 @@ async def test_types_of_postgres_are_looked_up_once_a_process(dsn: str, monkeypa
         looked_up.append(any("typeinfo" in query for query in queries))
     assert looked_up == [True, False]
     assert found == [[{}], [{}]]
+
+
+async def test_a_session_that_stands_still_in_a_transaction_holds_its_runs_no_longer_than_a_lease(
+    pool: asyncpg.Pool,
+) -> None:
+    """A node that loses its power in the middle of a write leaves the lease's row locked until the session ends."""
+    milliseconds = await pool.fetchval(
+        "SELECT setting::integer FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'"
+    )
+    assert 0 < milliseconds <= WorkerSettings().lease_seconds * 1000
