@@ -7,6 +7,7 @@ are supported too.
 
 import re
 from collections.abc import Iterator
+from heapq import merge
 
 from tarsy.masking.engine import Regex
 from tarsy.masking.yaml_context import SECRET, SECRET_LIST, TAG, Frames
@@ -33,17 +34,17 @@ class JsonSecrets:
     def __init__(self) -> None:
         # Literals first: RE2 finds them at memory speed. `_keys` validates the byte before.
         self._kinds = Regex(rb"""kind["']?\s*:\s*["']?Secret(?:List)?\b""", capture=False)
-        self._data = tuple(Regex(word + rb"""["']?\s*:\s*\{""", capture=False) for word in (b"data", b"stringData"))
+        self._data = Regex(rb"""data["']?\s*:\s*\{""", capture=False)
+        self._string_data = Regex(rb"""stringData["']?\s*:\s*\{""", capture=False)
         pair = rb"""\s*(?:"(?:[^"\\\n]|\\[^\n])*"|'[^'\n]*'|[\w.-]+)\s*:\s*"""
         value = rb"""(?:"(?:[^"\\]|\\(?s:.))*(?:"|\z)|'[^'\n]*(?:'|\z)|[^\s"',{}\[\]][^,}\n]*)\s*"""
         self._flat = Regex(rb"\{(?:" + pair + value + rb",?)*", capture=False)
 
     def mask(self, text: bytes) -> bytes:
         """Replaces the values in the data of every Secret."""
-        keys = self._keys(text)
         frames: Frames[int] = Frames()
         depth, last, begun = _OUTERMOST, 0, False
-        for start, name, end in keys:
+        for start, name, end in self._keys(text):
             if frames.crowded(start):
                 return TAG
             if begun:
@@ -63,13 +64,12 @@ class JsonSecrets:
         places = frames.end()
         return self._replaced(text, places) if places else text
 
-    def _keys(self, text: bytes) -> list[tuple[int, bytes, int]]:
-        """Returns the keys of Secrets, with their data, in order: start, name, end; none without a kind."""
-        keys = list(_found(self._kinds, b"kind", text))
-        if keys:
-            for name, regex in zip((b"data", b"stringData"), self._data, strict=True):
-                keys += _found(regex, name, text)
-        return sorted(keys)
+    def _keys(self, text: bytes) -> Iterator[tuple[int, bytes, int]]:
+        """Yields the keys of Secrets, with their data, in order: start, name, end; none without a kind."""
+        if self._kinds.search(text) is None:
+            return iter(())
+        regexes = {b"kind": self._kinds, b"data": self._data, b"stringData": self._string_data}
+        return merge(*(_found(regex, name, text) for name, regex in regexes.items()))
 
     def _replaced(self, text: bytes, places: list[int]) -> bytes:
         pieces: list[bytes] = []
