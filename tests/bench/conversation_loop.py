@@ -24,7 +24,7 @@ from tarsy.llm.protocol import GenerateRequest, LLMClient
 from tarsy.llm.registry import build_client
 from tarsy.llm.retry import Retrying
 from tarsy.plan.model import AgentLimits, Backend, Plan, ProviderPlan, Strategy, SummarizationPlan
-from tarsy.record.messages import Role, ToolOutcome
+from tarsy.record.messages import ToolOutcome
 from unit.engine.build import FakeToolboxes, agent, call, plan, ref, scene, stage
 from wire.scripted_client import Answer, ScriptedClient
 
@@ -66,7 +66,7 @@ def scripted(calls: int) -> LLMClient:
     """A client that answers as the server does, without a request."""
 
     def answer(request: GenerateRequest) -> Answer:
-        number = sum(message.role is Role.ASSISTANT for message in request.messages)
+        number = len(request.messages) // 2 - 1  # of rounds of a call and its result, after the opening's two messages
         text = "the pod restarts because its variable is missing"
         return Answer(
             text, tool_calls=() if number + 1 >= calls else (call("k.get", f"c{number}", f'{{"n": {number}}}'),)
