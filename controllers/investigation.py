@@ -11,7 +11,7 @@ it is asked to write it again when another client has changed it.
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Key, UnreadableObject
@@ -34,6 +34,7 @@ from tarsy.controllers.runs.inputs import (
     namespace_sources,
 )
 from tarsy.controllers.runs.projection import project
+from tarsy.controllers.runs.rest import note_rest
 from tarsy.controllers.runs.restored import accepted_as, alert_has_another, made_for_alert, mark_accepted, needs_mark
 from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret, revoke_run_secret
 from tarsy.masking import InvalidPattern, mask_or_fail, usable
@@ -67,9 +68,6 @@ async def reconcile(investigation: Investigation, context: ReconcileContext) -> 
     now = datetime.now(UTC)
     meta, store = investigation.metadata, context.store
     client, cache = context.kubernetes.client, context.cache
-    seen, ended = context.at_rest.get(meta.uid, ("", now))
-    if seen and seen == meta.resource_version:
-        return await expire(client, cache, investigation, ended, now)
     identity = UUID(meta.uid)
     record = await store.reads.record(identity)
     if record is not None:
@@ -90,7 +88,8 @@ async def reconcile(investigation: Investigation, context: ReconcileContext) -> 
         if not record.state.finished or _finish_time(investigation) is None:
             return None  # its publication brings it back
         if marked and right and record.finished_at is not None:
-            context.at_rest[meta.uid] = meta.resource_version, record.finished_at
+            until = record.finished_at + timedelta(seconds=investigation.spec.ttl_seconds_after_finished)
+            await note_rest(investigation, record, until, context)
         return await expire(client, cache, investigation, record.finished_at, now)
     if was_given_up(investigation.status.conditions):
         status = investigation.status.model_copy(update={"observed_generation": meta.generation})

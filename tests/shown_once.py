@@ -8,6 +8,7 @@ _CRASHES = "the API takes no part in it; chaos/test_deletion and test_two_active
 _RECORD = "it is about models, tools and the record; test_investigation is shown on both"
 _HTTP = "it is about our own HTTP API; test_authorization and test_writes are shown on both"
 _CONTROLLERS = "it is about what controllers decide; test_way_of_an_alert and test_bad_input are shown on both"
+_BINDING = "plans and our tool calls bind a run, no API does; the bindings by argument are shown on both"
 _DEMO = "others of this file are shown on both"
 
 ONCE = {
@@ -26,10 +27,20 @@ ONCE = {
     "tests/e2e/test_hostile.py": _RECORD,
     "tests/e2e/test_killed_tools.py": _RECORD,
     "tests/e2e/test_limits.py": _RECORD,
+    "tests/e2e/test_metrics.py": _RECORD,
     "tests/e2e/test_outages.py::test_postgres": _RECORD,
     "tests/e2e/test_outages.py::test_two_operators": _CRASHES,
     "tests/e2e/test_provider_limits.py": _RECORD,
     "tests/e2e/test_providers.py": _RECORD,
+    "tests/e2e/test_rights.py::test_a_chain_says": _BINDING,
+    "tests/e2e/test_rights.py::test_a_provider_that_the_tenant_names_gets_nothing_that_the_librarys_tools_read"
+    "[real-fallback-server": _BINDING,
+    "tests/e2e/test_rights.py::test_a_provider_that_the_tenant_names_gets_nothing_that_the_librarys_tools_read"
+    "[real-summarization": _BINDING,
+    "tests/e2e/test_rights.py::test_a_tenants_own_model_with_a_server_that_admits_it_reaches_no_further_than_its_namespace"
+    "[real-server": _BINDING,
+    "tests/e2e/test_rights.py::test_the_owner_of_the_server": _BINDING,
+    "tests/e2e/test_rights.py::test_where_the_chain_names_no_provider": _BINDING,
     "tests/e2e/test_upgrade.py": "both versions ask the API as any client does",
     "tests/e2e/test_workers.py": _RECORD,
     "tests/integration/controllers/test_acceptance.py": _CONTROLLERS,

@@ -14,15 +14,16 @@ since the status that this controller wrote last, not since what it finds.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.machinery.status import merge_patch, write_status
 from tarsy.controllers.runs.chat_projection import news_of_answer, project_answer
 from tarsy.controllers.runs.projection import news, project
+from tarsy.controllers.runs.rest import status_digest
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.events import Events
 from tarsy.record.run import InvestigationRecord, StageKind, State
@@ -190,12 +191,15 @@ class Publisher:
         status = _status(record, obj, self._cache)
         if _can_wait(record, obj.status, status) and record.id in self._written:
             return
+        digest: bytes | None = None
         # What was told last stays noted until its successor is: the answer to a write may be lost on its way.
         told = self._told.setdefault(record.id, obj.status)
         if answer := await write_status(self._client, self._cache, obj, status):
             self._written[record.id] = time.monotonic()
-            if merge_patch(answer.get("status") or {}, status.to_dict()):
+            if not _is_kept(answer, status):
                 self._not_kept[record.id] = record.revision
+            elif record.state.finished:
+                digest = status_digest(answer["status"])
         if record.revision > record.published_revision:
             for weight, reason, message in _news(record, told):
                 await self._events.tell(obj, reason, message, kind=weight)
@@ -205,10 +209,19 @@ class Publisher:
             del self._told[record.id]
         else:
             self._told[record.id] = status
-        await self._reads.mark_published(record.id, record.revision)
+        await self._reads.mark_published(record.id, record.revision, digest)
 
 
 _Told = InvestigationStatus | ChatMessageStatus
+
+
+def _is_kept(answer: Mapping[str, Any], status: _Told) -> bool:
+    """Checks whether the API keeps a status as it was written; a field that is empty need not be there."""
+    kept = answer.get("status") or {}
+    try:
+        return not merge_patch(kept, status.to_dict()) or type(status).model_validate(kept) == status
+    except ValueError:  # it has a form that this version does not know
+        return False
 
 
 def _status(record: InvestigationRecord, obj: Investigation | ChatMessage, cache: Cache) -> _Told:

@@ -57,7 +57,7 @@ async def run(quick: bool) -> Result:
         pool = await open_pool(stack.database_url, min_size=2, max_size=CLIENTS, application="tarsy bench")
         try:
             await migrate(pool)
-            runs, figures = await _fill(stack, pool, objects, events)
+            runs, figures = await filled(stack, pool, objects, events)
             figures += await _start(stack, pool)
             figures += await _ask(pool, runs, asked)
             figures += await _claim(pool, min(asked, 20))
@@ -72,8 +72,15 @@ async def run(quick: bool) -> Result:
     return Result(how, figures)
 
 
-async def _fill(stack: Stack, pool: asyncpg.Pool, objects: int, events: int) -> tuple[list[UUID], list[Figure]]:
-    """The objects, their record, and their status as the operator would write it: it has nothing to mend."""
+async def filled(stack: Stack, pool: asyncpg.Pool, objects: int, events: int) -> tuple[list[UUID], list[Figure]]:
+    """The objects, their record, and their status as the operator would write it: it has nothing to mend.
+
+    Args:
+        stack: its Kubernetes API gets the Investigations.
+        pool: a migrated database.
+        objects: number of Investigations.
+        events: number of timeline events of all of them.
+    """
     namespace = await put(stack.client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}})
     made: list[dict[str, Any]] = [{}] * objects
 

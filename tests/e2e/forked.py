@@ -1,7 +1,7 @@
 """`tarsy` processes of the tests, forked from one that has imported the product (`zygote.py`).
 
-What runs in them is `tarsy run` and `tarsy worker` from the command line on. That the same starts as a program of its
-own is what `test_demo.py` and `test_upgrade.py` show.
+What runs in them is `tarsy run`, `tarsy worker` and the plugin from the command line on. That the same starts as a
+program of its own is what `test_demo.py`, `test_upgrade.py` and the first command in `test_plugin.py` show.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from pathlib import Path
 from tarsy_dev.apiserver.process import end_with_parent
 
 ZYGOTE = Path(__file__).with_name("zygote.py")
+TARSY, PLUGIN = "tarsy.cli.main", "tarsy.cli.plugin"
 POLL_SECONDS = 0.02
 STOP_SECONDS = 10.0
 
@@ -38,7 +39,15 @@ class Zygote:
         self._children = 0
 
     def fork(
-        self, arguments: Sequence[str], environment: Mapping[str, str], *, log: Path | None = None, before: str = ""
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        log: Path | None = None,
+        before: str = "",
+        program: str = TARSY,
+        stdin: Path | None = None,
+        errors: Path | None = None,
     ) -> tuple[int, Path]:
         """Starts a `tarsy` process; returns its pid, and the file that gets its exit status.
 
@@ -47,14 +56,20 @@ class Zygote:
             environment: of the process; nothing else but PATH and HOME is passed on.
             log: its output is appended there.
             before: Python that it runs first.
+            program: the module whose `main` it runs.
+            stdin: its input; None: it has none.
+            errors: what it says on standard error is appended there; None: to the log.
         """
         process = self._process = self._process or self._start()
         self._children += 1
         ended = self._folder / f"{self._children}.ended"
         order = {
+            "program": program,
             "arguments": list(arguments),
             "environment": {**self._environment, **environment},
+            "stdin": str(stdin or os.devnull),
             "log": str(log or self._log),
+            "errors": str(errors or log or self._log),
             "before": before,
             "ended": str(ended),
         }
@@ -89,6 +104,24 @@ class Zygote:
         return process
 
 
+def exit_status(ended: Path) -> int | None:
+    """What a process left in the file for its exit status; None: it still runs."""
+    try:
+        return int(ended.read_text())
+    except FileNotFoundError:
+        return None
+
+
+async def wait_for_end(ended: Path, seconds: float) -> int:
+    """Waits for a process to end; its exit status. Raises TimeoutExpired: not within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while (status := exit_status(ended)) is None:
+        if time.monotonic() > deadline:
+            raise subprocess.TimeoutExpired("tarsy", seconds)
+        await asyncio.sleep(POLL_SECONDS)
+    return status
+
+
 class ForkedProcess:
     """One `tarsy` process at a time, as `tarsy_dev.operator_process.OperatorProcess` is one."""
 
@@ -102,7 +135,7 @@ class ForkedProcess:
     @property
     def alive(self) -> bool:
         """Whether it runs now."""
-        return self._status() is None
+        return exit_status(self._ended) is None
 
     def kill(self) -> None:
         """Ends the process with SIGKILL."""
@@ -119,12 +152,7 @@ class ForkedProcess:
 
     async def wait(self, seconds: float) -> int:
         """Waits for the process to end; its exit status. Raises TimeoutExpired: not within so many seconds."""
-        deadline = time.monotonic() + seconds
-        while (status := self._status()) is None:
-            if time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired(["tarsy", *self._order[0]], seconds)
-            await asyncio.sleep(POLL_SECONDS)
-        return status
+        return await wait_for_end(self._ended, seconds)
 
     async def stop(self) -> None:
         """Asks the process to end, and kills it when it has not in time."""
@@ -143,9 +171,3 @@ class ForkedProcess:
         if self.alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
-
-    def _status(self) -> int | None:
-        try:
-            return int(self._ended.read_text())
-        except FileNotFoundError:
-            return None

@@ -1,19 +1,26 @@
-"""A person at a terminal: a kubeconfig with a client certificate, some roles in a namespace, and `kubectl-tarsy`."""
+"""A person at a terminal: a kubeconfig with a client certificate, some roles in a namespace, and `kubectl-tarsy`.
+
+A command that runs to its end is forked from a process that has imported it, as operators are: an import costs it half
+a second of a core. One that is started, to be read or interrupted, is a program of its own.
+"""
 
 import asyncio
 import os
 import signal
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
 import rights
+from e2e.forked import PLUGIN, Zygote, exit_status, wait_for_end
 from e2e.tenant import Tenant
 from tarsy_dev.objects import manifest, put, put_all
 
+COMMAND_SECONDS = 120.0
 RUN_PLUGIN = "from tarsy.cli.plugin import main; main()"
 
 
@@ -33,6 +40,7 @@ class Person:
     name: str
     namespace: str
     kubeconfig: Path
+    zygote: Zygote
     environment: Mapping[str, str] = field(default_factory=dict)
 
     async def start(self, *arguments: str, placed: bool = True) -> asyncio.subprocess.Process:
@@ -42,9 +50,8 @@ class Person:
             sys.executable,
             "-c",
             RUN_PLUGIN,
-            *arguments,
-            *(("-n", self.namespace) if placed else ()),
-            env={**env, "KUBECONFIG": str(self.kubeconfig), "COLUMNS": "160", **self.environment},
+            *self._words(arguments, placed),
+            env={**env, **self._environment()},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -53,7 +60,22 @@ class Person:
 
     async def tarsy(self, *arguments: str, stdin: str = "", placed: bool = True) -> Answer:
         """Runs the plugin as this person to its end."""
-        return await said(await self.start(*arguments, placed=placed), stdin)
+        with tempfile.TemporaryDirectory() as folder:
+            given, out, err = (Path(folder, name) for name in ("stdin", "stdout", "stderr"))
+            given.write_text(stdin)
+            words, environment = self._words(arguments, placed), self._environment()
+            pid, ended = self.zygote.fork(words, environment, log=out, program=PLUGIN, stdin=given, errors=err)
+            try:
+                return Answer(await wait_for_end(ended, COMMAND_SECONDS), out.read_text(), err.read_text())
+            finally:
+                if exit_status(ended) is None:
+                    os.kill(pid, signal.SIGKILL)
+
+    def _words(self, arguments: Sequence[str], placed: bool) -> list[str]:
+        return [*arguments, *(("-n", self.namespace) if placed else ())]
+
+    def _environment(self) -> dict[str, str]:
+        return {"KUBECONFIG": str(self.kubeconfig), "COLUMNS": "160", **self.environment}
 
 
 def heed_ctrl_c() -> None:
@@ -61,7 +83,7 @@ def heed_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-async def said(process: asyncio.subprocess.Process, stdin: str = "", seconds: float = 120.0) -> Answer:
+async def said(process: asyncio.subprocess.Process, stdin: str = "", seconds: float = COMMAND_SECONDS) -> Answer:
     """What a command says to its end."""
     try:
         async with asyncio.timeout(seconds):
@@ -78,7 +100,7 @@ async def new_person(tenant: Tenant, name: str, *roles: str) -> Person:
     await put_all(tenant.client, manifest("base/people.yaml"))
     for role in roles:
         await bind(tenant, name, role)
-    return Person(name, tenant.namespace, tenant.machine.api.kubeconfig_for(name))
+    return Person(name, tenant.namespace, tenant.machine.api.kubeconfig_for(name), tenant.machine.zygote)
 
 
 async def bind(tenant: Tenant, name: str, role: str) -> None:

@@ -257,15 +257,6 @@ async def starts_again_the_operator_that_died(dev: Command) -> None:
     await dev.said("restarting it")
 
 
-async def test_dev_that_is_killed_leaves_no_process(start: Start) -> None:
-    dev = await start("dev")
-    await dev.said("Ctrl-C stops everything.")
-    family = dev.family()
-    dev.process.kill()
-    await dev.ended(60)
-    await until("all processes are gone", lambda: gone(family))
-
-
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.heavy("the other way to end"))]
 )

@@ -17,7 +17,6 @@ from tarsy.kube.client import ApiError
 
 pytestmark = pytest.mark.timeout(600)
 ONCE = pytest.mark.once("others of this file are shown on both")
-LONG = pytest.mark.heavy("each command is a process of its own")
 SCRIPT = f"""
 agents:
   agent:
@@ -72,7 +71,7 @@ async def test_an_investigator_submits_follows_asks_why_and_asks_back_and_reads_
     await ready(tenant)
     ada = await new_person(tenant, "ada", "tarsy-investigator")
 
-    submitted = await ada.tarsy("alerts", "submit", "-f", "-", "--wait", stdin=alert())
+    submitted = await said(await ada.start("alerts", "submit", "-f", "-", "--wait"), alert())
     assert submitted.status == 0, submitted
     assert "look saw df" in submitted.out
     assert f"Finding (High): {SUMMARY}" in submitted.out
@@ -130,7 +129,6 @@ async def test_an_investigator_cancels_one_and_concludes_another(tenant: Tenant)
 
 
 @ONCE
-@LONG
 async def test_interrupted_command_says_that_the_investigation_goes_on_and_it_does(tenant: Tenant) -> None:
     await ready(tenant, HELD)
     ada = await new_person(tenant, "ada", "tarsy-investigator")
@@ -154,7 +152,6 @@ async def test_interrupted_command_says_that_the_investigation_goes_on_and_it_do
 
 
 @ONCE
-@LONG
 async def test_words_of_an_answer_are_shown_while_it_is_written_and_an_interrupted_question_goes_on(
     tenant: Tenant,
 ) -> None:
@@ -183,7 +180,6 @@ async def test_words_of_an_answer_are_shown_while_it_is_written_and_an_interrupt
 
 
 @ONCE
-@LONG
 async def test_a_tracer_reads_each_call_and_why_shows_the_quote_in_its_result(tenant: Tenant) -> None:
     await ready(tenant)
     await tenant.investigate()
@@ -215,7 +211,6 @@ async def test_a_tracer_reads_each_call_and_why_shows_the_quote_in_its_result(te
 
 
 @ONCE
-@LONG
 async def test_a_claim_whose_citation_does_not_hold_is_marked(tenant: Tenant) -> None:
     finding = answer("High", ("tools.look", "look saw df"), ("tools.look", "all is well with it"))
     await ready(tenant, SCRIPT.replace(answer("High", ("tools.look", "look saw df")), finding))
@@ -229,7 +224,6 @@ async def test_a_claim_whose_citation_does_not_hold_is_marked(tenant: Tenant) ->
 
 
 @ONCE
-@LONG
 async def test_a_question_that_is_refused_ends_with_its_reason(tenant: Tenant) -> None:
     await ready(tenant, HELD)
     await tenant.investigate()
@@ -243,7 +237,6 @@ async def test_a_question_that_is_refused_ends_with_its_reason(tenant: Tenant) -
 
 
 @ONCE
-@LONG
 async def test_who_has_no_role_learns_which_one_to_ask_for(tenant: Tenant) -> None:
     await ready(tenant)
     await tenant.investigate()
@@ -262,7 +255,6 @@ def of_another(refused: Answer, name: str, other: str) -> Answer:
 
 
 @ONCE
-@LONG
 async def test_an_investigation_that_does_not_exist_is_one_sentence(tenant: Tenant) -> None:
     ada = await new_person(tenant, "ada", "tarsy-investigator")
     for command in (("timeline", "none"), ("timeline", "none", "-f"), ("why", "none"), ("cancel", "none")):
@@ -272,7 +264,6 @@ async def test_an_investigation_that_does_not_exist_is_one_sentence(tenant: Tena
 
 
 @ONCE
-@LONG
 async def test_an_alert_without_a_chain_says_what_it_waits_for(tenant: Tenant) -> None:
     ada = await new_person(tenant, "ada", "tarsy-investigator")
     waits = await ada.tarsy("alerts", "submit", "-f", "-", stdin=alert())
@@ -281,7 +272,6 @@ async def test_an_alert_without_a_chain_says_what_it_waits_for(tenant: Tenant) -
 
 
 @ONCE
-@LONG
 async def test_kubectl_finds_the_plugin_and_completes_names_from_the_cluster(tenant: Tenant) -> None:
     kubectl = tenant.machine.kubectl
     if kubectl is None:
@@ -314,13 +304,12 @@ async def test_kubectl_finds_the_plugin_and_completes_names_from_the_cluster(ten
 
 
 @ONCE
-@LONG
 async def test_a_token_does_the_same_at_the_direct_api(tenant: Tenant) -> None:
     await ready(tenant)
     user, token = await new_robot(tenant, "robot", "tarsy-investigator")
     url = f"http://127.0.0.1:{tenant.machine.http_port}"
-    none = tenant.folder / "none.kubeconfig"
-    robot = Person(user, tenant.namespace, none, {"TARSY_SERVER": url, "TARSY_TOKEN": token})
+    none, zygote = tenant.folder / "none.kubeconfig", tenant.machine.zygote
+    robot = Person(user, tenant.namespace, none, zygote, {"TARSY_SERVER": url, "TARSY_TOKEN": token})
 
     submitted = await robot.tarsy("alerts", "submit", "--type", "DiskFull", "-f", "-", "--name", "text", stdin="full")
     assert submitted.status == 1 and "waits: " in submitted.err, submitted
@@ -338,13 +327,12 @@ async def test_a_token_does_the_same_at_the_direct_api(tenant: Tenant) -> None:
     assert over.status == 1 and "has ended" in over.err
     refused = await robot.tarsy("trace", name)
     assert refused.status == 1 and "tarsy-tracer" in refused.err
-    stranger = Person("nobody", tenant.namespace, none, {"TARSY_SERVER": url, "TARSY_TOKEN": "expired"})
+    stranger = Person("nobody", tenant.namespace, none, zygote, {"TARSY_SERVER": url, "TARSY_TOKEN": "expired"})
     unknown = await stranger.tarsy("why", name)
     assert unknown.status == 1 and "are not accepted" in unknown.err
 
 
 @ONCE
-@LONG
 async def test_credentials_of_an_exec_plugin_are_used_and_an_expired_token_is_said_to_be_one(tenant: Tenant) -> None:
     await ready(tenant)
     await tenant.investigate()
@@ -353,10 +341,10 @@ async def test_credentials_of_an_exec_plugin_are_used_and_an_expired_token_is_sa
     version = "client.authentication.k8s.io/v1"
     credential = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": {"token": token}})
     plugin = {"apiVersion": version, "command": "echo", "args": [credential], "interactiveMode": "Never"}
-    robot = Person(user, tenant.namespace, kubeconfig_with(tenant, {"exec": plugin}))
+    robot = Person(user, tenant.namespace, kubeconfig_with(tenant, {"exec": plugin}), tenant.machine.zygote)
     read = await robot.tarsy("why", "run", placed=False)
     assert read.status == 0, read
-    expired = Person(user, tenant.namespace, kubeconfig_with(tenant, {"token": "expired"}))
+    expired = Person(user, tenant.namespace, kubeconfig_with(tenant, {"token": "expired"}), tenant.machine.zygote)
     refused = await expired.tarsy("why", "run", placed=False)
     assert refused.status == 1, refused
     assert "the credentials of context here are not accepted" in refused.err

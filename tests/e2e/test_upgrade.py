@@ -82,7 +82,7 @@ class Installation:
         machine = self.tenant.machine
         ports = http_arguments(0, 0) if command == "run" else []
         fixed = ["--kubeconfig", str(machine.api.kubeconfig), *ON_THIS_MACHINE, "--drain-seconds", "0", *LONG_LEASE]
-        environment = {"TARSY_DATABASE_URL": self._dsn, "PYTHONPATH": str(code)}
+        environment = {"TARSY_DATABASE_URL": self._dsn, "TARSY_PROCESSES": "1", "PYTHONPATH": str(code)}
         process = OperatorProcess([*fixed, *ports, *arguments], environment, machine.log, command=command)
         self._processes.append(process)
         return process

@@ -1,9 +1,10 @@
 """Starts `tarsy` processes by fork, out of one that has imported everything: an import costs two seconds of a core.
 
 Each child is a session of its own with connections of its own, writes to its own log, and is killed when this process
-ends. Orders are JSON objects, one a line (`arguments`, `environment`, `log`, `before`, `ended`), each answered with a
-pid; the end of the input ends this. `before` is Python that the child runs first: how a test takes a part of the
-product out. `ended` is a file that gets the child's exit status.
+ends. Orders are JSON objects, one a line (`program`, `arguments`, `environment`, `stdin`, `log`, `errors`, `before`,
+`ended`), each answered with a pid; the end of the input ends this. `program` is a module with a `main`. `before` is
+Python that the child runs first: how a test takes a part of the product out. `ended` is a file that gets the child's
+exit status.
 """
 
 import gc
@@ -17,13 +18,15 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from tarsy.cli.main import main
 from tarsy.masking import default_masker
 from tarsy_dev.apiserver.process import end_with_parent
 
 NEEDED = (
     "tarsy.app.operator",
     "tarsy.app.worker",
+    "tarsy.cli.main",
+    "tarsy.cli.plugin",
+    "tarsy.client.opening",
     "tarsy.llm.google_native.provider",
     "tarsy.llm.openai_native.client",
 )
@@ -34,17 +37,16 @@ reports: dict[int, Path] = {}
 def become(order: dict[str, Any]) -> None:
     """Becomes the process that is asked for."""
     os.setsid()
-    log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
+    os.dup2(os.open(order["stdin"], os.O_RDONLY), 0)
+    for number, file in ((1, order["log"]), (2, order["errors"])):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), number)
     random.seed()
     os.chdir("/")
     os.environ.clear()
     os.environ.update(order["environment"])
     sys.argv = ["tarsy", *order["arguments"]]
     exec(order["before"])  # noqa: S102 (what a test of this checkout says)
-    main()
+    importlib.import_module(order["program"]).main()
 
 
 def reap(*_: object) -> None:
@@ -84,6 +86,7 @@ def serve() -> None:
                     end_with_zygote()
                 become(order)
             except SystemExit as ended:
+                sys.stdout.flush()
                 os._exit(ended.code if isinstance(ended.code, int) else 0)
             except BaseException:
                 traceback.print_exc()

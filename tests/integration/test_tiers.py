@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.stories import STORIES, why_heavy
 from shown_once import ONCE, why_once
 from tarsy_dev.apiserver.binaries import architecture
 
@@ -122,6 +123,14 @@ def test_what_is_shown_once_is_there(begins: str) -> None:
     place = CONFTEST.parents[1] / path
     assert place.exists()
     assert f"def {name.partition('[')[0]}" in (place.read_text() if place.is_file() else "def ")
+
+
+@pytest.mark.parametrize("begins", STORIES)
+def test_what_is_quick_of_the_end_to_end_tests_is_there(begins: str) -> None:
+    file, _, name = begins.partition("::")
+    assert f"def {name.partition('[')[0]}(" in (CONFTEST.parent / "e2e" / file).read_text()
+    assert why_heavy(f"tests/e2e/{begins}") is None
+    assert why_heavy(f"tests/e2e/{file}::test_another")
 
 
 def test_a_test_on_both_apis_is_shown_once_where_the_list_says_so() -> None:

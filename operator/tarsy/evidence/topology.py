@@ -58,6 +58,7 @@ WEIGHTS: Mapping[Relation, float] = {
 }
 """Weight of a relation: how likely a change of the one object is to be felt by the other."""
 
+_ADOPTED = {"Deployment": "ReplicaSet", "ReplicaSet": "Pod", "StatefulSet": "Pod", "DaemonSet": "Pod"}
 _LIMITS = ("ResourceQuota", "LimitRange")
 _SELECTED = ("Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 _SCALERS = ("HorizontalPodAutoscaler", "VerticalPodAutoscaler", "ScaledObject")
@@ -186,6 +187,7 @@ def _edges(snapshot: Snapshot) -> Iterator[Edge]:
         yield from _gitops(key, obj, snapshot)
         if key.kind in TEMPLATE_PATHS:
             yield from _of_pods(key, obj, snapshot)
+            yield from _orphans(key, obj, snapshot, pods)
         elif key.kind in _LIMITS:
             yield from (Edge(key, other, Relation.LIMITS) for other in _pod_sources(snapshot, key.namespace))
         elif key.kind in _SCALERS:
@@ -200,6 +202,17 @@ def _owners(key: ObjectKey, obj: Object, snapshot: Snapshot) -> Iterator[Edge]:
         found = snapshot.find_uid(string(owner, "uid"))
         if found is not None and found != key:
             yield Edge(found, key, Relation.OWNS)
+
+
+def _orphans(key: ObjectKey, obj: Object, snapshot: Snapshot, pods: _PodLabels) -> Iterator[Edge]:
+    """Yields the objects without an owner that a controller selects: it adopts them."""
+    kind = _ADOPTED.get(key.kind)
+    selector = mapping(obj, "spec", "selector")
+    if kind is None or not selector:
+        return
+    for other in pods.chosen(selector, key.namespace):
+        if other.kind == kind and not mappings(snapshot.at(other), "metadata", "ownerReferences"):
+            yield Edge(key, other, Relation.OWNS)
 
 
 def _gitops(key: ObjectKey, obj: Object, snapshot: Snapshot) -> Iterator[Edge]:

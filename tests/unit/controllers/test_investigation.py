@@ -244,22 +244,6 @@ async def test_status_that_is_not_the_records_is_published_again_unless_that_is_
         assert len(world.again) == again
 
 
-async def test_record_of_what_is_over_and_in_order_is_not_read_again_until_the_object_changes() -> None:
-    ended = record(State.COMPLETED, revision=7, published_revision=7, finished_at=NOW - timedelta(days=1))
-    marked: dict[str, Any] = {"annotations": {ACCEPTED_UID: UID}}
-    spec = {"ttlSecondsAfterFinished": 31_536_000}
-    right = project(ended, investigation(None, spec, **marked), NOW).to_dict()
-    world = World(ended)
-    context = world.context()
-    for _ in range(3):
-        assert await reconcile(investigation(right, spec, **marked), context) is not None
-    assert world.read == 1
-    await reconcile(investigation({**right, "phase": "Queued"}, spec, resourceVersion="11", **marked), context)
-    assert (world.read, len(world.again)) == (2, 1)
-    await reconcile(investigation(right, {"ttlSecondsAfterFinished": 0}, **marked), context)
-    assert world.deleted
-
-
 @pytest.mark.parametrize(("annotations", "behind"), [({}, 0), ({ACCEPTED_UID: UID}, 1)], ids=["mark", "status"])
 async def test_what_is_over_and_lacks_something_is_looked_at_again(annotations: dict[str, str], behind: int) -> None:
     ended = record(State.COMPLETED, revision=7, published_revision=7 - behind)

@@ -68,7 +68,7 @@ class World:
     async def record(self, run: UUID) -> InvestigationRecord | None:
         return self.records.get(run)
 
-    async def mark_published(self, run: UUID, revision: int) -> None:
+    async def mark_published(self, run: UUID, revision: int, digest: bytes | None = None) -> None:
         self.published[run] = revision
         if run in self.records:
             self.records[run] = replace(self.records[run], published_revision=revision)

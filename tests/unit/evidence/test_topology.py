@@ -42,6 +42,14 @@ def test_owners_that_own_each_other_end() -> None:
     assert topology(one, other).group(key("Thing", "one")) == {key("Thing", "one"), key("Thing", "other")}
 
 
+def test_objects_without_an_owner_are_adopted_by_the_controller_that_selects_them() -> None:
+    chosen = {"selector": {"matchLabels": {"app": "checkout"}}}
+    deployment, replica_set = workload(spec=chosen), workload("ReplicaSet", "checkout-5d", spec=chosen)
+    owned = pod("owned", owner=made("ReplicaSet", "other"))
+    found = topology(deployment, replica_set, pod(), owned).group(TARGET)
+    assert found == {TARGET, key("ReplicaSet", "checkout-5d"), key("Pod", "checkout-1")}
+
+
 def test_what_a_pod_refers_to_reaches_its_deployment() -> None:
     assert weight(key("ConfigMap", "checkout-config")) == WEIGHTS[Relation.CONFIGURES]
     assert weight(key("Secret", "pay-key")) == WEIGHTS[Relation.CONFIGURES]
