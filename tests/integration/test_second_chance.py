@@ -20,6 +20,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     second_chance.configure(config)
 """
+runs = pytest.mark.heavy("each is a few runs of pytest")
 HEADLINE = "failed beside others; run again alone"
 FIRST_TIME = """
 import pathlib
@@ -91,18 +92,21 @@ def test_a_test_that_fails_once_and_a_fixture_too_are_told_and_run_again_and_not
     assert ended.closing.startswith("3 passed")
 
 
+@runs
 def test_a_test_that_fails_again_fails_the_run(tmp_path: Path) -> None:
     ended = run(tmp_path, "def test_never(): assert False\n" + failing(1))
     assert (ended.status, ended.headline.split()[1]) == (1, "2")
     assert ended.closing.startswith("1 failed, 1 passed")
 
 
+@runs
 @pytest.mark.parametrize(("count", "again"), [(second_chance.MOST, True), (second_chance.MOST + 1, False)])
 def test_so_many_that_something_is_broken_are_not_run_again(tmp_path: Path, count: int, again: bool) -> None:
     ended = run(tmp_path, failing(count))
     assert (ended.status, bool(ended.headline)) == ((0, True) if again else (1, False)), ended.output
 
 
+@runs
 def test_a_file_that_cannot_be_collected_is_the_end(tmp_path: Path) -> None:
     (tmp_path / "test_beside.py").write_text("import no_such_module\n")
     for in_parallel in ("-n 0", "-n 1 --continue-on-collection-errors"):
@@ -110,6 +114,7 @@ def test_a_file_that_cannot_be_collected_is_the_end(tmp_path: Path) -> None:
         assert ended.status != 0 and not ended.headline, ended.output
 
 
+@runs
 def test_a_worker_that_died_and_a_run_that_was_interrupted_are_the_end(tmp_path: Path) -> None:
     died = run(tmp_path, "def test_death(): os._exit(1)\n" + failing(1), in_parallel="-n 1")
     assert died.status == 1 and not died.headline, died.output

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from integration.mcp.gateway import TOKEN, WAIT, Running, gateway, gateway_process
+from integration.mcp.servers import resolve
 from tarsy.cli.main import app
 from tarsy.mcp.gateway import GatewayLimits
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
@@ -207,8 +208,9 @@ async def test_a_session_that_nobody_asks_ends(tmp_path: Path) -> None:
 
 
 async def test_a_gateway_in_a_process_of_its_own_gives_its_child_what_is_declared_and_ends_with_it_at_sigterm(
-    tmp_path: Path, toolboxes: McpToolboxes
+    tmp_path: Path,
 ) -> None:
+    toolboxes = McpToolboxes(resolve, mask=str)
     async with gateway_process(tmp_path, "--env", "TOKEN", mode="stubborn") as (running, process):
         async with toolboxes.open([running.server()]) as box:
             environment = json.loads((await call(box, "environment")).content)
