@@ -1,6 +1,6 @@
 # Every target makes what it needs; `make demo` and `make test` work on a fresh checkout.
 .DEFAULT_GOAL := help
-.PHONY: help setup kube-apiserver kube-extensions test-newer demo dev test test-real test-all test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind cluster clean
+.PHONY: help setup kube-apiserver kube-extensions test-newer demo dev test test-quick test-real test-all test-both test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind cluster clean
 BIN := .venv/bin
 # Only these plugins: what the product needs brings others, which cost each process seconds.
 PLUGINS := --disable-plugin-autoload $(addprefix -p ,xdist asyncio randomly timeout hypothesispytest)
@@ -73,7 +73,11 @@ lint: .venv/ready ## Check style, types, import contracts, generated CRDs
 	@out=$$(mktemp -d) && $(BIN)/tarsy crds --out $$out && diff -r crds $$out && rm -r $$out \
 	  || { echo 'crds/ is stale: run make crds'; exit 1; }
 
-test: lint ## Run all but the heavy tests on the embedded Kubernetes API
+# Style and types are checked beside the tests; either one's failure is make's.
+test: .venv/ready ## Run lint, and all but the heavy tests on the embedded Kubernetes API
+	@$(MAKE) --no-print-directory -j 2 lint test-quick
+
+test-quick: .venv/ready
 	$(PYTEST) $(IN_PARALLEL) -n 3 --quick
 
 test-real: kube-apiserver ## Run the tests that need a Kubernetes API on a real one
@@ -85,7 +89,10 @@ test-newer: .venv/ready ## Run the tests of CRDs, CEL and policies on the API ex
 	else echo 'make test-newer: skipped, see the reason above.'; fi
 
 # Tests on Kubernetes 1.36's server come first where `make kube-extensions` has built it; nobody waits for that here.
-test-all: lint kube-apiserver ## Run all tests on both Kubernetes APIs, as CI does; failed tests run once more alone
+test-all: kube-apiserver ## Run lint, and all tests on both Kubernetes APIs, as CI does; failed tests run once more alone
+	@$(MAKE) --no-print-directory -j 2 lint test-both
+
+test-both: .venv/ready
 	@if $(BIN)/python -m tarsy_dev.apiserver.extensions_build --find; then $(MAKE) --no-print-directory test-newer; \
 	else echo 'make test-all: tests on Kubernetes 1.36 are skipped, see the reason above.'; fi
 	PYTEST='$(PYTEST)' IN_PARALLEL='$(IN_PARALLEL) -n 3' hack/test-all.sh --api both

@@ -12,7 +12,7 @@ folded into that one (`tarsy.controllers.incidents.keys`).
 
 import hashlib
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from tarsy.controllers.incidents.keys import folded_status, leader_again, leader_of
 from tarsy.controllers.machinery.cache import Cache
@@ -20,6 +20,7 @@ from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.runs.authorization import UNKNOWN_AUTHOR
+from tarsy.controllers.runs.restored import ACCEPTED_UID, ALERT_LABEL, mark_accepted
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.select import NoChain, select
@@ -29,12 +30,7 @@ from tarsy.resources.v1alpha1 import Alert, AlertStatus, Investigation
 from tarsy.resources.v1alpha1.alert import InvestigationRef
 from tarsy.resources.v1alpha1.common import ConditionType
 
-_ALERT_LABEL = "tarsy.dev/alert-uid"
-ACCEPTED_UID = "tarsy.dev/accepted-uid"
-"""Annotation with the uid that the object had when it was accepted: a copy restored from a backup has another uid."""
-
 _NAME_LIMIT = 63
-A = TypeVar("A", Alert, Investigation)
 
 
 async def reconcile(alert: Alert, context: ReconcileContext) -> float | None:
@@ -85,21 +81,6 @@ async def _fold(alert: Alert, leader: Alert | None, cache: Cache, client: KubeCl
     return await expire(client, cache, alert, _finished_at(alert), now)
 
 
-async def mark_accepted(client: KubeClient, cache: Cache, obj: A) -> A:
-    """Marks an object as accepted, which tells it from a restored copy; returns the patched object.
-
-    Args:
-        client: the Kubernetes API.
-        cache: takes the patched object.
-        obj: the Alert or Investigation.
-    """
-    meta = obj.metadata
-    body = {"metadata": {"uid": meta.uid, "annotations": {ACCEPTED_UID: meta.uid}}}
-    patched = await client.patch(obj.KIND, meta.namespace, meta.name, body)
-    cache.put(patched)
-    return parse_as(type(obj), patched)
-
-
 async def _made_before(
     alert: Alert, reference: InvestigationRef, cache: Cache, client: KubeClient
 ) -> Investigation | None:
@@ -144,7 +125,7 @@ async def _create(alert: Alert, name: str, cache: Cache, client: KubeClient) -> 
     body: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": Investigation.KIND,
-        "metadata": {"name": name, "namespace": meta.namespace, "labels": {_ALERT_LABEL: meta.uid}},
+        "metadata": {"name": name, "namespace": meta.namespace, "labels": {ALERT_LABEL: meta.uid}},
         "spec": {
             "alertRef": {"name": meta.name, "uid": meta.uid},
             "ttlSecondsAfterFinished": alert.spec.ttl_seconds_after_finished,

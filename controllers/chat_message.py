@@ -10,15 +10,16 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from tarsy.controllers.alert import ACCEPTED_UID
 from tarsy.controllers.investigation import mask_alert
 from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.runs.acceptance import rejected, wait_for_acceptance, was_given_up
-from tarsy.controllers.runs.authorization import author_name, authorization_refusal, timeline_read
+from tarsy.controllers.runs.authorization import authorization_refusal, timeline_read
 from tarsy.controllers.runs.chat_projection import project_answer
 from tarsy.controllers.runs.inputs import NotYet
+from tarsy.controllers.runs.rest import note_rest
+from tarsy.controllers.runs.restored import ACCEPTED_UID
 from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import Plan
@@ -26,7 +27,6 @@ from tarsy.record.conditions import phase
 from tarsy.record.run import DesiredState, InvestigationRecord, State
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.v1alpha1 import ChatMessage, Investigation
-from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.store.questions import NewQuestion
 
 
@@ -55,10 +55,14 @@ async def reconcile(message: ChatMessage, context: ReconcileContext) -> float | 
             await context.store.runs.set_desired_state(identity, wanted)
         if ACCEPTED_UID not in message.metadata.annotations:  # a crash came between
             await _mark_accepted(message, record.parent, context)
-        if record.revision <= record.published_revision and project_answer(record, message, now) != message.status:
+        published = record.revision <= record.published_revision
+        right = published and project_answer(record, message, now) == message.status
+        if published and not right:
             context.publish_again(record)  # somebody else wrote the status
         if record.state.finished:
             await remove_run_secret(message, context)
+            if right and ACCEPTED_UID in message.metadata.annotations:
+                await note_rest(message, record, None, context)
         return None
     if was_given_up(message.status.conditions):
         return None
@@ -74,17 +78,14 @@ async def reconcile(message: ChatMessage, context: ReconcileContext) -> float | 
             status = rejected(message, end.reason, end.message, now)
             await write_status(context.kubernetes.client, context.cache, message, status)
         return None
-    together = [one for one in context.cache.list(ChatMessage, message.metadata.namespace) if _comes_with(one, message)]
+    new = context.cache.list(ChatMessage, message.metadata.namespace)
+    together = [message, *(one for one in new if _comes_with(one, message))]
     allowed = [one for one in together if one is message or await _refusal(one, plan, context) is None]
     for one in allowed:
         await make_run_secret(one, plan, context)
-    asked = await context.store.questions.ask(
+    await context.store.questions.ask(
         about.id, [await _question(one, plan, context) for one in sorted(allowed, key=_turn)]
     )
-    for one in allowed:
-        if UUID(one.metadata.uid) in asked:
-            text = f"{author_name(one.spec.author)} asks about Investigation {about.namespace}/{about.name}."
-            await context.kubernetes.events.tell(one, "Accepted", text)
     await _mark_accepted(message, about.id, context)
     return None
 
@@ -151,11 +152,10 @@ async def _refusal(message: ChatMessage, plan: Plan, context: ReconcileContext) 
 
 
 def _comes_with(other: ChatMessage, message: ChatMessage) -> bool:
-    """Checks whether `other` is a new question about the same investigation."""
+    """Checks whether `other`, which has not finished, is another new question about the same investigation."""
     same = other.spec.investigation_ref.name == message.spec.investigation_ref.name
     new = ACCEPTED_UID not in other.metadata.annotations and other.spec.desired_state == "Running"
-    ended = any(c.type == ConditionType.FINISHED and c.status == "True" for c in other.status.conditions)
-    return other.metadata.uid == message.metadata.uid or (same and new and not ended)
+    return other.metadata.uid != message.metadata.uid and same and new
 
 
 def _turn(message: ChatMessage) -> tuple[str, int, str]:

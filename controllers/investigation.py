@@ -11,10 +11,9 @@ it is asked to write it again when another client has changed it.
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from tarsy.controllers.alert import ACCEPTED_UID, mark_accepted
 from tarsy.controllers.machinery.cache import Key, UnreadableObject
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
@@ -23,7 +22,6 @@ from tarsy.controllers.runs.acceptance import rejected, wait_for_acceptance, was
 from tarsy.controllers.runs.authorization import (
     RequiredRead,
     alert_read,
-    author_name,
     authorization_refusal,
     config_map_reads,
 )
@@ -36,6 +34,8 @@ from tarsy.controllers.runs.inputs import (
     namespace_sources,
 )
 from tarsy.controllers.runs.projection import project
+from tarsy.controllers.runs.rest import note_rest
+from tarsy.controllers.runs.restored import accepted_as, alert_has_another, made_for_alert, mark_accepted, needs_mark
 from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret, revoke_run_secret
 from tarsy.masking import InvalidPattern, mask_or_fail, usable
 from tarsy.plan.errors import FieldPath, PlanInvalid
@@ -68,16 +68,13 @@ async def reconcile(investigation: Investigation, context: ReconcileContext) -> 
     now = datetime.now(UTC)
     meta, store = investigation.metadata, context.store
     client, cache = context.kubernetes.client, context.cache
-    seen, ended = context.at_rest.get(meta.uid, ("", now))
-    if seen and seen == meta.resource_version:
-        return await expire(client, cache, investigation, ended, now)
     identity = UUID(meta.uid)
     record = await store.reads.record(identity)
     if record is not None:
         wanted = DesiredState(investigation.spec.desired_state)
         if not record.state.finished and wanted is not record.desired_state:
             await store.runs.set_desired_state(identity, wanted)
-        marked, published = ACCEPTED_UID in meta.annotations, record.revision <= record.published_revision
+        marked, published = not needs_mark(investigation), record.revision <= record.published_revision
         if not marked:  # a crash came between
             await mark_accepted(client, cache, investigation)
         right = published and project(record, investigation, now) == investigation.status
@@ -91,13 +88,14 @@ async def reconcile(investigation: Investigation, context: ReconcileContext) -> 
         if not record.state.finished or _finish_time(investigation) is None:
             return None  # its publication brings it back
         if marked and right and record.finished_at is not None:
-            context.at_rest[meta.uid] = meta.resource_version, record.finished_at
+            until = record.finished_at + timedelta(seconds=investigation.spec.ttl_seconds_after_finished)
+            await note_rest(investigation, record, until, context)
         return await expire(client, cache, investigation, record.finished_at, now)
     if was_given_up(investigation.status.conditions):
         status = investigation.status.model_copy(update={"observed_generation": meta.generation})
         await write_status(client, cache, investigation, status)
         return await expire(client, cache, investigation, _finish_time(investigation), now)
-    over = _finished_without_record(investigation)
+    over = await _finished_without_record(investigation, context)
     if over is not None:
         await remove_run_secret(investigation, context)
         if over[0] != "RecordLost" or _finish_time(investigation) is None:  # what was found stays readable
@@ -111,13 +109,10 @@ async def reconcile(investigation: Investigation, context: ReconcileContext) -> 
         return await wait_for_acceptance(investigation, refusal, context, now)
     await make_run_secret(investigation, run.plan, context)
     if await store.runs.accept(run):
-        chain, author = run.plan.chain, investigation.spec.author
-        await context.kubernetes.events.tell(
-            investigation, "Accepted", f"{author_name(author)} runs Chain {chain.namespace}/{chain.name}."
-        )
         for sentence in run.plan.not_used:
             await context.kubernetes.events.tell(investigation, "SettingNotUsed", sentence, kind="Warning")
-    await mark_accepted(client, cache, investigation)
+    if needs_mark(investigation):
+        await mark_accepted(client, cache, investigation)
     return None
 
 
@@ -134,11 +129,15 @@ async def deleted(uid: str, namespace: str, context: ReconcileContext) -> None:
     await revoke_run_secret(uid, namespace, context)
 
 
-def _finished_without_record(investigation: Investigation) -> tuple[str, str] | None:
+async def _finished_without_record(investigation: Investigation, context: ReconcileContext) -> tuple[str, str] | None:
     """Explains why an investigation without a record must not run, as reason and message."""
-    uid = investigation.metadata.uid
-    accepted = investigation.metadata.annotations.get(ACCEPTED_UID)
-    if accepted is not None and accepted != uid:
+    accepted, copy = accepted_as(investigation), False
+    if accepted is not None:
+        copy = accepted != investigation.metadata.uid
+    elif made_for_alert(investigation):
+        alert = await _named_alert(investigation, context)
+        copy = isinstance(alert, Alert) and alert_has_another(investigation, alert)
+    if copy:
         return "Restored", "This is a copy of an investigation that ran before; create a new one to run it again."
     if accepted is not None:
         return (
@@ -277,23 +276,29 @@ async def _alert(
         return spec.alert, FieldPath.of(investigation) / "alert", spec.author
     if spec.alert_ref is None:
         raise NotYet("AlertMissing", "spec: set exactly one of alertRef and alert; retryOf does not replace them")
-    alert = context.cache.get(Alert, meta.namespace, spec.alert_ref.name)
+    alert = await _named_alert(investigation, context)
+    if isinstance(alert, UnreadableObject):
+        raise NotYet("AlertInvalid", str(alert.error))
     if alert is None:
-        # The watch may tell of the Investigation before it tells of the Alert.
-        raw = await context.kubernetes.client.find(Alert.KIND, meta.namespace, spec.alert_ref.name)
-        found = context.cache.find(context.cache.put(raw)) if raw else None
-        if isinstance(found, UnreadableObject):
-            raise NotYet("AlertInvalid", str(found.error))
-        if not isinstance(found, Alert):
-            where = f"{meta.namespace}/{spec.alert_ref.name}"
-            raise NotYet(
-                "AlertMissing", f"spec.alertRef.name: Alert {where} does not exist; create it, or name another"
-            )
-        alert = found
+        where = f"{meta.namespace}/{spec.alert_ref.name}"
+        raise NotYet("AlertMissing", f"spec.alertRef.name: Alert {where} does not exist; create it, or name another")
     if spec.alert_ref.uid and spec.alert_ref.uid != alert.metadata.uid:
         text = f"spec.alertRef.uid: {alert} has another uid, as it was created anew; remove uid to investigate it"
         raise NotYet("AlertReplaced", text)
     return alert.spec, FieldPath.of(alert), alert.spec.author
+
+
+async def _named_alert(investigation: Investigation, context: ReconcileContext) -> Alert | UnreadableObject | None:
+    """Finds the Alert of an `alertRef` in the cache, else in the API; None without one."""
+    ref, namespace = investigation.spec.alert_ref, investigation.metadata.namespace
+    if ref is None:
+        return None
+    if (alert := context.cache.get(Alert, namespace, ref.name)) is not None:
+        return alert
+    # The watch may tell of the Investigation before it tells of the Alert.
+    raw = await context.kubernetes.client.find(Alert.KIND, namespace, ref.name)
+    found = context.cache.find(context.cache.put(raw)) if raw else None
+    return found if isinstance(found, Alert | UnreadableObject) else None
 
 
 def _finish_time(investigation: Investigation) -> datetime | None:

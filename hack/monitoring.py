@@ -209,6 +209,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "short",
                 (
                     ("max(tarsy_workers)", "alive"),
+                    ("sum(tarsy_worker_processes)", "processes"),
                     ("sum(tarsy_worker_places)", "places"),
                     ("sum by (kind) (tarsy_worker_runs)", "held, {{kind}}"),
                 ),
@@ -220,6 +221,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     (grown("tarsy_investigations_claimed_total", "kind, attempt"), "{{kind}} {{attempt}}"),
                     (grown("tarsy_lease_losses_total"), "lease lost"),
                     (grown("tarsy_worker_losses_total"), "worker counted as dead"),
+                    (grown("tarsy_worker_process_restarts_total"), "worker process replaced"),
                     (grown("tarsy_fence_refusals_total"), "late write refused"),
                     (grown("tarsy_runs_left_total"), "left, Postgres away"),
                     (grown("tarsy_swept_investigations_total"), "ended by the sweep"),
@@ -350,7 +352,8 @@ of TARSy create no work for TARSy. The annotations of a rule (`rules.yaml`) expl
 Every operator reports the state of the whole installation (queue, workers, delays, configuration): aggregate these
 metrics with `max`, never with `sum`. They are read from Postgres at a scrape, at most every five seconds and within two
 seconds. If Postgres does not answer they are missing, and `tarsy_record_up` is 0. All other metrics describe one
-process: aggregate them with `sum`.
+pod: aggregate them with `sum`. A worker pod with several processes reports their values together, aggregated as the
+table says; a process that ended stays part of the totals.
 
 ## Number of workers
 The autoscaler of `overlays/ha` uses two of the metrics as external metrics. For prometheus-adapter:
@@ -386,7 +389,7 @@ def _kind(metric: Metric) -> str:
 
 
 def _take(metric: Metric) -> str:
-    return "max" if metric.shared else "sum"
+    return metric.aggregate
 
 
 def _labels(labels: tuple[Label, ...]) -> str:

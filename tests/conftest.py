@@ -9,6 +9,8 @@ the embedded one only, `--api real` on a real one; `shown_once.py` lists whole f
 what ran and what was skipped and why, so that a green run never hides what it did not check.
 """
 
+import functools
+import gc
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +53,8 @@ SLOWEST = (
 PATIENCE = {"integration": 600, "e2e": 900, "chaos": 900, "browser": 240, "cluster": 600}
 """Seconds that a test which starts servers may take where it says nothing else. pyproject.toml has those of a unit: a
 minute, because a machine that others use too gives it a tenth of a core."""
+SHARED = ("tests/integration/admission/", "tests/integration/manifests/")
+"""Folders whose tests share a server of their own: they stay with one worker, so that it is started once."""
 SMALL_CHAOS = ("test_pause.py",)
 """Files of `chaos` that are not heavy."""
 
@@ -103,15 +107,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Leaves out and skips what the chosen APIs cannot show; puts the longest first when all others had their say."""
-    choice = config.getoption("--api")
+    choice, quick = config.getoption("--api"), config.getoption("--quick")
     tier = set(KINDS[choice]) | ({NONE} if "embedded" in KINDS[choice] else set())
     version, patient = _real_version(), config.pluginmanager.hasplugin("timeout")
     for item in items:
-        kind = _kind(item)
+        kind, marks = _kind(item), _marks(item)
         item.user_properties.append(("api", kind))
-        if patient and (seconds := PATIENCE.get(_folders(item)[1])) and not item.get_closest_marker("timeout"):
+        if patient and "timeout" not in marks and (seconds := PATIENCE.get(_folders(item)[1])):
             item.add_marker(pytest.mark.timeout(seconds))
-        if reason := _why_not(item, kind, version, choice) or (_why_later(item) if config.getoption("--quick") else ""):
+        if reason := _why_not(item, kind, marks, version, choice) or (_why_later(item, marks) if quick else ""):
             item.add_marker(pytest.mark.skip(reason=reason))
     yield
     if left_out := [item for item in items if not _is_of(item, tier)]:
@@ -119,15 +123,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = sorted((item for item in items if _is_of(item, tier)), key=_order)
 
 
+def pytest_collection_finish() -> None:
+    """Tests and modules stay to the end: no garbage collection looks at them again."""
+    gc.freeze()
+
+
 class ByFileAndApi(LoadScopeScheduling):
-    """Gives the tests of a file on one API to one worker, which has servers and a machine of its own.
+    """Gives the tests of a file, or of a folder in `SHARED`, on one API to one worker, which has servers of its own.
 
     xdist's own `loadgroup` cannot: it marks its groups in an attribute that pytest 9.2 has no more.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, name = nodeid.partition("::")
-        return file + next((kind for kind in KINDS["both"] if f"[{kind}" in name), "")
+        place = next((folder for folder in SHARED if file.startswith(folder)), file)
+        return place + next((kind for kind in KINDS["both"] if f"[{kind}" in name), "")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -148,7 +158,20 @@ def _is_of(item: pytest.Item, tier: set[str]) -> bool:
 
 
 def _folders(item: pytest.Item) -> tuple[str, ...]:
-    return tuple(item.nodeid.partition("::")[0].split("/"))
+    return _folders_of(item.nodeid.partition("::")[0])
+
+
+@functools.cache
+def _folders_of(file: str) -> tuple[str, ...]:
+    return tuple(file.split("/"))
+
+
+def _marks(item: pytest.Item) -> dict[str, pytest.Mark]:
+    """The marks of a test by their names; the closest one where a name has several."""
+    marks: dict[str, pytest.Mark] = {}
+    for mark in item.iter_markers():
+        marks.setdefault(mark.name, mark)
+    return marks
 
 
 def _order(item: pytest.Item) -> tuple[int, bool, int]:
@@ -161,22 +184,24 @@ def _order(item: pytest.Item) -> tuple[int, bool, int]:
     )
 
 
-def _why_not(item: pytest.Item, kind: str, version: tuple[int, ...] | None, choice: str) -> str:
-    real_only = item.get_closest_marker("real_only")
-    once = item.get_closest_marker("once")
-    reason = once.args[0] if once else None if real_only else shown_once.why_once(item.nodeid)
-    if reason and choice == "both" and kind == "real":
-        return f"shown on the embedded API ({reason}); --api real shows it on a real one"
+def _why_not(
+    item: pytest.Item, kind: str, marks: dict[str, pytest.Mark], version: tuple[int, ...] | None, choice: str
+) -> str:
+    real_only = marks.get("real_only")
+    if kind == "real" and choice == "both":
+        once = marks.get("once")
+        if reason := once.args[0] if once else None if real_only else shown_once.why_once(item.nodeid):
+            return f"shown on the embedded API ({reason}); --api real shows it on a real one"
     if kind == "embedded" and real_only:
         (reason,) = real_only.args
         return f"real API server only: {reason}"
-    if kind == "real" and item.get_closest_marker("newer_api") and version and version < OLDEST_SUPPORTED:
+    if kind == "real" and "newer_api" in marks and version and version < OLDEST_SUPPORTED:
         return f"needs Kubernetes 1.30 or newer; the API server here is {_dotted(version)}"
     return ""
 
 
-def _why_later(item: pytest.Item) -> str:
-    heavy = item.get_closest_marker("heavy")
+def _why_later(item: pytest.Item, marks: dict[str, pytest.Mark]) -> str:
+    heavy = marks.get("heavy")
     if heavy is None and (_folders(item)[1] != "chaos" or item.path.name in SMALL_CHAOS):
         return ""
     (reason,) = heavy.args if heavy else ("chaos",)

@@ -31,6 +31,7 @@ from tarsy.controllers.readiness.metrics import count_ready
 from tarsy.controllers.readiness.serving import ROUND_SECONDS as SERVING_SECONDS
 from tarsy.controllers.readiness.serving import CallReader, ServedCalls
 from tarsy.controllers.runs.publisher import Publisher
+from tarsy.controllers.runs.rest import Rest
 from tarsy.controllers.runs.runbooks import Runbooks, token_reader
 from tarsy.controllers.tool_workloads.per_run import ROUND_SECONDS as WORKLOADS_SECONDS
 from tarsy.controllers.tool_workloads.per_run import Running, RunWorkloads
@@ -138,7 +139,8 @@ class ActiveController:
             served=served,
         )
         listed = partial(learn, client, self._cache, settings.namespaces, seen=self._informer.seen)
-        reconciler = Reconciler(context, self._informer)
+        rest = Rest(self._cache, store.reads, context.at_rest, self._queue.next_when_idle)
+        reconciler = Reconciler(context, self._informer, rest)
         self._workers = ReconcileWorkers(self._queue, election, listed, reconciler.reconcile)
         metrics.pull(ACTIVE, lambda: {(): election.active.is_set()})
         metrics.pull(OBJECTS, lambda: count_ready(self._cache))

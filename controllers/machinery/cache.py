@@ -3,14 +3,21 @@
 Only the main loop touches it; the watch thread hands events over. Objects come from three sides, the watch, the relist
 and the answers to our own writes, and not always in the order of their making, so an older version never replaces a
 newer one. An object that does not parse is kept as an `UnreadableObject`, so that its status can report the errors.
+
+Decision: finished Alerts, Investigations and ChatMessages, of which there may be 100,000, are kept as JSON without
+managed fields, and parsed each time that one is asked for: they rest, so that is hardly ever.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import orjson
+
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.parse import InvalidResource, parse_object
+from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation
+from tarsy.resources.v1alpha1.common import ConditionType
 
 _R = TypeVar("_R", bound=AnyResource)
 
@@ -46,6 +53,14 @@ class Version:
         ours, theirs = self.resource_version, other.resource_version
         return ours.isdigit() and theirs.isdigit() and int(ours) < int(theirs)
 
+    def same_as(self, other: "Version") -> bool:
+        """Checks whether it is the same state of the same object; unknown without a resourceVersion."""
+        return self == other and self.resource_version != ""
+
+
+PASSIVE = (Alert.KIND, Investigation.KIND, ChatMessage.KIND)
+"""Kinds that nothing is planned from; they finish."""
+
 
 @dataclass(frozen=True, slots=True)
 class UnreadableObject:
@@ -60,6 +75,7 @@ class Cache:
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[tuple[str, str], AnyResource]] = {}
+        self._finished: dict[Key, bytes] = {}
         self._unreadable: dict[Key, UnreadableObject] = {}
         self._versions: dict[str, dict[tuple[str, str], Version]] = {}
         self._labels: dict[str, Mapping[str, str]] = {}
@@ -75,16 +91,19 @@ class Cache:
         meta = raw["metadata"]
         key = Key(raw["kind"], meta.get("namespace", ""), meta["name"])
         version, here = Version.of(raw), self.version(key)
-        if here is not None and here != instead_of and version.older_than(here):
+        if here is not None and here != instead_of and (version.older_than(here) or version.same_as(here)):
             return key
         self._versions.setdefault(key.kind, {})[key.namespace, key.name] = version
-        objects = self._objects.setdefault(key.kind, {})
-        try:
-            objects[key.namespace, key.name] = parse_object(raw)
-            self._unreadable.pop(key, None)
-        except InvalidResource as error:
-            objects.pop((key.namespace, key.name), None)
-            self._unreadable[key] = UnreadableObject(raw, error)
+        self._forget(key)
+        if key.kind in PASSIVE and _is_finished(raw):
+            lean = {**raw, "metadata": {name: value for name, value in meta.items() if name != "managedFields"}}
+            self._finished[key] = orjson.dumps(lean)
+            return key
+        found = _parsed(raw)
+        if isinstance(found, UnreadableObject):
+            self._unreadable[key] = found
+        else:
+            self._objects.setdefault(key.kind, {})[key.namespace, key.name] = found
         return key
 
     def drop(self, key: Key, uid: str) -> None:
@@ -93,8 +112,7 @@ class Cache:
         if here is None or here.uid != uid:
             return
         del self._versions[key.kind][key.namespace, key.name]
-        self._unreadable.pop(key, None)
-        self._objects.get(key.kind, {}).pop((key.namespace, key.name), None)
+        self._forget(key)
 
     def version(self, key: Key) -> Version | None:
         """Returns the stored version of an object, readable or not."""
@@ -102,7 +120,13 @@ class Cache:
 
     def find(self, key: Key) -> AnyResource | UnreadableObject | None:
         """Returns the object, its errors, or None."""
+        if (document := self._finished.get(key)) is not None:
+            return _parsed(orjson.loads(document))
         return self._objects.get(key.kind, {}).get((key.namespace, key.name)) or self._unreadable.get(key)
+
+    def finished(self, key: Key) -> bytes | None:
+        """Returns the JSON of an Alert, Investigation or ChatMessage that has finished; None for all others."""
+        return self._finished.get(key)
 
     def all_keys(self) -> list[Key]:
         """Lists the keys of all objects."""
@@ -132,11 +156,11 @@ class Cache:
             namespace: of the object.
             name: of the object.
         """
-        found = self._objects.get(kind.KIND, {}).get((namespace, name))
+        found = self.find(Key(kind.KIND, namespace, name))
         return found if isinstance(found, kind) else None
 
     def list(self, kind: type[_R], namespace: str) -> Sequence[_R]:
-        """Lists the objects of a kind in a namespace."""
+        """Lists the objects of a kind in a namespace, without those that have finished."""
         objects = self._objects.get(kind.KIND, {})
         return [obj for (space, _), obj in objects.items() if space == namespace and isinstance(obj, kind)]
 
@@ -153,3 +177,25 @@ class Cache:
             name: of the object.
         """
         return Key(kind.KIND, namespace, name) in self._unreadable
+
+    def _forget(self, key: Key) -> None:
+        self._finished.pop(key, None)
+        self._unreadable.pop(key, None)
+        self._objects.get(key.kind, {}).pop((key.namespace, key.name), None)
+
+
+def _is_finished(raw: Mapping[str, Any]) -> bool:
+    """Checks for the condition Finished=True; a status of any other form has none."""
+    status = raw.get("status")
+    conditions = status.get("conditions") if isinstance(status, Mapping) else None
+    return isinstance(conditions, Sequence) and any(
+        isinstance(one, Mapping) and one.get("type") == ConditionType.FINISHED and one.get("status") == "True"
+        for one in conditions
+    )
+
+
+def _parsed(raw: Mapping[str, Any]) -> AnyResource | UnreadableObject:
+    try:
+        return parse_object(raw)
+    except InvalidResource as error:
+        return UnreadableObject(raw, error)

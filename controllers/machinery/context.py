@@ -32,6 +32,9 @@ SecretReader = Callable[[SecretKey], Awaitable[str]]
 PublishLimits = Callable[[ObjectRef, CallLimits | None], Awaitable[None]]
 """Publishes the limits of an LLMProvider to all workers; raises StoreError."""
 
+AtRest = dict[str, tuple[str, datetime | None]]
+"""Runs at rest by uid: resourceVersion of the object, and when it is deleted; None: it goes with another object."""
+
 
 @dataclass(frozen=True, slots=True)
 class KubernetesPorts:
@@ -109,9 +112,8 @@ class ReconcileContext:
     served: ServedCalls | None = None
     """The last model calls of each LLMProvider; None: LLMProviders get no condition `Serving`."""
 
-    at_rest: dict[str, tuple[str, datetime]] = field(default_factory=dict)
-    """Finished objects by uid: the resourceVersion at which nothing was left to do, and when they ended. Their records
-    are not read again until the object changes."""
+    at_rest: AtRest = field(default_factory=dict)
+    """Finished runs that nothing is left to do for; their records are not read again until the object changes."""
 
     acting: set[str] = field(default_factory=set)
     """The uids of runs that this controller made a Secret for (`tarsy.controllers.runs.run_secret`)."""

@@ -14,9 +14,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from tarsy.controllers.machinery.cache import Cache, Key, Version
+from tarsy.controllers.machinery.cache import PASSIVE, Cache, Key, Version
 from tarsy.controllers.machinery.queue import KeyedQueue
-from tarsy.controllers.machinery.relist import PASSIVE
 from tarsy.plan.readiness import JUDGED_BY_OTHERS
 from tarsy.resources.meta import Resource, condition
 from tarsy.resources.v1alpha1 import (
@@ -89,6 +88,7 @@ class Informer:
         self.look_at(key)
         self._note_waiting(key)
         if key.kind == Alert.KIND:
+            self._note_follower(key, raw)
             self._wake_followers(key)
         if key.kind == Investigation.KIND:
             self._wake_alert(raw)
@@ -129,9 +129,7 @@ class Informer:
 
     def look_at(self, key: Key) -> None:
         """Queues an object; finished ones, of which there may be tens of thousands, only when idle."""
-        found = self._cache.find(key)
-        ended = isinstance(found, Alert | Investigation) and condition(found.status.conditions, ConditionType.FINISHED)
-        if ended and ended.status == "True":
+        if self._cache.finished(key) is not None:
             self._queue.add_when_idle(key)
         else:
             self._queue.add(key)
@@ -152,14 +150,17 @@ class Informer:
         if reference.get("name"):
             self.look_at(Key(Alert.KIND, raw["metadata"].get("namespace", ""), reference["name"]))
 
+    def _note_follower(self, alert: Key, raw: Mapping[str, Any]) -> None:
+        """Notes which Alert this one was folded into."""
+        status = raw.get("status")
+        leader = status.get("foldedInto") if isinstance(status, Mapping) else None
+        if isinstance(leader, Mapping) and leader.get("name"):
+            self._followers.setdefault(Key(Alert.KIND, alert.namespace, leader["name"]), {})[alert] = None
+
     def _wake_followers(self, alert: Key) -> None:
-        """Queues the Alerts that were folded into this one; notes which Alert this one was folded into."""
-        found = self._cache.find(alert)
-        if isinstance(found, Alert) and found.status.folded_into is not None:
-            leader = Key(Alert.KIND, alert.namespace, found.status.folded_into.name)
-            self._followers.setdefault(leader, {})[alert] = None
+        """Queues the Alerts that were folded into this one."""
         for follower in list(self._followers.get(alert, ())):
-            if self._cache.find(follower) is None:
+            if self._cache.version(follower) is None:
                 del self._followers[alert][follower]
             else:
                 self.look_at(follower)
@@ -187,8 +188,8 @@ class Informer:
         What was told is kept here, not compared with the cache: that has what this controller writes before the watch
         tells of it.
         """
-        found = self._cache.find(key)
-        if not isinstance(found, Resource) or key.kind not in _RELIED_ON:
+        found = self._cache.find(key) if key.kind in _RELIED_ON else None
+        if not isinstance(found, Resource):
             return False
         news: tuple[object, ...] = tuple(
             (one.type, one.status, one.reason, one.observed_generation)
@@ -213,10 +214,11 @@ class Informer:
 
     def _note_waiting(self, key: Key) -> None:
         """Notes Alerts, Investigations and questions that are neither accepted nor finished, and so wait."""
-        found = self._cache.find(key)
         self._waiting.pop(key, None)
+        if self._cache.finished(key) is not None:
+            return
+        found = self._cache.find(key)
         if isinstance(found, Alert | Investigation | ChatMessage):
             accepted = condition(found.status.conditions, ConditionType.ACCEPTED)
-            ended = condition(found.status.conditions, ConditionType.FINISHED)
-            if (accepted is None or accepted.status != "True") and (ended is None or ended.status != "True"):
+            if accepted is None or accepted.status != "True":
                 self._waiting[key] = None

@@ -7,6 +7,7 @@ that ten thousand of them hold up nobody.
 
 import asyncio
 import heapq
+import itertools
 from typing import Generic, TypeVar
 
 _K = TypeVar("_K")
@@ -49,6 +50,10 @@ class KeyedQueue(Generic[_K]):
         elif key not in self._ready:
             self._idle[key] = None
             self._wake.set()
+
+    def next_when_idle(self, limit: int) -> list[_K]:
+        """Lists the keys that are taken next when no other is left, at most `limit`."""
+        return list(itertools.islice(self._idle, limit))
 
     def add_after(self, key: _K, seconds: float) -> None:
         """Queues a key for `seconds` from now; an earlier request stands."""

@@ -1,6 +1,7 @@
 """Dispatches a key to the reconcile function of its kind.
 
 Objects that were deleted come first: a run whose object is gone is stopped even when another object has its name now.
+Finished objects that rest are not parsed.
 """
 
 from tarsy.controllers import alert, alert_route, chat_message, configuration, investigation, mcp_server
@@ -8,6 +9,7 @@ from tarsy.controllers.machinery.cache import Key, UnreadableObject
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.informer import Informer
 from tarsy.controllers.machinery.invalid_objects import mark_invalid
+from tarsy.controllers.runs.rest import Rest
 from tarsy.resources.v1alpha1 import Alert, AlertRoute, ChatMessage, Investigation, MCPServer
 
 _RUNS = (Investigation.KIND, ChatMessage.KIND)
@@ -19,11 +21,13 @@ class Reconciler:
     Args:
         context: the context of every reconcile.
         informer: knows the deleted objects of a name.
+        rest: knows the finished objects that nothing is left to do for.
     """
 
-    def __init__(self, context: ReconcileContext, informer: Informer) -> None:
+    def __init__(self, context: ReconcileContext, informer: Informer, rest: Rest) -> None:
         self._context = context
         self._informer = informer
+        self._rest = rest
 
     async def reconcile(self, key: Key) -> float | None:
         """Reconciles the object of a key; returns the seconds until the next look, None when none is needed.
@@ -37,6 +41,8 @@ class Reconciler:
             if key.kind in _RUNS:
                 await investigation.deleted(uid, key.namespace, context)
             self._informer.ended(key, uid)
+        if (resting := await self._rest.of(key)) is not None:
+            return resting.seconds
         match context.cache.find(key):
             case None:
                 return None

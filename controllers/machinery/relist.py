@@ -9,16 +9,13 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
-from tarsy.controllers.machinery.cache import Cache, Key, Version
+from tarsy.controllers.machinery.cache import PASSIVE, Cache, Key, Version
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, Investigation
+from tarsy.resources.v1alpha1 import KINDS, ChatMessage, Investigation
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
 
 _log = logging.getLogger(__name__)
-
-PASSIVE = (Alert.KIND, Investigation.KIND, ChatMessage.KIND)
-"""Kinds that nothing is planned from."""
 
 
 class Seen(Protocol):

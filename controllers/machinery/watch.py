@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
@@ -27,6 +28,9 @@ END_SECONDS = 4.0
 
 _OF_A_SCHEDULER = ("cleaner of ", "spawner of ")
 
+AT_ONCE = 50
+"""Events that are taken in one turn of the main loop."""
+
 _STOP_SECONDS = 15.0
 """kopf gets this long to end; its thread is a daemon and does not keep the process."""
 
@@ -39,6 +43,51 @@ class _Backoffs:
 
     def __iter__(self) -> Iterator[float]:
         return itertools.chain((0.2, 0.5, 1.0, 2.0), itertools.repeat(5.0))
+
+
+class _NoState(kopf.DiffBaseStorage):
+    """Keeps no last-handled state: kopf computes a difference for each event, which no handler here reads."""
+
+    def build(self, **_: Any) -> Any:
+        return {}
+
+    def fetch(self, **_: Any) -> None:
+        return None
+
+    def store(self, **_: Any) -> None:
+        return None
+
+
+class Handover:
+    """Hands events over to the main loop, in order: those that come while it is busy are taken in one turn.
+
+    Args:
+        main: the loop of `take`.
+        take: takes an event.
+    """
+
+    def __init__(self, main: asyncio.AbstractEventLoop, take: OnEvent) -> None:
+        self._main = main
+        self._take = take
+        self._events: deque[tuple[str | None, Mapping[str, Any]]] = deque()
+        self._asked = threading.Lock()
+        """Held while a turn is due."""
+
+    def put(self, kind: str | None, raw: Mapping[str, Any]) -> None:
+        """Hands an event over; called in the thread of the watch."""
+        self._events.append((kind, raw))
+        if self._asked.acquire(blocking=False):
+            self._main.call_soon_threadsafe(self._take_some)
+
+    def _take_some(self) -> None:
+        """Takes up to `AT_ONCE` events; an event that fails keeps no other from being taken."""
+        self._asked.release()  # before the look: an event that is added after it asks again
+        try:
+            for _ in range(min(AT_ONCE, len(self._events))):
+                self._take(*self._events.popleft())
+        finally:
+            if self._events and self._asked.acquire(blocking=False):
+                self._main.call_soon(self._take_some)
 
 
 class Watch:
@@ -123,6 +172,7 @@ class Watch:
         settings.watching.server_timeout = 300
         settings.watching.chunk_size = PAGE_SIZE
         settings.queueing.idle_timeout = 1.0
+        settings.persistence.diffbase_storage = _NoState()
         settings.process.ultimate_exiting_timeout = None
 
         @kopf.on.login(registry=registry)
@@ -136,8 +186,10 @@ class Watch:
                 private_key_path=connection.key_file,
             )
 
+        handover = Handover(main, self._on_event)
+
         async def forward(type: str | None, body: kopf.Body, **_: Any) -> None:
-            main.call_soon_threadsafe(self._on_event, type, dict(body))
+            handover.put(type, dict(body))
 
         for kind in KINDS.values():
             kopf.on.event(GROUP, VERSION, kind.PLURAL, registry=registry, id=kind.PLURAL)(forward)

@@ -112,17 +112,11 @@ def waiting(status: _S, generation: int, reason: str, message: str, until: datet
         now: the current time.
     """
     text = f"The run has not started; unless it is accepted before {until:%Y-%m-%dT%H:%M:%SZ}, it is given up."
-    wanted = (
-        made(ConditionType.ACCEPTED, "False", reason, message),
-        made(ConditionType.FINISHED, "False", NOT_ACCEPTED, text),
-        made(ConditionType.SUCCEEDED, "Unknown", NOT_ACCEPTED, "The run has not started."),
-    )
-    return type(status)(
-        observed_generation=generation,
-        conditions=_with(status.conditions, wanted, generation, now),
-        phase="Pending",
-        last_error=LastError(reason=reason, message=message),
-    )
+    refused = LastError(reason=reason, message=message)
+    finished = made(ConditionType.FINISHED, "False", NOT_ACCEPTED, text)
+    succeeded = made(ConditionType.SUCCEEDED, "Unknown", NOT_ACCEPTED, "The run has not started.")
+    known = _conditions(status, generation, refused, (finished, succeeded), now)
+    return type(status)(observed_generation=generation, conditions=known, phase="Pending", last_error=refused)
 
 
 def given_up(status: _S, generation: int, reason: str, message: str, wait: timedelta, now: datetime) -> _S:
@@ -137,14 +131,12 @@ def given_up(status: _S, generation: int, reason: str, message: str, wait: timed
         now: the current time.
     """
     text = f"It was not accepted within {wait.total_seconds():.0f} s ({reason}): {message}"
-    wanted = (
-        made(ConditionType.ACCEPTED, "False", reason, message),
-        made(ConditionType.FINISHED, "True", NOT_ACCEPTED, text),
-        made(ConditionType.SUCCEEDED, "False", NOT_ACCEPTED, text),
-    )
+    finished = made(ConditionType.FINISHED, "True", NOT_ACCEPTED, text)
+    succeeded = made(ConditionType.SUCCEEDED, "False", NOT_ACCEPTED, text)
+    refused = LastError(reason=reason, message=message)
     return type(status)(
         observed_generation=generation,
-        conditions=_with(status.conditions, wanted, generation, now),
+        conditions=_conditions(status, generation, refused, (finished, succeeded), now),
         phase="Failed",
         last_error=LastError(reason=NOT_ACCEPTED, message=text),
         finished_at=now.replace(microsecond=0),
@@ -174,8 +166,16 @@ def rejected(
     )
 
 
-def _with(known: Conditions, wanted: tuple[Condition, ...], generation: int, now: datetime) -> Conditions:
-    for item in wanted:
+def _conditions(
+    status: InvestigationStatus | ChatMessageStatus,
+    generation: int,
+    refused: LastError,
+    others: tuple[Condition, ...],
+    now: datetime,
+) -> Conditions:
+    """Sets `Accepted` to what refused the object, and `others`."""
+    known = status.conditions
+    for item in (made(ConditionType.ACCEPTED, "False", refused.reason, refused.message), *others):
         known = set_condition(known, item.model_copy(update={"observed_generation": generation}), now)
     return known
 

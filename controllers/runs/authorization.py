@@ -99,11 +99,6 @@ async def authorization_refusal(
     return ("Forbidden", "; ".join(refused)) if refused else None
 
 
-def author_name(author: Author | None) -> str:
-    """Returns the name of an author for the beginning of a sentence."""
-    return author.username if author else "An unknown user (no admission webhook stamped the author)"
-
-
 def _use(key: Key) -> ResourceAttributes:
     return ResourceAttributes("use", GROUP, KINDS[key.kind].PLURAL, namespace=key.namespace, name=key.name)
 

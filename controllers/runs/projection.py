@@ -110,13 +110,7 @@ def progress(record: InvestigationRecord) -> str:
 def news(
     record: InvestigationRecord, old: InvestigationStatus
 ) -> Iterator[tuple[Literal["Normal", "Warning"], str, str]]:
-    """Lists what happened since `old` as Events: type, reason, message. All stages that ended share one."""
-    known = {(s.name, s.kind): s.phase for s in old.stages}
-    ended = [s for s in record.stages if s.state.finished and known.get((_name(s), _KINDS[s.kind])) != _PHASES[s.state]]
-    if ended and not record.state.finished:
-        told = "; ".join(f"{s.name}: {_PHASES[s.state]}" for s in ended)
-        bad = any(s.state is not State.COMPLETED for s in ended)
-        yield "Warning" if bad else "Normal", "StageFinished", f"Stages finished: {told}."
+    """Lists what happened since `old` as Events: type, reason, message; stages are in the status alone."""
     if record.attempt > 1 and record.attempt != (old.attempt or 0) and not record.state.finished:
         yield "Warning", "Resumed", f"The run was resumed after its worker was lost (attempt {record.attempt})."
     for change in record.provider_changes:

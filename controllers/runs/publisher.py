@@ -1,9 +1,10 @@
 """Publishes records: the progress of a run becomes the status of its object, and Events.
 
 Watches: the record, by its revisions. Decides: what is worth a write: a change that people wait for (a stage, the
-phase, a condition) at most once a second, the end at once, mere counters every ten seconds. Writes: the status of
-accepted Investigations and ChatMessages, and Events. What cannot be published is left for later and holds nobody up;
-what was looked at is not read again for a second, unless it has finished: steps follow each other faster.
+phase, a condition) at most once a second, the end at once. Every ten seconds: mere counters, a stage that ended before
+the next one began, and the executive summary, which is one call. Writes: the status of accepted Investigations and
+ChatMessages, and Events. What cannot be published is left for later and holds nobody up; what was looked at is not read
+again for a second, unless it has finished: steps follow each other faster.
 
 Others may write the same object all the time: a status that was refused because its object had changed is made anew at
 once, a few times, and one that somebody else wrote over is put right, at most once a second. Events tell what is new
@@ -13,18 +14,19 @@ since the status that this controller wrote last, not since what it finds.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.machinery.status import merge_patch, write_status
 from tarsy.controllers.runs.chat_projection import news_of_answer, project_answer
 from tarsy.controllers.runs.projection import news, project
+from tarsy.controllers.runs.rest import status_digest
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.events import Events
-from tarsy.record.run import InvestigationRecord
+from tarsy.record.run import InvestigationRecord, StageKind, State
 from tarsy.resources.v1alpha1 import Alert, ChatMessage, ChatMessageStatus, Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.store.errors import StoreError
@@ -187,14 +189,17 @@ class Publisher:
                 return
             record = latest
         status = _status(record, obj, self._cache)
-        if _counters_only(obj.status, status) and record.id in self._written:
+        if _can_wait(record, obj.status, status) and record.id in self._written:
             return
+        digest: bytes | None = None
         # What was told last stays noted until its successor is: the answer to a write may be lost on its way.
         told = self._told.setdefault(record.id, obj.status)
         if answer := await write_status(self._client, self._cache, obj, status):
             self._written[record.id] = time.monotonic()
-            if merge_patch(answer.get("status") or {}, status.to_dict()):
+            if not _is_kept(answer, status):
                 self._not_kept[record.id] = record.revision
+            elif record.state.finished:
+                digest = status_digest(answer["status"])
         if record.revision > record.published_revision:
             for weight, reason, message in _news(record, told):
                 await self._events.tell(obj, reason, message, kind=weight)
@@ -204,10 +209,19 @@ class Publisher:
             del self._told[record.id]
         else:
             self._told[record.id] = status
-        await self._reads.mark_published(record.id, record.revision)
+        await self._reads.mark_published(record.id, record.revision, digest)
 
 
 _Told = InvestigationStatus | ChatMessageStatus
+
+
+def _is_kept(answer: Mapping[str, Any], status: _Told) -> bool:
+    """Checks whether the API keeps a status as it was written; a field that is empty need not be there."""
+    kept = answer.get("status") or {}
+    try:
+        return not merge_patch(kept, status.to_dict()) or type(status).model_validate(kept) == status
+    except ValueError:  # it has a form that this version does not know
+        return False
 
 
 def _status(record: InvestigationRecord, obj: Investigation | ChatMessage, cache: Cache) -> _Told:
@@ -233,7 +247,16 @@ def _news(record: InvestigationRecord, told: _Told) -> Iterable[tuple[Literal["N
     return news_of_answer(record, told) if isinstance(told, ChatMessageStatus) else news(record, told)
 
 
-def _counters_only(old: _Told, new: _Told) -> bool:
-    """Checks whether only values differ that grow with every step."""
-    same = {"usage": old.usage, "record_revision": old.record_revision}
+def _can_wait(record: InvestigationRecord, old: _Told, new: _Told) -> bool:
+    """Checks whether only values differ that grow with every step, or that the next news brings in a moment.
+
+    Args:
+        record: that `new` is projected from.
+        old: the status that the object has.
+        new: the status that it is to have.
+    """
+    same: dict[str, object] = {"usage": old.usage, "record_revision": old.record_revision}
+    running = [stage.kind for stage in record.stages if stage.state is State.RUNNING]
+    if isinstance(old, InvestigationStatus) and running in ([], [StageKind.EXECUTIVE_SUMMARY]):
+        same |= {"progress": old.progress, "current_stage": old.current_stage, "stages": old.stages}
     return new.finished_at is None and new.model_copy(update=same) == old

@@ -18,8 +18,8 @@ from tests.bench.big_record import fill
 from tests.bench.figures import Figure, Result, percentile, spread
 from tests.bench.processes import cpu_seconds, memory
 
-from tarsy.controllers.alert import ACCEPTED_UID
 from tarsy.controllers.runs.projection import project
+from tarsy.controllers.runs.restored import ACCEPTED_UID
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1 import Investigation
@@ -57,7 +57,7 @@ async def run(quick: bool) -> Result:
         pool = await open_pool(stack.database_url, min_size=2, max_size=CLIENTS, application="tarsy bench")
         try:
             await migrate(pool)
-            runs, figures = await _fill(stack, pool, objects, events)
+            runs, figures = await filled(stack, pool, objects, events)
             figures += await _start(stack, pool)
             figures += await _ask(pool, runs, asked)
             figures += await _claim(pool, min(asked, 20))
@@ -72,8 +72,15 @@ async def run(quick: bool) -> Result:
     return Result(how, figures)
 
 
-async def _fill(stack: Stack, pool: asyncpg.Pool, objects: int, events: int) -> tuple[list[UUID], list[Figure]]:
-    """The objects, their record, and their status as the operator would write it: it has nothing to mend."""
+async def filled(stack: Stack, pool: asyncpg.Pool, objects: int, events: int) -> tuple[list[UUID], list[Figure]]:
+    """The objects, their record, and their status as the operator would write it: it has nothing to mend.
+
+    Args:
+        stack: its Kubernetes API gets the Investigations.
+        pool: a migrated database.
+        objects: number of Investigations.
+        events: number of timeline events of all of them.
+    """
     namespace = await put(stack.client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}})
     made: list[dict[str, Any]] = [{}] * objects
 

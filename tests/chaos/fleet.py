@@ -81,7 +81,8 @@ class Fleet:
         doors = http_arguments(0, 0) if arguments[0] == "run" else []
         drain = [] if "--drain-seconds" in arguments else ["--drain-seconds", "0"]
         environment = {"TARSY_DATABASE_URL": self._machine.postgres.dsn}
-        order = [arguments[0], *fixed, *doors, *drain, *arguments[1:]]
+        alone = ["--processes", "1"] if arguments[0] == "worker" else []
+        order = [arguments[0], *fixed, *doors, *drain, *alone, *arguments[1:]]
         pid, _ = self._machine.zygote.fork(order, environment, log=self._machine.log, before=before)
         member = Member(pid)
         self.members.append(member)

@@ -42,7 +42,7 @@ WRITTEN = Point("answered by the model, written", Gate.MODEL_CALL_FINISHED, comm
 STREAM = Point("in a model's stream")
 UNTOLD = Point("answered by the tool, unwritten", Gate.TOOL_CALL_FINISHED)
 TOLD = Point("answered by the tool, written", Gate.TOOL_CALL_FINISHED, commit=True)
-CALLING = Point("before a tool call, unwritten", Gate.TOOL_CALL_STARTED)
+CALLING = Point("before a tool call, unwritten with the answer that asks for it", Gate.TOOL_CALL_STARTED)
 ENDING = Point("concluded, unwritten", Gate.END)
 
 SUMMARIES, COMPACTION, ANSWERS = "summaries", "compaction", "answers"
@@ -61,7 +61,7 @@ POINTS = {
     ],
     COMPACTION: [
         CALLING,
-        Point("compacted, unwritten", Gate.MODEL_CALL_STARTED),
+        Point("compacted, unwritten with the tool's answer", Gate.MODEL_CALL_STARTED),
         Point("compacted, written and not sent", Gate.MODEL_CALL_STARTED, commit=True),
         STREAM,
         UNWRITTEN,
@@ -80,8 +80,12 @@ POINTS = {
         ENDING,
     ],
 }
-LOST = {SUMMARIES: 3, COMPACTION: 3, ANSWERS: 4}
+LOST = {SUMMARIES: 5, COMPACTION: 4, ANSWERS: 5}
 """Model calls that were written as begun and never as ended."""
+UNSENT_MODEL_CALLS = {SUMMARIES: 2, COMPACTION: 1, ANSWERS: 2}
+"""Model calls of these that were never sent; `TOLD` has one more than `UNSENT` where it is reached."""
+UNSENT_TOOL_CALLS = {SUMMARIES: 0, COMPACTION: 0, ANSWERS: 1}
+"""Tool calls that were written with the answer that asks for them (`WRITTEN`), and not sent."""
 HANG = {"hang": {"after": 2, "times": 1}}
 LONG = "200"
 """Lines of a result: more than is told whole where results are summarized."""
@@ -217,7 +221,7 @@ async def answered(tenant: Tenant) -> dict[str, Any]:
 
 
 async def repeated_steps(tenant: Tenant, run: UUID, name: str) -> int:
-    """Requests and tool calls that are not explained by the rows of the run; one call of each was never sent."""
+    """Requests and tool calls that are not explained by the rows of the run."""
     agents = {name, SUMMARIZER} if name == SUMMARIES else {name}
     asked = sum(times for (agent, _), times in turns(tenant).items() if agent in agents)
     rows = await tenant.model_calls(run)
@@ -226,7 +230,7 @@ async def repeated_steps(tenant: Tenant, run: UUID, name: str) -> int:
     calls = await tenant.mcp_calls(run)
     keys = {row["idempotency_key"] for row in calls}
     made = sum(line.split()[1] in keys for line in (tenant.folder / "calls").read_text().splitlines())
-    return asked - (len(rows) - 1) + made - len(calls)
+    return asked - (len(rows) - UNSENT_MODEL_CALLS[name]) + made - (len(calls) - UNSENT_TOOL_CALLS[name])
 
 
 async def assert_sent_as_recorded(tenant: Tenant, run: UUID) -> None:

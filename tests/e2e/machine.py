@@ -55,7 +55,7 @@ class Machine:
 
     def new_worker(self, *arguments: str) -> ForkedProcess:
         """Starts a worker beside all others; the caller stops it."""
-        return self._new("worker", *arguments)
+        return self._new("worker", "--processes", "1", *arguments)
 
     def _at_the_ports(self, *arguments: str) -> ForkedProcess:
         return self._new("run", *http_arguments(self.http_port, self.record_port), *SOON, *arguments)

@@ -86,7 +86,8 @@ class Installation:
         machine = self.tenant.machine
         ports = http_arguments(0, 0) if command == "run" else []
         fixed = ["--kubeconfig", str(machine.api.kubeconfig), *ON_THIS_MACHINE, "--drain-seconds", "0", *LONG_LEASE]
-        words, database = [*fixed, *ports, *arguments], {"TARSY_DATABASE_URL": self._dsn}
+        words = [*fixed, *ports, *arguments]
+        database = {"TARSY_DATABASE_URL": self._dsn, "TARSY_PROCESSES": "1"}
         process: Process
         if code == THIS:
             process = ForkedProcess(machine.zygote, words, database, machine.log, command=command)

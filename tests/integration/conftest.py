@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from apis import START_SECONDS, ApiKind, Apis, LocalApi
-from integration.databases import create_database, make_template
+from integration.databases import SETTINGS, create_database, data_folder, drop_database, make_template
 from tarsy.kube.client import KubeClient
 from tarsy.store.database import open_pool
 from tarsy_dev.postgres import LocalPostgres
@@ -40,8 +40,10 @@ def tarsy_api(apis: Apis, api_kind: ApiKind) -> LocalApi:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[LocalPostgres]:
     """A Postgres with a migrated database that others are copied from."""
-    settings = {"deadlock_timeout": "100ms"}
-    with LocalPostgres(fsync=False, settings=settings, start_timeout=START_SECONDS) as server:
+    with (
+        data_folder() as folder,
+        LocalPostgres(folder, fsync=False, settings=SETTINGS, start_timeout=START_SECONDS) as server,
+    ):
         asyncio.run(make_template(server.dsn))
         yield server
 
@@ -62,9 +64,11 @@ async def namespace(kube: KubeClient) -> str:
 
 
 @pytest.fixture
-async def database_url(postgres: LocalPostgres) -> str:
+async def database_url(postgres: LocalPostgres) -> AsyncIterator[str]:
     """A database of the test's own."""
-    return await create_database(postgres.dsn)
+    url = await create_database(postgres.dsn)
+    yield url
+    await drop_database(postgres.dsn, url)
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 import aiohttp
 
 from apis import LocalApi
-from tarsy.app.process import Shutdown, connected
+from tarsy.app.lifecycle import Shutdown
+from tarsy.app.process import connected
 from tarsy.app.settings.processes import ProcessSettings
 from tarsy.app.settings.serving_topics import ObservabilitySettings
 from tarsy.app.settings.work_topics import DatabaseSettings, KubernetesSettings

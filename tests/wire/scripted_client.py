@@ -43,6 +43,7 @@ class Answer:
         usage: reported when given.
         error: raised after whatever text, thinking and tool calls the answer has.
         wait: awaited before the first chunk; never set, the model hangs.
+        pause: seconds between its text and its tool calls.
         cut: the stream ends without `EndChunk`, as a provider that breaks the protocol would.
         finish_reason: default: `tool_calls` when there are any, else `stop`.
         provider_state: what the provider wants back with this answer (thought signatures).
@@ -55,6 +56,7 @@ class Answer:
     usage: Usage | None = None
     error: ModelError | None = None
     wait: asyncio.Event | None = None
+    pause: float = 0.0
     cut: bool = False
     finish_reason: str = ""
     provider_state: dict[str, Any] | None = None
@@ -84,6 +86,8 @@ class ScriptedClient:
             yield chunk
         for word in _words(answer.text):
             yield TextChunk(word)
+        if answer.pause:
+            await asyncio.sleep(answer.pause)
         for call in answer.tool_calls:
             yield ToolCallChunk(call)
         if answer.usage is not None:

@@ -15,7 +15,8 @@ from functools import partial
 import asyncpg
 
 from tarsy.app.http import http_server
-from tarsy.app.process import ProcessReadiness, Shutdown, connected, pass_on, until_stopped
+from tarsy.app.lifecycle import ProcessReadiness, Shutdown, until_stopped
+from tarsy.app.process import connected, pass_on
 from tarsy.app.settings.processes import OperatorSettings
 from tarsy.app.worker import WORKER_CHANNELS, new_worker
 from tarsy.controllers.machinery.active import ActiveController, PeriodicWork

@@ -1,30 +1,27 @@
-"""Provides signals, health and connections for the long-running processes.
+"""Provides connections and clients for the long-running processes.
 
 Postgres and the Kubernetes API may be unavailable at start. A process waits for both and logs it, because a crash loop
-helps nobody. Readiness is served over HTTP from the start. The first SIGTERM or SIGINT drains the process, the second
-one stops it immediately.
+helps nobody. Readiness is served from the start.
 """
 
 import asyncio
 import contextlib
 import logging
 import os
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 import asyncpg
-from aiohttp import web
 
+from tarsy.app.lifecycle import ProcessReadiness, Shutdown, serve_health
 from tarsy.app.settings.processes import ProcessSettings
 from tarsy.app.settings.serving_topics import ObservabilitySettings
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.values import Values
-from tarsy.listening.server import listen
-from tarsy.listening.uncompressed_bodies import plain_bodies_only
 from tarsy.llm.registry import ModelRegistry, build_client
 from tarsy.masking import Maskers, default_masker
 from tarsy.mcp.toolbox import McpToolboxes
@@ -40,77 +37,11 @@ from tarsy.stream.listener import Listener
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
+RUN_CONNECTIONS = 20
+"""Maximum connections to Postgres of the pool that runs use."""
 
-
-class Shutdown:
-    """Shuts a process down: `drain` runs first, unless a second signal skips it."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-        self.hurry = asyncio.Event()
-        self.drain: Callable[[], Awaitable[None]] | None = None
-
-    def signal(self) -> None:
-        """Handles SIGTERM or SIGINT."""
-        (self.hurry if self.asked.is_set() else self.asked).set()
-
-    async def over(self) -> None:
-        """Returns when the process must end: after a signal and draining, or after a second signal."""
-        await self.asked.wait()
-        if self.drain is None:
-            return
-        _log.info(
-            "stopping: waiting for investigations to finish their current step; a second signal stops immediately"
-        )
-        drained, hurried = asyncio.ensure_future(self.drain()), asyncio.create_task(self.hurry.wait())
-        try:
-            await asyncio.wait({drained, hurried}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (drained, hurried):
-                task.cancel()
-            await asyncio.wait({drained, hurried})
-        if not drained.cancelled():
-            drained.result()
-
-
-async def until_stopped(main: Callable[[Shutdown], Awaitable[None]]) -> None:
-    """Runs `main` until it ends or a signal cancels it. Raises the errors of `main`."""
-    shutdown = Shutdown()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, shutdown.signal)
-    work, over = asyncio.ensure_future(main(shutdown)), asyncio.create_task(shutdown.over())
-    try:
-        await asyncio.wait({work, over}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (over, work):
-            task.cancel()
-        await asyncio.wait({over, work})
-    for task in (work, over):
-        if not task.cancelled():
-            task.result()
-
-
-class ProcessReadiness:
-    """Reports the readiness of this process to the probe."""
-
-    def __init__(self) -> None:
-        self._started = False
-        self._checks: list[Callable[[], str | None]] = []
-
-    def start(self) -> None:
-        """Marks the process as started."""
-        self._started = True
-
-    def depend_on(self, check: Callable[[], str | None]) -> None:
-        """Adds a check that returns why this process is not ready, or None."""
-        self._checks.append(check)
-
-    def why_not(self) -> str | None:
-        """Returns why this process is not ready, or None."""
-        if not self._started:
-            return "starting"
-        return next((why for check in self._checks if (why := check()) is not None), None)
+ServeReports = Callable[[Metrics, ProcessReadiness, Shutdown], AbstractAsyncContextManager[None]]
+"""Serves metrics and readiness of a process while entered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +59,22 @@ class ProcessContext:
 
 
 @contextlib.asynccontextmanager
-async def connected(settings: ProcessSettings, shutdown: Shutdown, name: str) -> AsyncIterator[ProcessContext]:
+async def connected(
+    settings: ProcessSettings,
+    shutdown: Shutdown,
+    name: str,
+    *,
+    connections: int = RUN_CONNECTIONS,
+    serve: ServeReports | None = None,
+) -> AsyncIterator[ProcessContext]:
     """Waits for Postgres and the Kubernetes API, migrates, and opens the clients of a process; closes them at the end.
 
     Args:
         settings: the topics of the process.
         shutdown: makes the process unready after a signal.
         name: the name of the process for `pg_stat_activity`.
+        connections: maximum connections of its pool to Postgres.
+        serve: serves metrics and readiness; None: at the ports of the settings.
 
     Raises:
         StoreError: the database cannot be used (wrong credentials, a newer schema).
@@ -145,14 +85,12 @@ async def connected(settings: ProcessSettings, shutdown: Shutdown, name: str) ->
     async with contextlib.AsyncExitStack() as stack:
         observability, destinations = settings.observability, settings.outbound.destinations()
         traces = await stack.enter_async_context(tracing(observability.otlp_endpoint, name.replace(" ", "-")))
-        await stack.enter_async_context(_health(observability, readiness, shutdown))
-        if observability.metrics_port is not None:
-            await stack.enter_async_context(
-                serve_metrics(metrics, observability.metrics_host, observability.metrics_port)
-            )
+        serve = serve or partial(_serve_at_ports, observability)
+        await stack.enter_async_context(serve(metrics, readiness, shutdown))
         application = f"{name} {os.getpid()}"
         pool = await patiently(
-            "Postgres", lambda: open_pool(settings.database.url, min_size=2, max_size=20, application=application)
+            "Postgres",
+            lambda: open_pool(settings.database.url, min_size=2, max_size=connections, application=application),
         )
         stack.push_async_callback(pool.close)
         watch_pool(metrics, pool, "runs")
@@ -214,20 +152,23 @@ async def patiently(what: str, attempt: Callable[[], Awaitable[_T]]) -> _T:
 
 
 @contextlib.asynccontextmanager
-async def _health(
-    settings: ObservabilitySettings, readiness: ProcessReadiness, shutdown: Shutdown
+async def _serve_at_ports(
+    settings: ObservabilitySettings, metrics: Metrics, readiness: ProcessReadiness, shutdown: Shutdown
 ) -> AsyncIterator[None]:
-    async def alive(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
+    """Serves health and metrics at the ports of the settings.
 
-    async def is_ready(_: web.Request) -> web.Response:
-        if shutdown.asked.is_set():
-            return web.Response(text="stopping", status=503)
-        why = readiness.why_not()
-        return web.Response(text="ready") if why is None else web.Response(text=why, status=503)
+    Args:
+        settings: the ports.
+        metrics: the metrics of the process.
+        readiness: whether the process is ready.
+        shutdown: makes the process unready.
+    """
 
-    app = web.Application(middlewares=[plain_bodies_only])
-    app.router.add_get("/healthz", alive)
-    app.router.add_get("/readyz", is_ready)
-    async with listen(app, settings.health_host, settings.health_port):
+    async def why_not() -> str | None:
+        return readiness.why_not()
+
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(serve_health(settings, shutdown, why_not))
+        if settings.metrics_port is not None:
+            await stack.enter_async_context(serve_metrics(metrics.text, settings.metrics_host, settings.metrics_port))
         yield

@@ -1,16 +1,21 @@
-"""Runs the worker process, which claims and executes investigations; workers scale horizontally.
+"""Runs a worker process, which claims and executes investigations; workers scale horizontally.
 
 A worker writes nothing to the Kubernetes API and watches nothing there: it only reads the Secrets that plans name. It
-finds accepted investigations in Postgres.
+finds accepted investigations in Postgres. A pod with several cores runs several such processes under a supervisor.
 """
 
 import asyncio
+import socket
+from dataclasses import replace
 
 import asyncpg
 
-from tarsy.app.process import Shutdown, connected, pass_on, until_stopped
+from tarsy.app.lifecycle import Shutdown, until_stopped
+from tarsy.app.process import ServeReports, connected, pass_on
 from tarsy.app.settings.processes import WorkerProcessSettings
+from tarsy.app.worker_shares import Share
 from tarsy.engine.ports import Toolboxes
+from tarsy.observe.metric_table import PROCESSES
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import Tracing
 from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
@@ -29,8 +34,13 @@ WORKER_CHANNELS = (QUEUE_CHANNEL, TURN_CHANNEL, FOLLOW_CHANNEL)
 """Channels that a process with a worker listens to."""
 
 
-async def work(settings: WorkerProcessSettings) -> None:
+async def work(settings: WorkerProcessSettings, share: Share, serve: ServeReports | None = None) -> None:
     """Runs a worker until SIGTERM or SIGINT, then returns its investigations to the queue.
+
+    Args:
+        settings: the settings of the pod.
+        share: what this process of the pod may use.
+        serve: serves metrics and readiness to the supervisor; None: this process is the only one, and serves its ports.
 
     Raises:
         StoreError: the database cannot be used (wrong credentials, a newer schema).
@@ -38,14 +48,16 @@ async def work(settings: WorkerProcessSettings) -> None:
     """
 
     async def main(shutdown: Shutdown) -> None:
-        async with connected(settings, shutdown, "tarsy worker") as connections:
+        connecting = connected(settings, shutdown, "tarsy worker", connections=share.connections - 1, serve=serve)
+        async with connecting as connections:
             pool = connections.pool
+            connections.metrics.pull(PROCESSES, lambda: {(): 1})
             notifier, wake = Notifier(pool), asyncio.Event()
             listener = Listener(settings.database.listen_url or settings.database.url, WORKER_CHANNELS)
             turnstiles = RateLimiters(ProviderSlots(pool, notifier.notify), listener.subscribe, connections.metrics)
             deltas = Deltas(pool, listener.hear)
             worker = new_worker(
-                settings.execution.worker() or WorkerSettings(),
+                _settings(settings, share, alone=serve is None),
                 pool,
                 connections.models,
                 connections.toolboxes,
@@ -67,6 +79,13 @@ async def work(settings: WorkerProcessSettings) -> None:
                 connections.readiness.start()
 
     await until_stopped(main)
+
+
+def _settings(settings: WorkerProcessSettings, share: Share, *, alone: bool) -> WorkerSettings:
+    host = socket.gethostname()
+    name = host if alone else f"{host}/{share.number}"
+    whole = settings.execution.worker() or WorkerSettings()
+    return replace(whole, places=share.places, questions=share.questions, name=name)
 
 
 def new_worker(

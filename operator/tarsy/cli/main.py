@@ -20,6 +20,7 @@ app = typer.Typer(
 add_version(app, "tarsy")
 app.command()(services.run)
 app.command()(services.worker)
+app.command(hidden=True)(services.worker_process)
 app.command()(services.mcp_gateway)
 add_installed(app)
 add_investigation_commands(app)

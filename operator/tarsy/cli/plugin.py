@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from tarsy.cli.commands import evidence
 from tarsy.cli.commands import investigations as commands
 from tarsy.cli.version import add_version
 
@@ -29,6 +30,8 @@ def add_investigation_commands(app: typer.Typer) -> None:
         commands.trace,
         commands.why,
         commands.usage,
+        evidence.changes,
+        evidence.triage,
         commands.cancel,
         commands.conclude,
         commands.completion,

@@ -3,24 +3,22 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from tarsy.client.api import CreatedObject, status_condition
+from tarsy.client.api import AWAY_SECONDS, SILENCE_SECONDS, CreatedObject, status_condition
 from tarsy.client.errors import ApiUseError, BrokenOff
 from tarsy.client.kubeconfig import ChosenContext
-from tarsy.client.refusals import READ_OBJECTS, WRITE, Right, refusal_error
+from tarsy.client.refusals import READ_OBJECTS, WRITE, Right, namespace_of, refusals
 from tarsy.http.models import AGGREGATED_PREFIX
-from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.client import KubeClient
 from tarsy.kube.kinds import path
 from tarsy.resources.meta import API_VERSION
 
 _T = TypeVar("_T")
-_SILENCE_SECONDS = 90.0
 WATCH_SECONDS = 50
 RETRY_SECONDS = 1.0
-_AWAY_SECONDS = 120.0
-"""An API that is away for so long is not waited for any more."""
 _GENERATED = 40
 
 
@@ -45,7 +43,7 @@ class AggregatedClient:
             right: the permission that a refusal names.
             query: query parameters; None: none.
         """
-        with self._refusals(right, _namespace_of(path)):
+        with self._refusals(right, namespace_of(path)):
             return await self._client.read(AGGREGATED_PREFIX + path, query)
 
     @contextlib.asynccontextmanager
@@ -59,9 +57,9 @@ class AggregatedClient:
             right: the permission that a refusal names.
             query: query parameters; None: none.
         """
-        with self._refusals(right, _namespace_of(path)):
+        with self._refusals(right, namespace_of(path)):
             async with self._client.streaming(
-                AGGREGATED_PREFIX + path, query, accept="text/event-stream", silence_seconds=_SILENCE_SECONDS
+                AGGREGATED_PREFIX + path, query, accept="text/event-stream", silence_seconds=SILENCE_SECONDS
             ) as pieces:
                 yield pieces
 
@@ -135,7 +133,7 @@ class AggregatedClient:
                             if (said := settled(state)) is not None:
                                 return said
             except BrokenOff:
-                if clock() > seen + _AWAY_SECONDS:
+                if clock() > seen + AWAY_SECONDS:
                     raise
             if clock() < began + RETRY_SECONDS:  # a watch that ends at once is not begun at once
                 await asyncio.sleep(RETRY_SECONDS)
@@ -170,7 +168,7 @@ class AggregatedClient:
     async def _create(self, obj: Mapping[str, Any]) -> CreatedObject:
         with self._refusals(WRITE, obj["metadata"]["namespace"]):
             metadata = (await self._client.create(obj))["metadata"]
-        return CreatedObject(str(metadata["name"]), str(metadata["uid"]))
+        return CreatedObject.of(metadata)
 
     async def _states(self, kind: str, namespace: str, name: str) -> AsyncGenerator[dict[str, Any]]:
         """Yields the states of an object, until the server ends the watch."""
@@ -183,7 +181,7 @@ class AggregatedClient:
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         async with self._client.streaming(
-            path(kind, namespace), query, accept="application/json", silence_seconds=_SILENCE_SECONDS
+            path(kind, namespace), query, accept="application/json", silence_seconds=SILENCE_SECONDS
         ) as pieces:
             async for event in _lines(pieces):
                 if event.get("type") == "ERROR":  # the version is too old to watch from: begin anew
@@ -193,12 +191,8 @@ class AggregatedClient:
                     raise ApiUseError(f"{kind} {namespace}/{name} was deleted")
                 yield obj
 
-    @contextlib.contextmanager
-    def _refusals(self, right: Right, namespace: str | None) -> Iterator[None]:
-        try:
-            yield
-        except ApiError as error:
-            raise refusal_error(error, right, namespace, self._whom) from None
+    def _refusals(self, right: Right, namespace: str | None) -> AbstractContextManager[None]:
+        return refusals(right, namespace, self._whom)
 
 
 def _turn(obj: Mapping[str, Any]) -> tuple[str, int, str]:
@@ -206,10 +200,6 @@ def _turn(obj: Mapping[str, Any]) -> tuple[str, int, str]:
     meta = obj["metadata"]
     version = str(meta.get("resourceVersion", ""))
     return str(meta.get("creationTimestamp")), int(version) if version.isdigit() else 0, str(meta["name"])
-
-
-def _namespace_of(path: str) -> str:
-    return path.removeprefix("/namespaces/").partition("/")[0]
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:

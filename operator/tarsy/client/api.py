@@ -18,6 +18,12 @@ from tarsy.client.refusals import Right
 _M = TypeVar("_M", bound=BaseModel)
 _T = TypeVar("_T")
 
+SILENCE_SECONDS = 90.0
+"""A stream without one byte for so long is given up."""
+
+AWAY_SECONDS = 120.0
+"""An API that is away for so long is not waited for any more."""
+
 
 @dataclass(frozen=True, slots=True)
 class CreatedObject:
@@ -25,6 +31,11 @@ class CreatedObject:
 
     name: str
     uid: str
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> "CreatedObject":
+        """Reads them from the answer of an API, or from the metadata of an object."""
+        return cls(str(answer["name"]), str(answer["uid"]))
 
 
 class TarsyClient(Protocol):

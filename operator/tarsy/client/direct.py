@@ -8,7 +8,8 @@ import asyncio
 import contextlib
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -16,17 +17,15 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from tarsy.client.api import CreatedObject, run_path
+from tarsy.client.api import AWAY_SECONDS, SILENCE_SECONDS, CreatedObject, run_path
 from tarsy.client.errors import ApiUseError, BrokenOff
-from tarsy.client.refusals import READ_OBJECTS, READ_TIMELINE, WRITE, Right, refusal_error
+from tarsy.client.refusals import READ_OBJECTS, READ_TIMELINE, WRITE, Right, namespace_of, refusals
 from tarsy.http.models import DIRECT_PREFIX
 from tarsy.kube.client import ApiError
 
 _T = TypeVar("_T")
 _REQUEST_SECONDS = 30.0
-_SILENCE_SECONDS = 90.0
 POLL_SECONDS = 1.0
-_AWAY_SECONDS = 120.0
 _VERBS = {"Cancelled": "cancel", "Concluded": "conclude"}
 
 
@@ -89,8 +88,8 @@ class DirectClient:
             right: the permission that a refusal names.
             query: query parameters; None: none.
         """
-        patience = aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_SECONDS, sock_read=_SILENCE_SECONDS)
-        with self._refusals(right, _namespace_of(path)):
+        patience = aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_SECONDS, sock_read=SILENCE_SECONDS)
+        with self._refusals(right, namespace_of(path)):
             async with self._open("GET", path, timeout=patience, query=query, accept="text/event-stream") as answer:
                 yield answer.content.iter_any()
 
@@ -98,13 +97,13 @@ class DirectClient:
         name = alert.get("metadata", {}).get("name")
         body = {**alert.get("spec", {}), **({"name": name} if name else {})}
         made = await self._call("POST", f"/namespaces/{namespace}/alerts", WRITE, body=body)
-        return CreatedObject(str(made["name"]), str(made["uid"]))
+        return CreatedObject.of(made)
 
     async def ask(self, namespace: str, investigation: str, question: str) -> CreatedObject:
         """Posts a `question` about `investigation` in `namespace`; returns the name and uid of its ChatMessage."""
         path = run_path(namespace, investigation, "chatmessages")
         made = await self._call("POST", path, WRITE, body={"question": question})
-        return CreatedObject(str(made["name"]), str(made["uid"]))
+        return CreatedObject.of(made)
 
     async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
         """Requests the cancellation or conclusion of an investigation; returns the names of the cancelled questions.
@@ -143,7 +142,7 @@ class DirectClient:
                 if (said := settled(obj)) is not None:
                     return said
             except BrokenOff:
-                if clock() > seen + _AWAY_SECONDS:
+                if clock() > seen + AWAY_SECONDS:
                     raise
             await asyncio.sleep(POLL_SECONDS)
 
@@ -203,7 +202,7 @@ class DirectClient:
         body: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         patience = aiohttp.ClientTimeout(total=_REQUEST_SECONDS)
-        with self._refusals(right, _namespace_of(path)):
+        with self._refusals(right, namespace_of(path)):
             async with self._open(method, path, timeout=patience, query=query, body=body) as answer:
                 content = await answer.read()
         try:
@@ -247,12 +246,8 @@ class DirectClient:
         except ValueError:
             raise ApiError(0, "NoAnswer", f"{self._host} returned no JSON; is --server correct?") from None
 
-    @contextlib.contextmanager
-    def _refusals(self, right: Right, namespace: str | None) -> Iterator[None]:
-        try:
-            yield
-        except ApiError as error:
-            raise refusal_error(error, right, namespace, f"the token for {self._host}", "") from None
+    def _refusals(self, right: Right, namespace: str | None) -> AbstractContextManager[None]:
+        return refusals(right, namespace, f"the token for {self._host}", "")
 
 
 async def _refusal(answer: aiohttp.ClientResponse) -> ApiError:
@@ -274,10 +269,6 @@ def _question(found: Mapping[str, Any]) -> dict[str, Any]:
     told = {"type": "Accepted", "status": "False", **found["failure"]}
     ended = {"type": "Finished", "status": "True" if found["state"] in ("failed", "cancelled") else "False"}
     return {"status": {"conditions": [told, ended]}}
-
-
-def _namespace_of(path: str) -> str | None:
-    return path.removeprefix("/namespaces/").partition("/")[0] if path.startswith("/namespaces/") else None
 
 
 def _is_here(host: str) -> bool:

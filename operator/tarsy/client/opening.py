@@ -60,6 +60,25 @@ async def open_client(
         yield client
 
 
+@contextlib.asynccontextmanager
+async def open_cluster(
+    access: ConnectionOptions, environ: Mapping[str, str] = os.environ
+) -> AsyncIterator[tuple[KubeClient, str]]:
+    """Opens the Kubernetes API as the user, and chooses the namespace; a server of the HTTP API is not asked.
+
+    Args:
+        access: the options of the connection.
+        environ: the environment, for KUBECONFIG and HOME.
+
+    Raises:
+        ApiUseError: there is no kubeconfig.
+        ApiError: the kubeconfig cannot be used.
+    """
+    chosen = choose_context(access.kubeconfig, access.context, access.namespace, environ)
+    async with await KubeClient.load(chosen.files, chosen.context) as client:
+        yield client, chosen.namespace
+
+
 def _chosen(access: ConnectionOptions, environ: Mapping[str, str]) -> ChosenContext | None:
     """Returns the context that provides namespace and token for the HTTP API; None without one, unless it is named."""
     try:

@@ -4,7 +4,9 @@ Decision: a permission is named by the role that grants it, because users can as
 of the API server, with verbs and resources, follows in brackets for the administrator.
 """
 
+import contextlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tarsy.client.errors import ApiUseError, BrokenOff
@@ -57,6 +59,27 @@ def refusal_error(
         sentence = message
     away = error.transient and error.reason != "NoConfiguration"
     return BrokenOff(sentence, error.status) if away else ApiUseError(sentence, error.status)
+
+
+@contextlib.contextmanager
+def refusals(right: Right, namespace: str | None, whom: str, look: str = LOOK_THERE) -> Iterator[None]:
+    """Raises an error of the API in its block as the error that ends a command; see `refusal_error`.
+
+    Args:
+        right: the permission that was needed.
+        namespace: the namespace of the request; None: all.
+        whom: the credentials that were used, such as `context prod`.
+        look: the remedy when the API is missing or unavailable.
+    """
+    try:
+        yield
+    except ApiError as error:
+        raise refusal_error(error, right, namespace, whom, look) from None
+
+
+def namespace_of(path: str) -> str | None:
+    """Returns the namespace in the path of a route; None for all namespaces."""
+    return path.removeprefix("/namespaces/").partition("/")[0] if path.startswith("/namespaces/") else None
 
 
 def _forbidden(error: ApiError, right: Right, namespace: str | None, message: str) -> str:

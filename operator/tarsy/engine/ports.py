@@ -1,8 +1,10 @@
 """Declares the ports of the engine: the protocols that the runtime implements with store, stream, llm and mcp.
 
 The engine knows no database, no Kubernetes and no SDK. Every method of `Recorder` is one fenced transaction: its step
-is on record when it returns, or it raises. `LeaseLost` means that another attempt owns the run, and that this one must
-stop without another effect.
+is on record when it returns, or it raises. The end of a call is the exception: it may be held for the next step of the
+same execution, for at most 50 ms, and is lost when the process dies before. Every other step of an execution, and every
+read, is preceded by what is held of it; an error of a held step is raised by the next one, or stops the run.
+`LeaseLost` means that another attempt owns the run, and that this one must stop without another effect.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -54,7 +56,7 @@ class Recorder(Protocol):
         ...
 
     async def model_call_finished(self, result: ModelCallResult, events: Sequence[Event] = ()) -> None:
-        """Boundary (b)."""
+        """Boundary (b); it may be held."""
         ...
 
     async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
@@ -73,7 +75,7 @@ class Recorder(Protocol):
         ...
 
     async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
-        """Boundary (d)."""
+        """Boundary (d); it may be held."""
         ...
 
     async def write_events(self, events: Sequence[Event]) -> None:
@@ -209,6 +211,11 @@ class Control(Protocol):
 
 class Live(Protocol):
     """Receives the text of models as it streams; never raises, never blocks."""
+
+    @property
+    def followed(self) -> bool:
+        """Whether the run has a follower now, who sees a text only once its event is on record."""
+        ...
 
     def began(self, event: UUID, pieces: Sequence[str]) -> None:
         """The text of a streaming event begins; `pieces` grows, and is all of it at any time."""

@@ -14,6 +14,8 @@ from tarsy.plan.model import ObjectRef
 class NoFollowers:
     """The followers of a run that nobody follows."""
 
+    followed = False
+
     def began(self, event: UUID, pieces: Sequence[str]) -> None:
         """Does nothing."""
 

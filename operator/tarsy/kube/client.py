@@ -285,6 +285,7 @@ class KubeClient:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> dict[str, Any]:
         """Sends a request, again while the server is busy, and returns the object of its response.
 
@@ -294,11 +295,12 @@ class KubeClient:
             query: its parameters.
             body: the object to send, as JSON.
             content_type: of the body; decides how a PATCH is applied.
+            accept: media type of the response; it must be JSON.
 
         Raises:
             ApiError: the server refused, answered something else, or could not be reached.
         """
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": accept}
         data = None
         if body is not None:
             headers["Content-Type"] = content_type

@@ -8,7 +8,7 @@ of them, since those are what must go back.
 """
 
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import anthropic
@@ -106,7 +106,7 @@ class AnthropicChat(chat.HttpChat):
         elif called := dict.fromkeys(call.name for message in request.messages for call in message.tool_calls):
             options["tools"] = [_tool(ToolDefinition(name, "Not to be called any more.")) for name in called]
             options["tool_choice"] = {"type": "none"}
-        return chat.stream(self._model, _messages(request.messages, self._provider.model), **options)
+        return chat.stream(self._model, _messages(request, self._provider.model), **options)
 
 
 class _ClaudesAnswer(ChatResponse):
@@ -171,12 +171,13 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
     return {"name": encode_tool_name(tool.name), "description": encodable(tool.description), "input_schema": schema}
 
 
-def _messages(conversation: Sequence[Message], model: str) -> list[BaseMessage]:
+def _messages(request: GenerateRequest, model: str) -> list[BaseMessage]:
+    conversation = request.messages
     system = [encodable(message.content) for message in conversation if message.role is Role.SYSTEM]
-    made: list[BaseMessage] = []
-    for message in conversation:
-        if message.role is not Role.SYSTEM and (turn := _message(message, model)) is not None:
-            made.append(turn)
+    turns = request.forms.each(
+        ("langchain-anthropic", model), conversation, lambda at: _message(conversation[at], model)
+    )
+    made = [turn for turn in turns if turn is not None]
     if not made or isinstance(made[0], AIMessage):
         made.insert(0, HumanMessage("Go on."))
     text = "\n\n".join(part for part in system if part.strip())
@@ -186,6 +187,8 @@ def _messages(conversation: Sequence[Message], model: str) -> list[BaseMessage]:
 def _message(message: Message, model: str) -> BaseMessage | None:
     content = encodable(message.content)
     match message.role:
+        case Role.SYSTEM:
+            return None
         case Role.TOOL:
             return ToolMessage(content, tool_call_id=message.tool_call_id or "")
         case Role.ASSISTANT:

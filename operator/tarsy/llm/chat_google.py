@@ -77,7 +77,7 @@ class GoogleChat:
             options["thinking_config"] = thinking
         with self._http.call() as headers:
             options["http_options"] = types.HttpOptions(headers=headers)
-            messages = _messages(request.messages, self._provider.model)
+            messages = _messages(request, self._provider.model)
             async with aclosing(chat.stream(self._model, messages, **options)) as chunks:
                 async for chunk in chunks:
                     yield chunk
@@ -184,15 +184,19 @@ def _block(found: Any) -> dict[str, Any]:
     return {"type": "text", "text": found} if isinstance(found, str) else {"type": "", **found}
 
 
-def _messages(conversation: Sequence[Message], model: str) -> list[BaseMessage]:
+def _messages(request: GenerateRequest, model: str) -> list[BaseMessage]:
+    conversation = request.messages
+    made = request.forms.each(("langchain-google", model), conversation, lambda at: _message(conversation[at], model))
     text = "\n\n".join(encodable(m.content) for m in conversation if m.role is Role.SYSTEM and m.content)
-    turns = [_message(message, model) for message in conversation if message.role is not Role.SYSTEM]
+    turns = [turn for turn in made if turn is not None]
     return [SystemMessage(text), *turns] if text else turns
 
 
-def _message(message: Message, model: str) -> BaseMessage:
+def _message(message: Message, model: str) -> BaseMessage | None:
     content = encodable(message.content)
     match message.role:
+        case Role.SYSTEM:
+            return None
         case Role.TOOL:
             return ToolMessage(content, tool_call_id=message.tool_call_id or "")
         case Role.ASSISTANT:

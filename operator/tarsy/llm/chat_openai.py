@@ -4,7 +4,7 @@ ChatOpenAI drops `reasoning_content` of compatible servers; the backend openai-n
 never used.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import httpx2
@@ -96,7 +96,9 @@ class OpenAIChat(chat.HttpChat):
             options["tool_choice"] = "none"
         if request.stop and stops(self._provider):
             options["stop"] = list(request.stop)
-        return chat.stream(self._model, _messages(request.messages), **options)
+        messages = request.messages
+        made = request.forms.each("langchain-openai", messages, lambda place: _message(messages[place]))
+        return chat.stream(self._model, made, **options)
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Any]:
@@ -105,10 +107,6 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
         "type": "function",
         "function": {"name": encode_tool_name(tool.name), "description": tool.description, "parameters": schema},
     }
-
-
-def _messages(messages: Sequence[Message]) -> list[BaseMessage]:
-    return [_message(message) for message in messages]
 
 
 def _message(message: Message) -> BaseMessage:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from tarsy.llm.message_forms import MessageForms
 from tarsy.record.messages import Message, ToolCall, ToolDefinition
 from tarsy.record.usage import Usage
 
@@ -151,7 +152,8 @@ class GenerateRequest:
     the same, with the choice `none`: the request then begins like the ones before it, which prompt caches need.
     `native_tools` are tools of the provider that are on. `execution` identifies the agent execution to the provider's
     logs; `agent` names the agent. `tokens` is what the call is expected to use, its answer included. `stop` are texts
-    that end the answer, sent only to models that are known to accept them.
+    that end the answer, sent only to models that are known to accept them. `forms` is what clients made of earlier
+    requests of the same conversation.
     """
 
     messages: Sequence[Message]
@@ -162,6 +164,7 @@ class GenerateRequest:
     tokens: int = 0
     may_call: bool = True
     stop: tuple[str, ...] = ()
+    forms: MessageForms = field(default_factory=MessageForms, compare=False, repr=False)
 
     @property
     def offers_tools(self) -> bool:

@@ -5,6 +5,7 @@ own: `tarsy.outbound` resolves, judges and connects. The makers' own addresses a
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.outbound.address_check import AddressCheck, Of
@@ -47,13 +48,10 @@ def server_of(provider: ProviderPlan, address: str, destinations: Destinations =
     if provider.base_url is None:
         place = Place.of(address)
         return ModelServer(place.url, place.host, Of(None), True)
-    try:
-        place = Place.of(provider.base_url)
-    except ValueError as error:
-        raise _not_usable(provider, f"spec.baseURL is not a usable http(s) URL: {error}") from None
-    if why := destinations.why_not(place.url, provider.ref.namespace):
-        raise _not_usable(provider, f"{ADDRESS_NOT_ALLOWED}{why}")
-    return ModelServer(place.url, place.host, Of(destinations, provider.ref.namespace), False)
+    found = _place(provider.base_url, provider.ref.namespace, destinations)
+    if isinstance(found, str):
+        raise ModelError(ModelErrorCode.INVALID_REQUEST, f"provider {provider.ref.name}: {found}", retryable=False)
+    return ModelServer(found.url, found.host, Of(destinations, provider.ref.namespace), False)
 
 
 def check_reach(provider: ProviderPlan, destinations: Destinations) -> None:
@@ -66,5 +64,12 @@ def check_reach(provider: ProviderPlan, destinations: Destinations) -> None:
         server_of(provider, provider.base_url, destinations)
 
 
-def _not_usable(provider: ProviderPlan, text: str) -> ModelError:
-    return ModelError(ModelErrorCode.INVALID_REQUEST, f"provider {provider.ref.name}: {text}", retryable=False)
+@lru_cache(1024)
+def _place(url: str, namespace: str, destinations: Destinations) -> Place | str:
+    """Returns the place of a URL, judged by its text alone; or why it may not be asked."""
+    try:
+        place = Place.of(url)
+    except ValueError as error:
+        return f"spec.baseURL is not a usable http(s) URL: {error}"
+    why = destinations.why_not(place.url, namespace)
+    return f"{ADDRESS_NOT_ALLOWED}{why}" if why else place

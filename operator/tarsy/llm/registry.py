@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tarsy.llm.limits import Limited, RateLimiter
 from tarsy.llm.protocol import LLMClient, ModelError, ModelErrorCode
@@ -68,6 +69,13 @@ def build_client(
             return client.build(provider, key, lent_to=lent_to, destinations=destinations)
         problem = f"spec.type {provider.type!r} has no backend {provider.backend.value!r}; leave spec.backend out"
     raise ModelError(ModelErrorCode.INVALID_REQUEST, f"provider {provider.ref.name}: {problem}", retryable=False)
+
+
+@lru_cache(1024)
+def _identity(provider: ProviderPlan) -> str:
+    """What of a provider makes its client."""
+    ref = provider.ref.model_copy(update={"uid": "", "generation": 0})
+    return provider.model_copy(update={"ref": ref, "limits": None, "timeouts": None}).model_dump_json()
 
 
 @dataclass(slots=True, eq=False)
@@ -168,9 +176,7 @@ class ModelRegistry:
         )
 
     def _entry(self, provider: ProviderPlan, key: str | None) -> _Entry:
-        ref = provider.ref.model_copy(update={"uid": "", "generation": 0})
-        identity = provider.model_copy(update={"ref": ref, "limits": None, "timeouts": None})
-        name = identity.model_dump_json()
+        name = _identity(provider)
         digest = hashlib.sha256((key or "").encode()).hexdigest()
         entry = self._entries.get(name)
         if entry is None or entry.digest != digest:

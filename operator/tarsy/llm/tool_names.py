@@ -9,6 +9,7 @@ cannot be mistaken for one another, because only the plain form contains `__` an
 import hashlib
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 LONGEST = 64
 _DIGITS = 12
@@ -16,6 +17,7 @@ _ALPHABET = re.compile(r"[A-Za-z0-9_-]+")
 _HASHED = re.compile(rf"_[0-9a-f]{{{_DIGITS}}}\Z")
 
 
+@lru_cache(4096)
 def encode_tool_name(name: str) -> str:
     """The name as a provider accepts it: 1 to 64 characters of `[A-Za-z0-9_-]`."""
     plain = name.replace(".", "__", 1)

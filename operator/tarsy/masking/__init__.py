@@ -36,7 +36,13 @@ certificate_authority_data, email, ssh_key), kubernetes (basic, kubernetes_secre
 
 from tarsy.masking.custom_patterns import CustomPattern
 from tarsy.masking.errors import InvalidPattern, MaskingError, MaskingFailed
-from tarsy.masking.failure_policy import MaskingOutcome, mask_or_fail, without_secrets_or_withheld
+from tarsy.masking.failure_policy import (
+    MOST_ON_LOOP,
+    MaskingOutcome,
+    mask_or_fail,
+    off_loop,
+    without_secrets_or_withheld,
+)
 from tarsy.masking.masker import Masker, build_masker, default_masker
 from tarsy.masking.maskers import Maskers, PatternFault, Setting, faults, usable
 from tarsy.masking.streaming_masker import StreamingMasker
@@ -45,6 +51,7 @@ from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 __all__ = [
     "DEFAULT_GROUPS",
     "DEFAULT_PATTERNS",
+    "MOST_ON_LOOP",
     "CustomPattern",
     "InvalidPattern",
     "Masker",
@@ -59,6 +66,7 @@ __all__ = [
     "default_masker",
     "faults",
     "mask_or_fail",
+    "off_loop",
     "usable",
     "without_secrets_or_withheld",
 ]

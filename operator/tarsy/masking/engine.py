@@ -5,7 +5,7 @@ patterns need only ASCII. The compiled object inside the wrapper is called direc
 objects double the cost of a match (3.8 instead of 1.8 microseconds, measured).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
 import re2  # type: ignore[import-untyped]
@@ -16,8 +16,9 @@ Span = tuple[int, int]
 NOWHERE: Span = (-1, -1)
 
 _MEMORY = 32 << 20
-_SET_MEMORY = 128 << 20
+_SET_MEMORY = 64 << 20
 _MAX_CUSTOM_PROGRAM = 500
+_MOST_RESULTS = 4_096  # of a set that are kept
 
 _UNSUPPORTED = (
     (rb"\(\?<?[=!]", "lookahead and lookbehind are not supported; match the surroundings too and keep them as groups"),
@@ -103,28 +104,43 @@ class FirstLook:
     """Finds which of many simple patterns occur in a text, in one pass.
 
     Args:
-        patterns: RE2 syntax; near-literals, so that the set stays small.
+        patterns: RE2 syntax, by index; near-literals, so that the set stays small.
     """
 
-    def __init__(self, patterns: Sequence[bytes]) -> None:
-        self._size = len(patterns)
+    def __init__(self, patterns: Mapping[int, bytes]) -> None:
+        self._all = tuple(patterns)
         self._set = re2.Set.SearchSet(_options(False, False, _SET_MEMORY))
         # The first member, so the indexes of others are shifted by one. It matches at the end only: a set pays for each
         # byte at which a member matches (a member that matches everywhere makes it three times as slow, measured).
         self._always = self._set.Add(rb"\z")
-        for pattern in patterns:
+        for pattern in patterns.values():
             self._set.Add(pattern)
         self._set.Compile()
+        self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
+        either = b"|".join(rb"(?:" + pattern + rb")" for pattern in patterns.values())
+        self._either = Regex(either, capture=False, memory=_SET_MEMORY) if patterns else None
 
-    def among(self, text: bytes) -> list[int]:
-        """Returns the indexes of occurring patterns, ascending; all indexes if RE2 runs out of memory.
+    def among(self, text: bytes) -> tuple[int, ...]:
+        """Returns the indexes of occurring patterns; all indexes if RE2 runs out of memory.
 
         RE2 reports that by an empty result. The single patterns need less memory, and are then searched one by one.
         """
-        found = self._set.Match(text)
-        if not found or self._always not in found:
-            return list(range(self._size))
-        return sorted(member - 1 for member in found if member != self._always)
+        found = tuple(self._set.Match(text))
+        known = self._known.get(found)
+        if known is None:
+            there = self._always in found
+            known = tuple(self._all[member - 1] for member in found if member != self._always) if there else self._all
+            if len(self._known) < _MOST_RESULTS:
+                self._known[found] = known
+        return known
+
+    def first(self, text: bytes, start: int) -> Span:
+        """Returns the span of the first occurrence of any pattern at or after `start`; the end without one."""
+        size = len(text)
+        if self._either is None:
+            return size, size
+        span = self._either.match(self._either.anywhere, text, start, size)[0]
+        return span if span[0] >= 0 else (size, size)
 
 
 def compile_custom(name: str, pattern: str, *, capture: bool) -> Regex:

@@ -6,13 +6,22 @@ takes too long, the text is passed on without that pattern, and it is withheld o
 of models): the text is withheld unless all patterns finished. No text is passed on unsearched.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tarsy.masking.errors import MaskingFailed
 
 _log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+_SLOWEST = 1_000_000  # bytes per second of CPU time, of the slowest input: disguised text (`tests.bench.masking`)
+_LONGEST = 0.005  # seconds that masking may hold up the event loop
+_BYTES = 4  # of the longest character
+MOST_ON_LOOP = int(_SLOWEST * _LONGEST / _BYTES)
+"""Maximum number of characters that are masked on the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,16 @@ class MaskingOutcome:
 
     text: str
     withheld: bool = False
+
+
+async def off_loop(work: Callable[[], _T], size: int) -> _T:
+    """Masks: a short text on the event loop, a longer one in a thread.
+
+    Args:
+        work: Masks the text.
+        size: Number of characters of the text.
+    """
+    return await asyncio.to_thread(work) if size > MOST_ON_LOOP else work()
 
 
 def mask_or_fail(mask: Callable[[str], str], text: str, what: str) -> str:

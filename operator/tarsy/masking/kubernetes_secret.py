@@ -13,7 +13,7 @@ from tarsy.masking.secret_json import JsonSecrets
 from tarsy.masking.secret_yaml import YamlSecrets
 from tarsy.masking.yaml_context import TAG
 
-TRIGGER = rb"""kind[\\"']*[ ]*:\s*[\\"']*Secret"""
+_KIND = rb"""kind[\\"']*[ ]*:\s*[\\"']*Secret"""
 
 _LEVELS = 4
 _FOLD = re.compile(rb"\\(?:\r?\n[ \t]*+(\\ )?+|[^\n])", re.DOTALL)  # folds of double-quoted YAML strings
@@ -25,12 +25,17 @@ class KubernetesSecrets:
     """Masks `data` and `stringData` of Secret, SecretList and Secrets in lists."""
 
     def __init__(self) -> None:
+        self._kind = Regex(_KIND, capture=False)
         self._json = JsonSecrets()
         self._yaml = YamlSecrets()
         inside = rb'(?:[^"\\\n]|\\(?s:.))*'
         kind = rb"""kind\\*["']?[ ]*:(?:[ ]|\\n)*\\*["']?Secret(?:List)?\b"""
         self._strings = Regex(rb'"(' + inside + kind + inside + rb')"')
         self._data = Regex(rb"""(?:string)?[dD]ata\\*["']?[ ]*:""", capture=False)
+
+    def named(self, text: bytes) -> bool:
+        """Returns whether a text may contain a Secret."""
+        return self._kind.search(text) is not None
 
     def mask(self, text: bytes) -> bytes:
         """Replaces the values of Secrets by `[MASKED_SECRET_DATA]`."""

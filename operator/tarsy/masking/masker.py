@@ -1,30 +1,30 @@
 """Compiles patterns once, and masks any number of texts.
 
 The order is fixed: the structural masker, patterns of groups, single patterns, custom patterns. A first pass finds the
-rules that may match, so clean text costs one pass. Tags of earlier passes are left unchanged. Every match costs
-microseconds, so the rest of a text with thousands of secrets and little else is replaced by one tag.
+lines in which rules may match, so clean text costs one pass. Tags of earlier passes are left unchanged. Every match
+costs microseconds, so the rest of a text with thousands of secrets and little else is replaced by one tag.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import Enum, auto
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 
-from tarsy.masking.catalogue import GROUPS, PATTERNS, STRUCTURAL, Pattern
+from tarsy.masking.catalogue import GROUPS, PATTERNS, STRUCTURAL
 from tarsy.masking.custom_patterns import Custom, CustomPattern, by_customs, compiled
 from tarsy.masking.disguise import TRIGGER as DISGUISE
 from tarsy.masking.disguise import Disguise
-from tarsy.masking.engine import FirstLook
 from tarsy.masking.errors import InvalidPattern, MaskingFailed
-from tarsy.masking.kubernetes_secret import TRIGGER, KubernetesSecrets
-from tarsy.masking.ruleset import PatternGroup, Ruleset, apart, replaced
+from tarsy.masking.kubernetes_secret import KubernetesSecrets
+from tarsy.masking.rules import Rule
+from tarsy.masking.ruleset import Crowd, Ruleset, apart, replaced
 from tarsy.masking.shape import mended_text
 from tarsy.masking.text import decode_utf8, encode_utf8
+from tarsy.masking.triggers import Piece, Triggers
 from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 
 _DATA = re.compile(rb"""\b(?:data|stringData)\\*["']?\s*:""")
-_CHUNK = 4_096
 
 
 class PatternReach(Enum):
@@ -38,21 +38,36 @@ class PatternReach(Enum):
     """Rules may match across lines: the whole text is required."""
 
 
+class _BuiltIn:
+    """The rules of some built-in patterns, with what is compiled for them."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        rules: dict[Rule, str] = {}
+        for name in names:
+            for rule in PATTERNS[name].rules:
+                rules.setdefault(rule, PATTERNS[name].tag)  # no rule runs after itself
+        triggers = {rule.trigger: rule.counts for rule in rules}
+        if triggers:
+            triggers[DISGUISE] = False
+        self.triggers = Triggers(list(triggers.items()))
+        self.disguised = len(triggers) - 1
+        self.across = Ruleset([(rule, tag) for rule, tag in rules.items() if rule.lines], list(triggers))
+        self.within = Ruleset([(rule, tag) for rule, tag in rules.items() if not rule.lines], list(triggers))
+
+
+# One for all maskers with the same patterns: those that differ in custom patterns only, and those of other caches.
+_built_in = lru_cache(64)(_BuiltIn)
+_secrets = cache(KubernetesSecrets)
+_disguise = cache(Disguise)
+
+
 class Masker:
     """Masks secrets in texts. Created by `build_masker`; thread-safe."""
 
-    def __init__(self, structural: bool, patterns: Sequence[Pattern], customs: Sequence[Custom]) -> None:
-        rules = [(rule, pattern.tag) for pattern in patterns for rule in pattern.rules]
-        self._secrets = KubernetesSecrets()
-        self._across = Ruleset([(rule, tag) for rule, tag in rules if rule.lines])
-        self._within = Ruleset([(rule, tag) for rule, tag in rules if not rule.lines])
-        triggers = [*self._across.triggers, *self._within.triggers]
-        disguise = [DISGUISE] if self._within.triggers else []
-        self._look = FirstLook([*triggers, *disguise, *([TRIGGER] if structural else [])])
-        self._disguised = len(triggers) if disguise else -1
-        self._disguise = Disguise()
-        self._structural = len(triggers) + len(disguise) if structural else -1
-        self._hides_data = structural
+    def __init__(self, structural: bool, patterns: Sequence[str], customs: Sequence[Custom]) -> None:
+        self._rules = _built_in(tuple(patterns))
+        self._secrets = _secrets() if structural else None
+        self._disguise = _disguise()
         self._customs = customs
 
     def reach(self, text: str) -> PatternReach:
@@ -60,12 +75,13 @@ class Masker:
         if self._customs:
             return PatternReach.BEYOND
         encoded, _ = encode_utf8(text)
-        there = self._look.among(encoded)
-        if (there and there[0] < len(self._across.triggers)) or (self._hides_data and _DATA.search(encoded)):
+        there = self._rules.triggers.among(encoded)
+        if self._rules.across.due(there) or (self._secrets and _DATA.search(encoded)):
             return PatternReach.BEYOND
-        if self._disguised in there and not any(self._within.spot(step.text) for step in self._disguise.plain(encoded)):
-            there = [index for index in there if index != self._disguised]
-        return PatternReach.LINE if there else PatternReach.NONE
+        if there == (self._rules.disguised,):
+            steps = self._disguise.plain(encoded)
+            there = there if any(self._due(step.text) for step in steps) else ()
+        return PatternReach.LINE if there or (self._secrets and self._secrets.named(encoded)) else PatternReach.NONE
 
     def mask(self, text: str) -> str:
         """Replaces every found secret by its tag.
@@ -77,7 +93,7 @@ class Masker:
             MaskingFailed: Custom patterns took too long; `left` is the text, masked by all others.
         """
         encoded, stand_ins = encode_utf8(text)
-        masked = self._masked(encoded, self._look.among(encoded))
+        masked = self._masked(encoded)
         masked, slow = by_customs(self._customs, masked)
         result = text if masked == encoded else decode_utf8(mended_text(masked), stand_ins)
         if slow:
@@ -85,55 +101,54 @@ class Masker:
             raise MaskingFailed(f"custom pattern {names} took too long on a text of {len(encoded)} bytes", result)
         return result
 
-    def _masked(self, text: bytes, there: Sequence[int]) -> bytes:
-        """Applies the built-in patterns; `there` are the triggers that the first pass found."""
-        if not there:
-            return text
-        across: Sequence[int] | None = [index for index in there if index < len(self._across.triggers)]
-        if self._structural in there:
-            hidden = self._secrets.mask(text)
-            if hidden != text and b"\\" in text:  # strings may have been rewritten: search for triggers again
-                across = None
-            text = hidden
-        text = self._across.mask(text, b"\n" in text, PatternGroup(), across)
+    def _masked(self, text: bytes) -> bytes:
+        """Applies the built-in patterns."""
+        if self._secrets and self._secrets.named(text):
+            text = self._secrets.mask(text)
+        rules = self._rules
+        pieces = list(rules.triggers.pieces(text))
+        across = tuple(sorted({index for *_, there in pieces for index in there}))
+        if rules.across.due(across):
+            changed = rules.across.mask(text, b"\n" in text, Crowd(), across)
+            if changed != text:
+                text, pieces = changed, list(rules.triggers.pieces(changed))
+        return self._within(text, pieces) if pieces else text
+
+    def _within(self, text: bytes, pieces: Sequence[Piece]) -> bytes:
+        """Applies the rules within lines to the pieces of a text that contain triggers."""
         masked: list[bytes] = []
-        crowd = PatternGroup()
-        for chunk in _chunks(text):
-            masked.append(self._within.mask(chunk, len(chunk) < len(text), crowd))
+        multiline, crowd, done = b"\n" in text, Crowd(), 0
+        for start, end, there in pieces:
+            crowd.read(start)
+            piece = self._rules.within.mask(text[start:end], multiline, crowd, there)
+            if self._rules.disguised in there and not crowd.there:
+                piece = self._undisguised(piece)
+            masked += text[done:start], piece
+            done = end
             if crowd.there:
-                break
-        text = b"".join(masked)
-        return self._undisguised(text) if self._disguised in there and not crowd.there else text
+                return b"".join(masked)
+        return b"".join((*masked, text[done:]))
 
     def _undisguised(self, text: bytes) -> bytes:
         """Masks secrets in disguised lines."""
         pieces: list[bytes] = []
         for worn, run in groupby(text.splitlines(keepends=True), self._disguise.worn):
             lines = b"".join(run)
-            pieces += [self._plainly(chunk) for chunk in _chunks(lines)] if worn else [lines]
+            pieces.append(self._plainly(lines) if worn else lines)
         return b"".join(pieces)
 
     def _plainly(self, lines: bytes) -> bytes:
         found: list[tuple[int, int, bytes]] = []
         steps = self._disguise.plain(lines)
         for depth, step in enumerate(steps, 1):
-            spans = self._within.spans(step.text)
+            spans = self._rules.within.spans(step.text, self._rules.triggers.among(step.text))
             for before in reversed(steps[:depth]):
                 spans = [(*before.origin((start, end)), tag) for start, end, tag in spans]
             found += spans
         return replaced(lines, apart(found)) if found else lines
 
-
-def _chunks(text: bytes) -> Iterator[bytes]:
-    """Splits a text into pieces of whole lines, so that rules run only on pieces that may match."""
-    start = 0
-    while len(text) - start > _CHUNK:
-        end = text.find(b"\n", start + _CHUNK) + 1
-        if not end:
-            break
-        yield text[start:end]
-        start = end
-    yield text[start:]
+    def _due(self, text: bytes) -> bool:
+        return bool(self._rules.within.due(self._rules.triggers.among(text)))
 
 
 def build_masker(groups: Sequence[str], patterns: Sequence[str] = (), custom: Sequence[CustomPattern] = ()) -> Masker:
@@ -148,7 +163,7 @@ def build_masker(groups: Sequence[str], patterns: Sequence[str] = (), custom: Se
         InvalidPattern: A group or pattern does not exist, or a custom pattern is invalid.
     """
     names = pattern_names(groups, patterns)
-    chosen = [PATTERNS[name] for name in names if name != STRUCTURAL]
+    chosen = [name for name in names if name != STRUCTURAL]
     return Masker(STRUCTURAL in names, chosen, [compiled(pattern) for pattern in custom])
 
 
@@ -156,7 +171,7 @@ def build_masker(groups: Sequence[str], patterns: Sequence[str] = (), custom: Se
 def default_masker() -> Masker:
     """Returns the default masker: all patterns but the two for any base64 word, which hide evidence.
 
-    It is compiled once a process, in 50 ms of a core; a masker does not change.
+    Its triggers are compiled once a process, its rules when their trigger first occurs; a masker does not change.
     """
     return build_masker(DEFAULT_GROUPS, DEFAULT_PATTERNS)
 

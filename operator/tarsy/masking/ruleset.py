@@ -1,27 +1,30 @@
-"""Compiles rules with their triggers, and replaces or locates their matches in a text."""
+"""Compiles rules when their trigger first occurs, and replaces or locates their matches in a text."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
-from tarsy.masking.engine import FirstLook, Regex, Span
+from tarsy.masking.engine import Regex, Span
 from tarsy.masking.rules import Rule
-from tarsy.masking.shape import dressed
+from tarsy.masking.shape import BEFORE, dressed
 from tarsy.masking.validators import Validator, whole_match
 
 _MANY_SECRETS = 4_000
-_SOME = 64  # pieces of one chunk from which on matches are counted
+_SOME = 64  # pieces of one text from which on matches are counted
 _BYTES_PER_SECRET = 24
+_MOST_SELECTIONS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
+    number: int
     regex: Regex
     judge: Validator
     tag: bytes
 
 
-class PatternGroup:
+class Crowd:
     """Counts the matches of each rule in a text, to detect hostile texts.
 
     Thousands of matches, closer together than the lines of a list, are hostile: the rest of the text becomes one tag.
@@ -29,22 +32,22 @@ class PatternGroup:
 
     def __init__(self) -> None:
         self.there = False
-        self._found: dict[Regex, int] = {}
+        self._found: dict[int, int] = {}
         self._read = 0
 
     def read(self, size: int) -> None:
-        """Counts the bytes of a finished piece."""
-        self._read += size
+        """Sets the number of bytes before the current piece."""
+        self._read = size
 
-    def found(self, rule: Regex, secrets: int) -> None:
+    def found(self, rule: int, secrets: int) -> None:
         """Counts the matches of a rule in a piece."""
         self._found[rule] = self._found.get(rule, 0) + secrets
 
-    def shown(self, rule: Regex, secrets: int, read: int) -> bool:
+    def shown(self, rule: int, secrets: int, read: int) -> bool:
         """Returns whether the text is hostile.
 
         Args:
-            rule: The rule.
+            rule: Number of the rule.
             secrets: Its matches in the current piece.
             read: Bytes of the current piece so far.
         """
@@ -54,82 +57,87 @@ class PatternGroup:
 
 
 class Ruleset:
-    """Rules that run only if their trigger occurs."""
+    """Rules by their triggers.
 
-    def __init__(self, rules: Sequence[tuple[Rule, str]]) -> None:
-        self.triggers = list(dict.fromkeys(rule.trigger for rule, _ in rules))
-        self._look = FirstLook(self.triggers)
-        self._behind: list[list[int]] = [[] for _ in self.triggers]
-        self._rules: list[_Rule] = []
-        for rule, tag in rules:
-            self._behind[self.triggers.index(rule.trigger)].append(len(self._rules))
-            regex = Regex(rule.regex, capture=_captures(rule.regex))
-            self._rules.append(_Rule(regex, rule.judge, (rule.tag or tag).encode()))
+    Args:
+        rules: The rules, each with the tag of its pattern.
+        triggers: Index of each trigger.
+    """
 
-    def spot(self, text: bytes) -> bool:
-        """Returns whether a rule may match."""
-        return bool(self._look.among(text))
+    def __init__(self, rules: Sequence[tuple[Rule, str]], triggers: Sequence[bytes]) -> None:
+        place = {trigger: index for index, trigger in enumerate(triggers)}
+        self._rules = rules
+        self._behind: dict[int, list[int]] = {}
+        for number, (rule, _) in enumerate(rules):
+            self._behind.setdefault(place[rule.trigger], []).append(number)
+        self._selected: dict[tuple[int, ...], tuple[_Rule, ...]] = {}
 
-    def mask(self, text: bytes, multiline: bool, crowd: PatternGroup, there: Sequence[int] | None = None) -> bytes:
+    def due(self, there: tuple[int, ...]) -> tuple[_Rule, ...]:
+        """Returns the rules of some triggers, in the order in which they run."""
+        selected = self._selected.get(there)
+        if selected is None:
+            numbers = sorted(number for trigger in there for number in self._behind.get(trigger, ()))
+            selected = tuple(self._compiled(number) for number in numbers)
+            if len(self._selected) < _MOST_SELECTIONS:
+                self._selected[there] = selected
+        return selected
+
+    def mask(self, text: bytes, multiline: bool, crowd: Crowd, there: tuple[int, ...]) -> bytes:
         """Replaces the matches of the rules.
 
         Args:
             text: Text to mask.
             multiline: Whether it is part of a text of several lines.
             crowd: Counts matches; the masked text ends where it detects a hostile text.
-            there: Indexes of occurring triggers; None: unknown.
+            there: Indexes of the triggers in the text.
         """
-        size = len(text)
-        if there is None:
-            there = self._look.among(text)
-        if there:
-            for index in sorted([rule for trigger in there for rule in self._behind[trigger]]):
-                text = _applied(self._rules[index], text, multiline, crowd)
-        crowd.read(size)
+        for rule in self.due(there):
+            text = _applied(rule, text, multiline, crowd)
         return text
 
-    def spans(self, text: bytes) -> list[tuple[int, int, bytes]]:
+    def spans(self, text: bytes, there: tuple[int, ...]) -> list[tuple[int, int, bytes]]:
         """Returns the spans of all matches with their tags: ascending, merged where they overlap."""
-        found: list[tuple[int, int, bytes]] = []
-        for index in sorted([rule for trigger in self._look.among(text) for rule in self._behind[trigger]]):
-            rule = self._rules[index]
-            for start, end in _found(rule, text):
-                found.append((start, end, rule.tag))
-        return apart(found)
+        return apart([(*span, rule.tag) for rule in self.due(there) for span in _found(rule, text)])
+
+    def _compiled(self, number: int) -> _Rule:
+        rule, tag = self._rules[number]
+        return _Rule(number, _regex(rule.regex), rule.judge, (rule.tag or tag).encode())
 
 
-def _captures(pattern: bytes) -> bool:
-    return re.compile(rb"(?<!\\)\((?!\?)").search(pattern) is not None
+@cache
+def _regex(pattern: bytes) -> Regex:
+    """Compiles a built-in pattern once for all maskers."""
+    return Regex(pattern, capture=re.search(rb"(?<!\\)\((?!\?)", pattern) is not None)
 
 
-def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: PatternGroup) -> bytes:
+def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: Crowd) -> bytes:
     """Replaces the matches of one rule; inlines `Regex.spans`, because most time is spent here."""
     pieces: list[bytes] = []
     done = at = 0
     match, anywhere, judge, tag, stop = rule.regex.match, rule.regex.anywhere, rule.judge, rule.tag, len(text)
-    groups = range(1, rule.regex.groups + 1)
     while at < stop:
         found = match(anywhere, text, at, stop)
         start, end = found[0]
         if start < 0:
             break
         at = end
-        for group in groups:
-            if found[group][0] >= 0:
-                start, end = found[group]
+        for group in found[1:]:
+            if group[0] >= 0:
+                start, end = group
                 break
         if judge is not whole_match:
             part = judge(text[start:end])
             if part is None:
                 continue
             start, end = start + part[0], start + part[1]
-        pieces += text[done:start], dressed(text, start, end, tag, multiline)
+        shaped = dressed(text, start, end, tag, multiline) if text[start - 1 : start] in BEFORE else tag
+        pieces += text[done:start], shaped
         done = end
-        if len(pieces) > _SOME and crowd.shown(rule.regex, len(pieces) // 2, end):
+        if len(pieces) > _SOME and crowd.shown(rule.number, len(pieces) // 2, end):
             return b"".join(pieces)
     if not pieces:
         return text
-    crowd.found(rule.regex, len(pieces) // 2)
+    crowd.found(rule.number, len(pieces) // 2)
     return b"".join((*pieces, text[done:]))
 
 

@@ -7,7 +7,8 @@ quotes.
 
 import re
 
-_BEFORE = (b" ", b":", b"[")
+BEFORE = (b" ", b":", b"[")
+"""Bytes before a value that may be a whole scalar."""
 _ENDS = b"\r\n,}]"
 _BLANK = b" \t"
 _WINDOW = 120
@@ -30,7 +31,7 @@ def dressed(text: bytes, start: int, end: int, tag: bytes, multiline: bool) -> b
         multiline: Whether the text is part of one with several lines.
     """
     before, after = text[start - 1 : start], text[end : end + 1]
-    if before not in _BEFORE:
+    if before not in BEFORE:
         return tag
     if after in _BLANK and after:
         after = text[end : end + _WINDOW].lstrip(_BLANK)[:1]

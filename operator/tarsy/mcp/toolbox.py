@@ -17,7 +17,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from tarsy.masking import InvalidPattern, MaskingOutcome, without_secrets_or_withheld
+from tarsy.masking import InvalidPattern, MaskingOutcome, off_loop, without_secrets_or_withheld
 from tarsy.mcp.agent_tools import Offers, split
 from tarsy.mcp.arguments.cascade import is_sendable, parse_arguments
 from tarsy.mcp.connection import HostResolver, Policy, ReachableHosts
@@ -35,7 +35,6 @@ _BACKOFF = (0.25, 0.75)
 _log = logging.getLogger(__name__)
 _Mask = Callable[[str], str]
 MaskOf = Callable[[MaskingPlan], _Mask]
-_LARGE = 65_536  # characters from which on masking would block the event loop
 _WITHHELD = "The answer could not be searched for secrets and is withheld. Ask for less of it, or for something else."
 _WITHHELD_ARGUMENTS = '{"withheld": "could not be searched for secrets"}'
 _WITHHELD_WORDS = "What it says could not be searched for secrets and is withheld."
@@ -181,7 +180,7 @@ class McpToolbox:
         text = server.redact(text)
         name = server.plan.name
         masked = partial(self._masked, name, text, f"an answer of tool server {name}", _WITHHELD)
-        outcome = await asyncio.to_thread(masked) if len(text) > _LARGE else masked()
+        outcome = await off_loop(masked, len(text))
         return ToolOutcome(outcome.text, is_error=is_error or outcome.withheld)
 
     def _plainly(self, server: str, text: str) -> str:

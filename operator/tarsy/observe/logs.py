@@ -7,20 +7,23 @@ agent) is bound to the task and the tasks that it starts, and is not passed as a
 
 import logging
 import sys
+from collections.abc import MutableMapping
 from contextlib import AbstractContextManager
-from typing import TextIO
+from functools import partial
+from typing import Any, TextIO
 
 import structlog
 from structlog.typing import Processor
 
 
-def configure(*, json: bool, level: str = "INFO", stream: TextIO | None = None) -> None:
+def configure(*, json: bool, level: str = "INFO", stream: TextIO | None = None, process: int | None = None) -> None:
     """Configures the logs of this process.
 
     Args:
         json: whether to write JSON; else lines for a terminal.
         level: minimum level.
         stream: output; None: standard error.
+        process: number of this process in its pod, for every line; None: it is the only one.
     """
     shared: list[Processor] = [
         structlog.stdlib.add_log_level,
@@ -28,6 +31,8 @@ def configure(*, json: bool, level: str = "INFO", stream: TextIO | None = None) 
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.contextvars.merge_contextvars,
     ]
+    if process is not None:
+        shared.append(partial(_name_process, process))
     if json:
         renderers: list[Processor] = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     else:
@@ -58,3 +63,7 @@ def log_context(**words: str | int) -> AbstractContextManager[object]:
 def bind(**words: str) -> None:
     """Binds context to all later log lines of this task, and of the tasks that it starts."""
     structlog.contextvars.bind_contextvars(**words)
+
+
+def _name_process(process: int, _logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    return {**line, "process": process}

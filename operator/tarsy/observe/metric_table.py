@@ -25,8 +25,9 @@ class Metric:
     """A metric.
 
     `buckets` are the upper bounds of a histogram, in the unit that ends its name. An `asked` metric is read from its
-    source (a pool, a cache, Postgres) at each scrape. A `shared` metric has the same value in every process: aggregate
-    it by maximum, not by sum.
+    source (a pool, a cache, Postgres) at each scrape. `aggregate` combines the values of several processes: a sum, or
+    the maximum of a metric that has the same value in every process, or the minimum of one that is 0 where a process
+    has a problem.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Metric:
     labels: tuple[Label, ...] = ()
     buckets: tuple[float, ...] = ()
     asked: bool = False
-    shared: bool = False
+    aggregate: Literal["sum", "max", "min"] = "sum"
 
 
 def _counter(name: str, told: str, *labels: Label, asked: bool = False) -> Metric:
@@ -47,7 +48,7 @@ def _asked(name: str, told: str, *labels: Label) -> Metric:
 
 
 def _shared(name: str, told: str, *labels: Label) -> Metric:
-    return Metric(f"tarsy_{name}", "gauge", told, labels, asked=True, shared=True)
+    return Metric(f"tarsy_{name}", "gauge", told, labels, asked=True, aggregate="max")
 
 
 def _seconds(name: str, told: str, buckets: tuple[float, ...], *labels: Label) -> Metric:
@@ -148,6 +149,8 @@ QUESTIONS = _shared("questions_open", "Questions that are not answered yet.", _O
 WORKERS = _shared("workers", "Workers with a live lease.")
 PLACES = _asked("worker_places", "Maximum concurrent investigations of this process.")
 HELD = _asked("worker_runs", "Runs that this process holds.", KIND)
+PROCESSES = _asked("worker_processes", "Running worker processes.")
+RESTARTS = _counter("worker_process_restarts", "Worker processes of a pod that ended unexpectedly and were replaced.")
 LEASES_LOST = _counter("lease_losses", "Runs abandoned by an attempt because it lost, or may have lost, its lease.")
 WORKERS_LOST = _counter("worker_losses", "Times a worker of this process found its own lease expired.")
 FENCED = _counter("fence_refusals", "Writes that the record rejected because the attempt was no longer current.")
@@ -207,7 +210,13 @@ OBJECTS = _shared(
 UNPUBLISHED = _shared("projection_pending", "Runs whose latest step is not in the status of their object yet.")
 PROJECTION_LAG = _shared("projection_lag_seconds", "Age of the oldest end of a run that no object status shows yet.")
 
-RECORD_UP = _asked("record_up", "1 if Postgres answered this process in time; other gauges are read from it.")
+RECORD_UP = Metric(
+    "tarsy_record_up",
+    "gauge",
+    "1 if Postgres answered this process in time; other gauges are read from it.",
+    asked=True,
+    aggregate="min",
+)
 POOL_WAITS = _counter("postgres_pool_waits", "Calls that waited long for a connection to Postgres.", POOL, asked=True)
 SLOW = _counter("postgres_slow_calls", "Slow calls to Postgres.", POOL, asked=True)
 CONNECTIONS = _asked("postgres_connections", "Connections of this process to Postgres.", POOL, CONNECTION)

@@ -1,4 +1,4 @@
-"""Serves the metrics of a process to Prometheus, on a port of their own.
+"""Serves the metrics of a process or a pod to Prometheus, on a port of their own.
 
 Decision: requests are not authenticated, because Prometheus is rarely configured for it. So the port binds to loopback
 by default, and a NetworkPolicy protects it in a cluster; it serves numbers under declared names, never text of alerts.
@@ -6,13 +6,12 @@ by default, and a NetworkPolicy protects it in a cluster; it serves numbers unde
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from aiohttp import web
 
 from tarsy.listening.server import listen
 from tarsy.listening.uncompressed_bodies import plain_bodies_only
-from tarsy.observe.metrics import Metrics
 
 _log = logging.getLogger(__name__)
 _PATH = "/metrics"
@@ -20,11 +19,11 @@ _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @contextlib.asynccontextmanager
-async def serve_metrics(metrics: Metrics, host: str, port: int) -> AsyncIterator[int]:
+async def serve_metrics(text: Callable[[], Awaitable[bytes]], host: str, port: int) -> AsyncIterator[int]:
     """Serves the metrics while entered, and yields the port.
 
     Args:
-        metrics: metrics of the process.
+        text: formats the metrics.
         host: address to listen on.
         port: port to listen on; 0: any free port.
 
@@ -33,7 +32,7 @@ async def serve_metrics(metrics: Metrics, host: str, port: int) -> AsyncIterator
     """
 
     async def answer(_: web.Request) -> web.Response:
-        return web.Response(body=await metrics.text(), headers={"Content-Type": _TYPE, "Cache-Control": "no-store"})
+        return web.Response(body=await text(), headers={"Content-Type": _TYPE, "Cache-Control": "no-store"})
 
     app = web.Application(middlewares=[plain_bodies_only])
     app.router.add_route("GET", _PATH, answer)

@@ -268,7 +268,8 @@ class InvestigationRecord:
 
     `parent` is the investigation that an answer is about, None for an investigation. `cost_usd` is the sum of known
     costs, None when no cost is known; `cost_complete` is False when some cost is unknown. `alert_cut` reports how much
-    of the alert a model received, when its context window was too small for all of it.
+    of the alert a model received, when its context window was too small for all of it. `published_digest` is that of
+    the last status of its object; None while the run goes on.
     """
 
     id: UUID
@@ -301,3 +302,4 @@ class InvestigationRecord:
     budget_exceeded: BudgetExceeded | None = None
     provider_changes: tuple[ProviderChange, ...] = ()
     parent: UUID | None = None
+    published_digest: bytes | None = None

@@ -1,7 +1,7 @@
 """Holds a run at a boundary while its worker drains.
 
 No model or tool call begins then, and once none is under way the run is stopped, so that another attempt repeats
-nothing.
+nothing: the end of the last call is written before the run is handed back.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,9 @@
 """Reports the steps of a run to its observers: draining, metrics, logs and traces.
 
 Decision: the engine knows none of them. Every outside effect lies between two writes of the record, so the recorder is
-where a run can be held, and where a step is known to be on record. An observer is called in the task that takes the
-step; what it sets for that task (the log's stage, the current span) holds for what the task does next.
+where a run can be stopped, and where a step is known to be on record, or to be written with the next one (the end of a
+call). An observer is called in the task that takes the step; what it sets for that task (the log's stage, the current
+span) holds for what the task does next.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,7 +31,7 @@ _T = TypeVar("_T")
 class RunObserver:
     """Follows the steps of one attempt of a run; each method does nothing unless a subclass overrides it.
 
-    All but `call_begins` are called when the step is on record.
+    All but `call_begins` are called when the recorder has taken the step.
     """
 
     async def call_begins(self, call: UUID, execution: UUID) -> None:

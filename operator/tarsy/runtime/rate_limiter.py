@@ -116,17 +116,24 @@ class RateLimiters:
         Returns:
             Whether the call has a place to give back, and the limit it waits for; None if it need not wait.
         """
-        key, now = provider_key(provider.ref), asyncio.get_running_loop().time()
-        if provider.limits is None and self._unlimited.get(key, 0.0) > now:
+        key = provider_key(provider.ref)
+        if self._is_unlimited(key, provider):
             return False, None
         # One at a time: who waits for the provider's row keeps a connection that the record needs.
         async with self._asking.setdefault(key, asyncio.Lock()):
+            if self._is_unlimited(key, provider):  # whoever asked before has the answer
+                return False, None
+            now = asyncio.get_running_loop().time()
             turn = await self._slots.take(ticket, provider, tokens, of.run, of.attempt, remaining=of.remaining)
-        if not turn.limited:
-            if len(self._unlimited) >= _MOST_UNLIMITED:
-                self._unlimited.clear()
-            self._unlimited[key] = now + UNLIMITED_SECONDS
+            if not turn.limited:
+                if len(self._unlimited) >= _MOST_UNLIMITED:
+                    self._unlimited.clear()
+                self._unlimited[key] = now + UNLIMITED_SECONDS
         return turn.limited, turn.held
+
+    def _is_unlimited(self, key: str, provider: ProviderPlan) -> bool:
+        """Whether Postgres had no limits for a provider a moment ago."""
+        return provider.limits is None and self._unlimited.get(key, 0.0) > asyncio.get_running_loop().time()
 
     def give_back(self, ticket: UUID, used: int | None) -> None:
         """Gives a place back; neither waits nor raises."""

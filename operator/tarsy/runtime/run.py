@@ -164,18 +164,18 @@ class Runner:
             recorder = observed(writer, (DrainingObserver(control), meter, TracingObserver(claimed.plan, trace)))
             mask = self._metrics.watched(self._maskers.of(masking), "model_output")
             world = RunContext(recorder, models, toolboxes, control, mask=mask, live=live)
-            return await self._in_world(claimed, world)
+            return await self._in_world(claimed, world, writer)
 
     def _of_run(self, claimed: ClaimedRun) -> RunToolboxes:
         if isinstance(self._toolboxes, ActingToolboxes):
             return self._toolboxes.of_run(claimed.id, claimed.namespace)
         return RunToolboxes(self._toolboxes, claimed.id)
 
-    async def _in_world(self, claimed: ClaimedRun, world: RunContext) -> RunOutcome:
+    async def _in_world(self, claimed: ClaimedRun, world: RunContext, writer: RunWriter) -> RunOutcome:
         try:
             # A task of its own, ended with this one: a task group counts what its children's errors cancel as a
             # cancellation of the task it is in, and here only a real one may count.
-            return await asyncio.create_task(self._run(claimed, world))
+            return await asyncio.create_task(self._recorded(claimed, world, writer))
         except (Exception, BaseExceptionGroup) as raised:
             # The agents of a stage run in task groups: what one of them could not answer stops the stage.
             error = _first_leaf(raised)
@@ -187,6 +187,10 @@ class Runner:
                 raise asyncio.CancelledError from raised
             _log.exception("run of %s/%s failed", claimed.namespace, claimed.name)
             return _internal_error(error)
+
+    async def _recorded(self, claimed: ClaimedRun, world: RunContext, writer: RunWriter) -> RunOutcome:
+        async with writer.holding():
+            return await self._run(claimed, world)
 
     def _masking(self, plan: Plan) -> Setting:
         """What says how secrets are taken out of what the models of a run say."""

@@ -13,7 +13,8 @@ class WorkerSettings:
 
     `places` are the runs this process has at once, `global_limit` those of the whole installation; beside them it
     answers up to `questions` questions at once. `namespace_limit` are runs of one namespace at once in the whole
-    installation, and answers as many; None: no limit but the namespace's own.
+    installation, and answers as many; None: no limit but the namespace's own. `name` shows people which worker this is;
+    empty: the host name.
     `lease_seconds` after its last heartbeat a worker's runs may be claimed by others; `heartbeat_seconds` lie between
     two heartbeats. `poll_seconds` bounds how long a lost wake-up can delay a claim.
     """
@@ -22,15 +23,16 @@ class WorkerSettings:
     global_limit: int = 100
     questions: int = 10
     namespace_limit: int | None = None
-    lease_seconds: float = 15.0
-    heartbeat_seconds: float = 5.0
+    lease_seconds: float = 10.0
+    heartbeat_seconds: float = 10.0 / 3
     poll_seconds: float = 2.0
     finish_grace_seconds: float = 300.0
     drain_seconds: float = 20.0
+    name: str = ""
 
     def __post_init__(self) -> None:
-        if self.places < 1 or self.global_limit < 1 or self.questions < 1:
-            raise ValueError("places, global limit and questions must be at least 1")
+        if self.places < 1 or self.global_limit < 1 or self.questions < 0:
+            raise ValueError("places and global limit must be at least 1, and questions not negative")
         if self.namespace_limit is not None and self.namespace_limit < 1:
             raise ValueError("the namespace limit must be at least 1")
         if self.lease_seconds < 2 * self.heartbeat_seconds:

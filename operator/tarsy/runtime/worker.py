@@ -8,6 +8,7 @@ that drains claims nothing more and hands each run back at its next boundary, wh
 import asyncio
 import logging
 import os
+import random
 import secrets
 import socket
 from uuid import UUID
@@ -24,6 +25,8 @@ from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.errors import SchemaMismatch, StoreError, WorkerLost
 
 _log = logging.getLogger(__name__)
+LAPSE_SECONDS = (0.05, 0.15)
+"""Between the end of another worker's lease and the claim of its runs; random, so that workers take turns."""
 
 
 class Worker:
@@ -62,7 +65,7 @@ class Worker:
             SchemaMismatch: this version is too old for the database's schema.
         """
         while True:
-            host = socket.gethostname()
+            host = self._settings.name or socket.gethostname()
             identity = worker_id(host, os.getpid(), secrets.token_hex(8))
             lease = LocalLease(self._settings.lease_seconds)
             asked = lease.now()
@@ -177,12 +180,25 @@ class Worker:
                         self._start(claimed, lease, group)
             except (StoreError, TimeoutError) as error:
                 _log.warning("worker %s could not claim: %s", identity, str(error) or "no answer in time")
+            seconds = await self._seconds_to_next_claim(identity)
             try:
-                async with asyncio.timeout(self._settings.poll_seconds):
+                async with asyncio.timeout(seconds):
                     await self._wake.wait()
                 self._beat_now.set()
             except TimeoutError:
                 continue
+
+    async def _seconds_to_next_claim(self, identity: UUID) -> float:
+        """Returns the poll interval, or the time until another worker's lease ends and its runs may be claimed."""
+        most = self._settings.poll_seconds
+        try:
+            async with asyncio.timeout(most):
+                lapse = await self._claims.seconds_to_next_lapse(identity)
+        except (StoreError, TimeoutError):
+            return most
+        if lapse is None or lapse <= 0:  # none, or one whose runs this worker has no place for
+            return most
+        return min(most, lapse + random.uniform(*LAPSE_SECONDS))
 
     def _start(self, claimed: ClaimedRun, lease: LocalLease, group: asyncio.TaskGroup) -> None:
         """Starts a claimed run as a task of the worker's group."""

@@ -307,6 +307,15 @@ class Claims:
         locked = {row["investigation"] for row in await connection.fetch(*self._sql["lock_leases"](ids=leased))}
         return [run for run, lease in runs.items() if not lease or run in locked]
 
+    async def seconds_to_next_lapse(self, worker: UUID) -> float | None:
+        """Returns the seconds until the lease of another worker that holds runs ends; None: no other holds any."""
+
+        async def read(connection: asyncpg.Connection) -> float | None:
+            seconds: float | None = await connection.fetchval(*self._sql["next_lapse"](worker=worker))
+            return seconds
+
+        return await call(self._pool, "read when the next lease ends", read)
+
     async def release(self, worker: UUID, run: UUID, attempt: int) -> bool:
         """Releases a run, which any worker may then claim at once.
 

@@ -9,7 +9,7 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -49,6 +49,32 @@ _PASSING = (
 )
 
 
+class _Introspection:
+    """The statement that looked types up; asyncpg only asks whether it had a name, and so left others prepared."""
+
+    name = "known"
+
+
+_KNOWN_TYPES: dict[frozenset[int], Any] = {}
+_FIRST_OWN_TYPE = 16_384  # below are the types of Postgres itself, which are the same in every database
+
+
+class Connection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has no types
+    """A connection that looks each set of Postgres' own types up once a process.
+
+    asyncpg does so once a connection, with a query that costs Postgres more than all that a short connection does.
+    """
+
+    async def _introspect_types(self, typeoids: Iterable[int], timeout: float | None) -> tuple[Any, Any]:
+        wanted = frozenset(typeoids)
+        if wanted in _KNOWN_TYPES:
+            return _KNOWN_TYPES[wanted], _Introspection
+        found: tuple[Any, Any] = await super()._introspect_types(typeoids, timeout)
+        if max(wanted, default=0) < _FIRST_OWN_TYPE:
+            _KNOWN_TYPES[wanted] = found[0]
+        return found
+
+
 class Pool(asyncpg.Pool):  # type: ignore[misc]  # asyncpg has no types
     """A pool that measures whether its users wait."""
 
@@ -86,7 +112,7 @@ async def open_pool(dsn: str, *, min_size: int = 1, max_size: int = 10, applicat
             max_queries=_QUERIES_A_CONNECTION,
             max_inactive_connection_lifetime=_IDLE_SECONDS,
             loop=None,
-            connection_class=asyncpg.Connection,
+            connection_class=Connection,
             record_class=asyncpg.Record,
             timeout=_CONNECT_SECONDS,
             command_timeout=_COMMAND_SECONDS,

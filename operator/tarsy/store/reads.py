@@ -6,6 +6,8 @@ newer revision, so it is read again.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +20,14 @@ from tarsy.record.usage_report import QueueDepth, UsageBy, UsageSum
 from tarsy.store import rows
 from tarsy.store.database import call
 from tarsy.store.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The status that a finished run was published with, as a digest, and when the run ended."""
+
+    digest: bytes
+    finished_at: datetime
 
 
 class Reads:
@@ -57,11 +67,22 @@ class Reads:
         """
         return await self._records("unpublished", limit=limit, without=list(but))
 
-    async def mark_published(self, run: UUID, revision: int) -> None:
-        """Notes that the status of the object has `revision`; an older one changes nothing."""
+    async def published(self, ids: Iterable[UUID]) -> dict[UUID, Published]:
+        """Returns those of `ids` that have finished, whose last revision was published with a known status."""
+        found = await self._fetch("published", "published investigations", ids=list(ids))
+        return {row["id"]: Published(row["published_digest"], row["finished_at"]) for row in found}
+
+    async def mark_published(self, run: UUID, revision: int, digest: bytes | None = None) -> None:
+        """Notes that the status of the object has `revision`; an older one changes nothing.
+
+        Args:
+            run: the investigation or answer.
+            revision: of the record.
+            digest: of the status, where the run has finished and the API keeps the status as written.
+        """
 
         async def update(connection: asyncpg.Connection) -> None:
-            await connection.execute(*self._sql["mark_published"](id=run, revision=revision))
+            await connection.execute(*self._sql["mark_published"](id=run, revision=revision, digest=digest))
 
         await call(self._pool, f"mark investigation {run} as published", update)
 

@@ -188,6 +188,7 @@ def investigation(
         budget_exceeded=budget_exceeded(row),
         provider_changes=tuple(changes),
         parent=row["parent"],
+        published_digest=row["published_digest"],
         evidence_missing=tuple(
             f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items()) if name != ALERT_DATA
         ),

@@ -117,6 +117,11 @@ class RunDeltas:
         self._texts: dict[UUID, _Text] = {}
         self._grown: set[UUID] = set()
 
+    @property
+    def followed(self) -> bool:
+        """Whether the run is followed now."""
+        return self.run in self._sender.followed
+
     def began(self, event: UUID, pieces: Sequence[str]) -> None:
         """Registers the text of an event; the caller appends to `pieces`."""
         self._open[event] = pieces
@@ -124,7 +129,7 @@ class RunDeltas:
 
     def grew(self, event: UUID) -> None:
         """Reports that the text of an event has grown."""
-        if self.run in self._sender.followed:
+        if self.followed:
             self._grown.add(event)
             self._sender.wake(self)
 

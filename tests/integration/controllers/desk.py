@@ -28,6 +28,7 @@ from tarsy.plan.workload import WorkloadAddress, service_address
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import InvestigationRecord, RunOutcome, State
 from tarsy.resources.meta import API_VERSION
+from tarsy.resources.v1alpha1 import KINDS
 from tarsy.runbook.fetch import Fetcher
 from tarsy.store.calls import Calls
 from tarsy.store.claims import ClaimedRun, Claims
@@ -123,6 +124,8 @@ class Desk:
         Tool servers are looked at every `look_every` seconds; not at all when it is not given. Those that run in the
         cluster are where `address` says.
         """
+        if everywhere:
+            await self._alone()
         async with await CountingClient.load(kubeconfig or self.kubeconfig) as client:
             client.writes, client.lists = Counter(), self.lists
             secrets, checks = Secrets(client), None
@@ -160,6 +163,14 @@ class Desk:
             finally:
                 task.cancel()
                 await asyncio.wait([task], timeout=20)
+
+    async def _alone(self) -> None:
+        """Deletes what other tests left behind in their namespaces: who looks everywhere would work on all of it."""
+        for kind, model in KINDS.items():
+            there = {item["metadata"]["namespace"] for item in await self.kube.list(kind)}
+            for namespace in there:
+                if namespace.startswith("test-") and not namespace.startswith(self.namespace):
+                    await self.kube.request("DELETE", f"/apis/{API_VERSION}/namespaces/{namespace}/{model.PLURAL}")
 
     async def put(self, kind: str, name: str, spec: Mapping[str, Any], **meta: Any) -> dict[str, Any]:
         metadata = {"name": name, "namespace": self.namespace, **meta}

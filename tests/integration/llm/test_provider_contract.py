@@ -15,6 +15,7 @@ import pytest
 from integration.llm.apis import APIS, Api
 from integration.llm.asking import content
 from integration.llm.conftest import KEY
+from tarsy.llm.message_forms import MessageForms
 from tarsy.llm.protocol import (
     ActivityChunk,
     Chunk,
@@ -107,6 +108,26 @@ async def test_a_conversation_gives_the_same_chunks(api: Api, server: StandIn, c
     assert all(text in sent for text in ("why?", "Looking. ", "found c1", "found c2", "Gets."))
     assert sent.index("Looking. ") < sent.index("found c1") < sent.index("found c2")
     assert KEY not in sent + str(server.paths)
+
+
+async def test_a_request_is_the_same_whatever_was_made_of_its_conversation_before(
+    api: Api, server: StandIn, client: LLMClient
+) -> None:
+    answer = api.said(Said(("Look", "ing. "), THOUGHT, CALLS, USAGE))
+    server.answers = [answer] * 9
+    end = (await collect(client))[-1]
+    assert isinstance(end, EndChunk)
+    said = Message(Role.ASSISTANT, "Looking. ", tool_calls=CALLS, provider_state=end.provider_state)
+    found = [Message(Role.TOOL, f"found {c.id}", tool_call_id=c.id, tool_name=c.name) for c in CALLS]
+    grown = [*QUESTION, said, *found, said, *found]
+    shortened = [*QUESTION, replace(said, content="L"), replace(found[0], content="f"), *grown[4:]]
+
+    forms = MessageForms()
+    for conversation in (QUESTION, grown[:5], grown, shortened):
+        for kept in (forms, MessageForms()):
+            await collect(client, GenerateRequest(conversation, TOOLS, execution="e1", forms=kept))
+
+    assert server.bodies[1::2] == server.bodies[2::2]
 
 
 async def test_pieces_of_a_tool_call_are_signs_of_life(api: Api, server: StandIn, client: LLMClient) -> None:

@@ -26,6 +26,7 @@ from tarsy_dev.postgres.binaries import PostgresBinaries, find_postgres, system_
 
 SOURCES = {"system": system_binaries, "wheel": wheel_binaries}
 UNKNOWN_UID = 54321
+rare = pytest.mark.heavy("a server of its own for a rare case")
 
 
 @pytest.fixture
@@ -114,6 +115,7 @@ def test_each_source_of_binaries_gives_a_working_server(source: str, postgres: C
     assert sql(server.dsn, "SHOW server_encoding") == "UTF8"
 
 
+@rare
 def test_binaries_that_the_servers_user_cannot_reach_are_copied(
     room: Path, postgres: Callable[..., LocalPostgres]
 ) -> None:
@@ -166,6 +168,7 @@ def test_data_survives_stop_and_start_and_the_temporary_kind_leaves_nothing(
     assert [path.name for path in room.iterdir()] == ["deep"]
 
 
+@rare
 def test_restart_keeps_data_and_address_of_a_temporary_server(postgres: Callable[..., LocalPostgres]) -> None:
     server = postgres()
     dsn = server.start()
@@ -176,6 +179,7 @@ def test_restart_keeps_data_and_address_of_a_temporary_server(postgres: Callable
     assert sql(dsn, "SELECT answer FROM t") == 42
 
 
+@rare
 def test_a_server_that_was_killed_can_be_restarted(postgres: Callable[..., LocalPostgres]) -> None:
     server = postgres()
     sql(server.start(), "CREATE TABLE t AS SELECT 42 AS answer")
@@ -218,6 +222,7 @@ sys.stdin.read()
     assert gone(int(pid))
 
 
+@rare
 def test_a_stale_pid_file_whose_pid_is_another_program_is_no_obstacle(
     room: Path, postgres: Callable[..., LocalPostgres]
 ) -> None:
@@ -230,6 +235,7 @@ def test_a_stale_pid_file_whose_pid_is_another_program_is_no_obstacle(
     assert sql(postgres(room / "data").start(), "SELECT 1") == 1
 
 
+@rare
 def test_a_half_made_database_is_made_again(room: Path, postgres: Callable[..., LocalPostgres]) -> None:
     (room / "data" / "pgdata.new").mkdir(parents=True)
     (room / "data" / "pgdata.new" / "PG_VERSION").write_text("15\n")
@@ -245,6 +251,7 @@ def test_a_given_url_is_used_and_nothing_is_started(room: Path, postgres: Callab
     assert not (room / "data").exists()
 
 
+@rare
 def test_a_server_that_cannot_start_says_why_with_the_end_of_its_log(
     room: Path, postgres: Callable[..., LocalPostgres]
 ) -> None:
@@ -254,12 +261,14 @@ def test_a_server_that_cannot_start_says_why_with_the_end_of_its_log(
     assert sql(postgres(room / "data").start(), "SELECT 1") == 1
 
 
+@rare
 def test_a_start_that_takes_too_long_is_ended(room: Path, postgres: Callable[..., LocalPostgres]) -> None:
     with pytest.raises(PostgresError, match=r"initdb took too long"):
         postgres(room / "data", start_timeout=0.01).start()
     assert sql(postgres(room / "data").start(), "SELECT 1") == 1
 
 
+@rare
 def test_a_port_taken_between_choice_and_start_is_chosen_again(
     postgres: Callable[..., LocalPostgres], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +291,7 @@ def test_a_directory_with_other_files_is_refused_and_left_alone(
     assert [path.name for path in (room / "data").iterdir()] == ["letters.txt"]
 
 
+@rare
 def test_data_of_a_version_that_is_not_installed_names_both_versions(
     room: Path, postgres: Callable[..., LocalPostgres]
 ) -> None:
@@ -294,6 +304,7 @@ def test_data_of_a_version_that_is_not_installed_names_both_versions(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become someone else")
+@rare
 def test_an_ordinary_user_runs_it_as_himself(room: Path) -> None:
     shutil.chown(room, "nobody")
     code = f"""
@@ -315,6 +326,7 @@ def test_a_user_without_an_entry_gets_a_clear_sentence() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has a server of another user")
+@rare
 def test_under_root_the_servers_user_owns_only_the_database(room: Path, postgres: Callable[..., LocalPostgres]) -> None:
     server = postgres(room / "data")
     server.start()

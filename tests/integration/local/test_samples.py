@@ -2,38 +2,33 @@
 
 import json
 import re
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from mcp.client import Client
 
 from apis import LocalApi
+from tarsy.kube.client import KubeClient
 from tarsy.kubernetes_tools.cluster import ClusterReader
 from tarsy.kubernetes_tools.tools import tool_server
 from tarsy_dev.model import demo_script
+from tarsy_dev.objects import documents, put_all
 
 SAMPLES = Path(__file__).parents[3] / "manifests" / "samples" / "demo"
-Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def shop(kubectl: Kubectl) -> Iterator[None]:
+async def shop(kube_api: LocalApi) -> AsyncIterator[None]:
     """The objects of crashloop.yaml, with the status of those that have one."""
-    for item in yaml.safe_load_all((SAMPLES / "crashloop.yaml").read_text()):
-        made = kubectl("apply", "-f", "-", stdin=item)
-        assert made.returncode == 0, made.stderr
-        if "status" in item:
-            meta = item["metadata"]
-            patch = json.dumps({"status": item["status"]})
-            where = ("-n", meta["namespace"], item["kind"].lower(), meta["name"])
-            patched = kubectl("patch", *where, "--subresource=status", "--type=merge", "-p", patch)
-            assert patched.returncode == 0, patched.stderr
-    yield
-    kubectl("delete", "-n", "shop", "pod,event,deployment,replicaset,configmap", "--all", "--force", "--grace-period=0")
+    objects = documents((SAMPLES / "crashloop.yaml").read_text())
+    async with await KubeClient.load(kube_api.kubeconfig) as client:
+        await put_all(client, objects)
+        yield
+        for obj in objects:
+            if obj["kind"] != "Namespace":
+                await client.delete(obj["kind"], obj["metadata"]["namespace"], obj["metadata"]["name"])
 
 
 async def result(server: Any, tool: str, arguments: dict[str, Any]) -> tuple[bool, str]:

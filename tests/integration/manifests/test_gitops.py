@@ -24,6 +24,7 @@ from tarsy_dev.postgres import LocalPostgres
 pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.once("takes minutes; test_overlays is shown on both"),
+    pytest.mark.heavy("an operator that starts again and again until all is there"),
 ]
 
 SECONDS = 180.0
@@ -72,9 +73,7 @@ async def deployed(
         await process.stop()
 
 
-@pytest.mark.parametrize(
-    "order", [backwards, pytest.param(shuffled, marks=pytest.mark.heavy("the worst order is beside it"))]
-)
+@pytest.mark.parametrize("order", [backwards, shuffled])
 async def test_whatever_the_order_all_is_ready_at_the_end_and_as_in_git(
     api_kind: ApiKind, tmp_path: Path, order: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 ) -> None:

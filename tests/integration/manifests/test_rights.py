@@ -12,7 +12,10 @@ from tarsy_dev.objects import manifest, put, put_all
 from tarsy_dev.serving import until_serving
 from tarsy_dev.stack import RealModel, Stack, running_stack
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.heavy("a stack of its own; controllers/test_rights has the controllers' part"),
+]
 
 SECONDS = 180.0
 SHOP = "shop"

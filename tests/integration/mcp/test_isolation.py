@@ -14,7 +14,6 @@ from tarsy.plan.model import ServerPlan, StdioTransport
 from tarsy.record.messages import ToolOutcome
 
 TINY = Path(__file__).with_name("tiny_server.sh")
-EXECUTIONS = 1000
 AT_ONCE = 10
 
 
@@ -83,8 +82,8 @@ async def one(toolboxes: McpToolboxes, server: ServerPlan, number: int) -> None:
     return None
 
 
-async def run_all(toolboxes: McpToolboxes, servers: Sequence[ServerPlan]) -> None:
-    turns = iter(range(EXECUTIONS))
+async def run_all(toolboxes: McpToolboxes, servers: Sequence[ServerPlan], executions: int) -> None:
+    turns = iter(range(executions))
 
     async def take_turns() -> None:
         for number in turns:
@@ -96,13 +95,14 @@ async def run_all(toolboxes: McpToolboxes, servers: Sequence[ServerPlan]) -> Non
             group.create_task(take_turns())
 
 
-async def test_a_thousand_executions_leave_no_process_descriptor_task_or_thread(web: TinyWeb) -> None:
+@pytest.mark.parametrize("executions", [100, pytest.param(1000, marks=pytest.mark.heavy("a hundred are beside it"))])
+async def test_executions_leave_no_process_descriptor_task_or_thread(web: TinyWeb, executions: int) -> None:
     toolboxes = McpToolboxes(resolve, mask=str, allow_stdio=True)
     servers = [command(), by_http(web), by_sse(web)]
     for server in servers:
         await one(toolboxes, server, 0)
     before = left()
-    await run_all(toolboxes, servers)
+    await run_all(toolboxes, servers, executions)
     for _ in range(1200):
         if web.open_now == 0 and left() == before:
             break

@@ -6,12 +6,18 @@ import re
 
 import pytest
 
-from integration.mcp.servers import SECRET, called, http, served
+from integration.mcp.servers import SECRET, called, http, resolve, served
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
 from tarsy.plan.model import SecretKey, ServerPlan, Value
 from tarsy.record.messages import ToolOutcome
 
 TOKEN = Value(name="bearerTokenSecretRef", secret=SecretKey(namespace="n", name="s", key="k"))
+
+
+@pytest.fixture
+def toolboxes() -> McpToolboxes:
+    """One, since only calls over streamable HTTP are made in two ways."""
+    return McpToolboxes(resolve, mask=str, allow_stdio=True)
 
 
 def sse(url: str, **rest: object) -> ServerPlan:

@@ -10,12 +10,18 @@ from pathlib import Path
 import pytest
 
 from e2e.waiting import until
-from integration.mcp.servers import SDK_SERVER, SECRET, plan, stdio
+from integration.mcp.servers import SDK_SERVER, SECRET, plan, resolve, stdio
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
 from tarsy.plan.model import SecretKey, StdioTransport, Value
 from tarsy.record.messages import ToolOutcome
 
 TOKEN = Value(name="TOKEN", secret=SecretKey(namespace="n", name="s", key="k"))
+
+
+@pytest.fixture
+def toolboxes() -> McpToolboxes:
+    """One, since only calls over streamable HTTP are made in two ways."""
+    return McpToolboxes(resolve, mask=str, allow_stdio=True)
 
 
 async def call(box: McpToolbox, name: str, arguments: str = "{}", timeout: float = 60) -> ToolOutcome:

@@ -14,6 +14,7 @@ from tarsy.record.run import ExecutionStart, LoopState, ModelCallKind, StageKind
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.usage import Usage
 from tarsy.store.claims import Claims
+from tarsy.store.held_steps import HOLD_SECONDS
 from tarsy.store.runs import NewRun, Runs
 from tarsy.store.writer import RunWriter
 
@@ -89,8 +90,10 @@ async def next_attempt(pool: asyncpg.Pool, run: UUID, owner: UUID) -> int:
     return claimed.attempt
 
 
-def writer(pool: asyncpg.Pool, run: UUID, attempt: int = 1, seconds: float = 60.0) -> RunWriter:
-    return RunWriter(pool, run, attempt, remaining=lambda: seconds)
+def writer(
+    pool: asyncpg.Pool, run: UUID, attempt: int = 1, seconds: float = 60.0, hold_seconds: float = HOLD_SECONDS
+) -> RunWriter:
+    return RunWriter(pool, run, attempt, remaining=lambda: seconds, hold_seconds=hold_seconds)
 
 
 def stage(run: UUID, index: int = 0, agents: int = 1) -> StageStart:

@@ -230,3 +230,22 @@ async def test_a_run_of_an_older_plan_is_claimed_by_a_newer_worker(pool: asyncpg
     (run,) = await _accept(pool, 1)
     await pool.execute("UPDATE investigation SET reader = 4")
     assert [claimed.id for claimed in await Claims(pool).claim(await worker(pool), 1, 10)] == [run]
+
+
+async def test_the_next_lapse_is_that_of_another_worker_that_holds_runs(pool: asyncpg.Pool) -> None:
+    claims, me, other = Claims(pool), await worker(pool), uuid4()
+    assert await claims.seconds_to_next_lapse(me) is None
+    await claims.register(other, "other", 10.0)
+    assert await claims.seconds_to_next_lapse(me) is None, "it holds no run"
+
+    await _accept(pool, 2)
+    await claims.claim(other, 1, 100)
+    await claims.claim(me, 1, 100)
+    seconds = await claims.seconds_to_next_lapse(me)
+    assert seconds is not None and 0 < seconds <= 10.0
+
+    await expire(pool, other)
+    seconds = await claims.seconds_to_next_lapse(me)
+    assert seconds is not None and seconds <= 0
+    assert len(await claims.claim(me, 1, 100)) == 1
+    assert await claims.seconds_to_next_lapse(me) is None

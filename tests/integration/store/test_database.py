@@ -12,6 +12,7 @@ import pytest
 
 from integration.databases import TEMPLATE, address, make_template
 from integration.store.build import claimed_run, event, stage, writer
+from tarsy.store import database
 from tarsy.store.database import call, describe_address, open_pool
 from tarsy.store.errors import StoreError, StoreUnavailable
 from tarsy.store.migrate import Migration, migrate, migrations
@@ -228,3 +229,22 @@ async def test_malformed_address_is_refused_without_repeating_it(address: str) -
 
 def test_description_of_an_address_has_no_credentials() -> None:
     assert describe_address("postgresql://u:s3cret@db.example:6432/tarsy?sslmode=require") == "db.example:6432/tarsy"
+
+
+async def test_types_of_postgres_are_looked_up_once_a_process(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_KNOWN_TYPES", {})
+    looked_up, found = [], []
+    for _ in range(2):
+        queries: list[str] = []
+        pool = await open_pool(dsn, max_size=1)
+        try:
+            async with pool.acquire() as connection:
+                with connection.query_logger(lambda query, seen=queries: seen.append(query.query)):
+                    found.append(
+                        await connection.fetchval("SELECT $2::jsonb[] FROM unnest($1::uuid[])", [uuid4()], [{}])
+                    )
+        finally:
+            await pool.close()
+        looked_up.append(any("typeinfo" in query for query in queries))
+    assert looked_up == [True, False]
+    assert found == [[{}], [{}]]

@@ -1,6 +1,8 @@
 """Tests that the writer on Postgres keeps the contract of the port, as the recorder in memory does (`unit/engine`)."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
 from uuid import UUID
 
 import asyncpg
@@ -14,11 +16,13 @@ from unit.engine.recorder_contract import RecorderContract, Subject
 
 
 class _OnPostgres(Subject):
-    def __init__(self, pool: asyncpg.Pool, run: UUID, owner: UUID) -> None:
-        self.run, self.recorder = run, writer(pool, run)
+    def __init__(self, pool: asyncpg.Pool, run: UUID, owner: UUID, *, holds: bool = False) -> None:
+        self.run, self.holds = run, holds
+        self.recorder = self.write = writer(pool, run, hold_seconds=3600.0)
         self._pool, self._owner = pool, owner
 
     async def next_attempt(self) -> Recorder:
+        await self.write.history()
         return writer(self._pool, self.run, await next_attempt(self._pool, self.run, self._owner))
 
     async def timeline(self) -> Sequence[TimelineEvent]:
@@ -33,3 +37,22 @@ class TestRunWriter(RecorderContract):
     @pytest.fixture
     async def subject(self, pool: asyncpg.Pool) -> Subject:
         return _OnPostgres(pool, *await claimed_run(pool))
+
+
+class TestHoldingRunWriter(RecorderContract):
+    @pytest.fixture
+    async def subject(self, pool: asyncpg.Pool) -> AsyncIterator[Subject]:
+        subject = _OnPostgres(pool, *await claimed_run(pool), holds=True)
+        begun, ended = asyncio.Event(), asyncio.Event()
+
+        async def hold() -> None:  # a task of its own: a fixture begins and ends in two
+            async with subject.write.holding():
+                begun.set()
+                await ended.wait()
+
+        holding = asyncio.create_task(hold())
+        await begun.wait()
+        yield subject
+        ended.set()
+        with contextlib.suppress(ExceptionGroup):  # a test may end with a lost lease
+            await holding

@@ -1,5 +1,7 @@
 """Tests that investigations are accepted once, end once, and always end."""
 
+from uuid import uuid4
+
 import asyncpg
 import pytest
 
@@ -206,6 +208,36 @@ async def test_record_is_unpublished_until_its_last_revision_is_marked(pool: asy
     assert last.state is State.COMPLETED
     await reads.mark_published(run, last.revision)
     assert await reads.unpublished(10) == []
+
+
+async def test_digest_of_the_last_status_is_known_once_the_end_is_published_and_until_the_object_is_gone(
+    pool: asyncpg.Pool,
+) -> None:
+    run, _ = await claimed_run(pool)
+    reads = Reads(pool)
+
+    async def digest() -> bytes | None:
+        found = (await reads.published([run, uuid4()])).get(run)
+        return found.digest if found is not None else None
+
+    (behind,) = await reads.unpublished(10)
+    await reads.mark_published(run, behind.revision, b"running")
+    assert await digest() is None
+    await Runs(pool).finish(run, 1, RunOutcome(State.COMPLETED))
+    (last,) = await reads.unpublished(10)
+    await reads.mark_published(run, last.revision)
+    assert await digest() is None
+    await reads.mark_published(run, last.revision, b"first")
+    await reads.mark_published(run, last.revision)
+    await reads.mark_published(run, last.revision - 1, b"late")
+    assert await digest() == b"first"
+    await reads.mark_published(run, last.revision, b"again")
+    assert await digest() == b"again"
+    record = await reads.record(run)
+    assert record is not None and record.published_digest == b"again"
+    assert (await reads.published([run]))[run].finished_at == record.finished_at
+    await Runs(pool).object_deleted(run)
+    assert await digest() is None
 
 
 async def test_run_that_is_left_out_is_unpublished_all_the_same_when_it_has_ended(pool: asyncpg.Pool) -> None:

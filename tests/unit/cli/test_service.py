@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tarsy.app.process import Shutdown, until_stopped
+from tarsy.app.lifecycle import Shutdown, until_stopped
 
 
 async def hang() -> None:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.machinery.context import ControllerSettings, KubernetesPorts, ReconcileContext, StorePorts
+from tarsy.controllers.runs.rest import Rest
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import (
     DesiredState,
@@ -68,6 +69,11 @@ def reconcile_context(
         publish_again=publish_again,
         mask=str,
     )
+
+
+def rest_of(context: ReconcileContext) -> Rest:
+    """What knows the objects at rest; nothing else waits to be looked at."""
+    return Rest(context.cache, context.store.reads, context.at_rest, lambda _: ())
 
 
 def investigation(status: Any = None, spec: Any = None, **meta: Any) -> Investigation:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tarsy.controllers.machinery.cache import Key
-from tarsy.controllers.runs.authorization import author_name, authorization_refusal
+from tarsy.controllers.runs.authorization import authorization_refusal
 from tarsy.kube.client import ApiError
 from tarsy.resources.v1alpha1.common import Author
 
@@ -76,8 +76,3 @@ async def test_without_an_author_nobody_is_asked_and_only_what_requires_one_is_r
     refused = await ask(cluster, None, CHAIN)
     assert refused is not None and refused[0] == "AuthorUnknown"
     assert cluster.asked == []
-
-
-def test_events_tell_who_or_that_nobody_knows() -> None:
-    assert author_name(ALICE) == "alice"
-    assert author_name(None) == "An unknown user (no admission webhook stamped the author)"

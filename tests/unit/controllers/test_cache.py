@@ -1,9 +1,11 @@
 """Tests the cache with events that come twice, late, or from several sides."""
 
+import pytest
+
 from tarsy.controllers.machinery.cache import Cache, Key, UnreadableObject
 from tarsy.plan.check import check_references
 from tarsy.resources.parse import parse_object
-from tarsy.resources.v1alpha1 import Agent, Chain
+from tarsy.resources.v1alpha1 import Agent, Chain, Investigation
 from unit.controllers.builders import OTHER_UID, UID, raw
 
 KEY = Key("Agent", "team-a", "one")
@@ -100,3 +102,58 @@ def test_a_reference_to_an_object_that_does_not_fit_its_kind_says_so_instead_of_
     chain = parse_object(raw("Chain", "pods", spec))
     errors = {error.field: error.message for error in check_references(chain, cache)}
     assert errors["spec.llmProvider"] == ("LLMProvider team-a/model is not valid; see its condition Ready")
+
+
+ENDED = {"conditions": [{"type": "Finished", "status": "True", "reason": "Succeeded"}]}
+RUNNING = {"conditions": [{"type": "Finished", "status": "False", "reason": "Running"}]}
+INV = Key("Investigation", "team-a", "inv")
+
+
+def inv(version: str, status: object, **meta: object) -> dict:
+    return raw("Investigation", "inv", {"alertRef": {"name": "a"}}, status, resourceVersion=version, **meta)
+
+
+def test_what_has_finished_is_kept_as_json_without_managed_fields_and_is_found_all_the_same() -> None:
+    cache = Cache()
+    cache.put(inv("10", RUNNING))
+    assert cache.finished(INV) is None and len(cache.list(Investigation, "team-a")) == 1
+    cache.put(inv("11", ENDED, managedFields=[{"manager": "kubectl"}]))
+    document = cache.finished(INV)
+    assert document is not None and b"Succeeded" in document and b"managedFields" not in document
+    found = cache.get(Investigation, "team-a", "inv")
+    assert found is not None and found == cache.find(INV) and found.status.conditions[0].reason == "Succeeded"
+    assert cache.list(Investigation, "team-a") == [] and cache.keys_of("Investigation") == [INV]
+    cache.put(inv("12", RUNNING))
+    assert cache.finished(INV) is None and len(cache.list(Investigation, "team-a")) == 1
+    cache.put(inv("13", ENDED))
+    cache.drop(INV, UID)
+    assert cache.finished(INV) is None and cache.find(INV) is None
+
+
+def test_what_has_finished_and_does_not_fit_its_kind_is_found_with_its_errors() -> None:
+    cache = Cache()
+    cache.put(raw("Investigation", "inv", {"alert": {"alertType": "x"}, "notAField": 1}, ENDED))
+    found = cache.find(INV)
+    assert isinstance(found, UnreadableObject) and found.raw["status"] == ENDED
+    assert cache.get(Investigation, "team-a", "inv") is None
+
+
+@pytest.mark.parametrize("status", [None, "text", {"conditions": 1}, {"conditions": ["x"]}, {"conditions": "Finished"}])
+def test_status_of_no_known_form_has_not_finished(status: object) -> None:
+    cache = Cache()
+    cache.put({**inv("10", None), "status": status})
+    assert cache.finished(INV) is None
+
+
+def test_configuration_never_finishes() -> None:
+    cache = Cache()
+    cache.put(raw("Agent", "one", status=ENDED))
+    assert cache.finished(KEY) is None and cache.get(Agent, "team-a", "one") is not None
+
+
+def test_same_state_of_an_object_is_not_parsed_twice() -> None:
+    cache = Cache()
+    cache.put(agent("10", "first"))
+    found = cache.find(KEY)
+    cache.put(agent("10", "first"))
+    assert cache.find(KEY) is found

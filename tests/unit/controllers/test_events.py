@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.investigation import ACCEPTED_UID
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.informer import Informer
 from tarsy.controllers.machinery.queue import KeyedQueue
 from tarsy.controllers.machinery.reconciler import Reconciler
+from tarsy.controllers.runs.restored import ACCEPTED_UID
 from tarsy.record.run import State
-from unit.controllers.builders import OTHER_UID, UID, raw, reconcile_context, record
+from unit.controllers.builders import OTHER_UID, UID, raw, reconcile_context, record, rest_of
 
 
 class Ended:
@@ -114,7 +114,8 @@ async def test_runs_end_whose_objects_are_gone_and_no_others(news: list[Any], en
     for kind, uid, version in news:
         of.event(kind, inv(version=version, uid=uid))
     key = Key("Investigation", "team-a", "inv")
-    await Reconciler(reconcile_context(store=store, cache=of.cache), of.informer).reconcile(key)
+    context = reconcile_context(store=store, cache=of.cache)
+    await Reconciler(context, of.informer, rest_of(context)).reconcile(key)
     assert set(store.runs) == ended
 
 

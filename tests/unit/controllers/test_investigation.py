@@ -6,14 +6,17 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.investigation import ACCEPTED_UID, mask_alert, reconcile
+from tarsy.controllers.investigation import mask_alert, reconcile
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.runs.projection import project
+from tarsy.controllers.runs.restored import ACCEPTED_UID, ALERT_LABEL
 from tarsy.masking import MaskingFailed, default_masker
 from tarsy.plan.model import MaskingPlan
 from tarsy.record.run import DesiredState, State
 from tarsy.resources.v1alpha1 import InvestigationStatus
 from unit.controllers.builders import NOW, OTHER_UID, UID, investigation, raw, reconcile_context, record
+
+THIRD_UID = "6a1c7f6e-0000-4000-8000-000000000003"
 
 
 def _broken(text: str) -> str:
@@ -115,10 +118,61 @@ async def test_investigation_is_not_deleted_before_its_end_was_published() -> No
     assert world.deleted
 
 
-async def test_annotation_that_a_crash_prevented_is_written_later() -> None:
+MADE: dict[str, Any] = {"spec": {"alertRef": {"name": "a", "uid": THIRD_UID}}, "labels": {ALERT_LABEL: THIRD_UID}}
+"""An Investigation as this operator creates it for an Alert."""
+
+
+@pytest.mark.parametrize(
+    ("made", "marked"),
+    [
+        ({}, True),
+        ({"spec": MADE["spec"]}, True),
+        (MADE | {"labels": {ALERT_LABEL: OTHER_UID}}, True),
+        (MADE, False),
+    ],
+    ids=["by name", "without the label", "label of another", "of an alert"],
+)
+async def test_annotation_that_a_crash_prevented_is_written_later_where_the_alert_does_not_tell_the_same(
+    made: dict[str, Any], marked: bool
+) -> None:
     world = World(record(State.RUNNING))
-    await reconcile(investigation(), world.context())
-    assert world.annotations == {ACCEPTED_UID: UID}
+    await reconcile(investigation(**made), world.context())
+    assert world.annotations == ({ACCEPTED_UID: UID} if marked else None)
+
+
+def _alert(uid: str = THIRD_UID, own: str | None = None, **meta: Any) -> dict[str, Any]:
+    status = {"investigationRef": {"name": "inv", "uid": own}} if own else None
+    return raw("Alert", "a", {"alertType": "PodCrash", "data": "x"}, status, uid=uid, **meta)
+
+
+@pytest.mark.parametrize(
+    ("there", "reason"),
+    [
+        (_alert(own=OTHER_UID), "Restored"),
+        (_alert(own=UID), "NoChain"),
+        (_alert(), "NoChain"),
+        (_alert(OTHER_UID, annotations={ACCEPTED_UID: THIRD_UID}), "Restored"),
+        (_alert(OTHER_UID, annotations={ACCEPTED_UID: OTHER_UID}), "AlertReplaced"),
+        (_alert(OTHER_UID), "AlertReplaced"),
+        (None, "AlertMissing"),
+    ],
+    ids=["alert has another", "alert has it", "first", "both restored", "accepted anew", "created anew", "no alert"],
+)
+async def test_copy_of_an_investigation_that_was_made_for_an_alert_is_told_by_the_alert(
+    there: dict[str, Any] | None, reason: str
+) -> None:
+    world = World()
+    await reconcile(investigation(**MADE), world.context(*filter(None, [there])))
+    assert world.accepted == [] and world.status is not None
+    assert world.status.conditions[0].reason == reason
+
+
+@pytest.mark.parametrize(("run", "reason"), [(UID, "RecordLost"), (OTHER_UID, "Restored")])
+async def test_status_tells_a_lost_record_and_a_copy_that_was_restored_with_its_status(run: str, reason: str) -> None:
+    world = World()
+    await reconcile(investigation({"phase": "Running", "record": {"id": run}}, **MADE), world.context())
+    assert world.accepted == [] and world.status is not None
+    assert world.status.conditions[0].reason == reason
 
 
 @pytest.mark.parametrize(
@@ -188,22 +242,6 @@ async def test_status_that_is_not_the_records_is_published_again_unless_that_is_
         world = World(replace(published, published_revision=7 - behind))
         await reconcile(investigation(status, annotations={ACCEPTED_UID: UID}), world.context())
         assert len(world.again) == again
-
-
-async def test_record_of_what_is_over_and_in_order_is_not_read_again_until_the_object_changes() -> None:
-    ended = record(State.COMPLETED, revision=7, published_revision=7, finished_at=NOW - timedelta(days=1))
-    marked: dict[str, Any] = {"annotations": {ACCEPTED_UID: UID}}
-    spec = {"ttlSecondsAfterFinished": 31_536_000}
-    right = project(ended, investigation(None, spec, **marked), NOW).to_dict()
-    world = World(ended)
-    context = world.context()
-    for _ in range(3):
-        assert await reconcile(investigation(right, spec, **marked), context) is not None
-    assert world.read == 1
-    await reconcile(investigation({**right, "phase": "Queued"}, spec, resourceVersion="11", **marked), context)
-    assert (world.read, len(world.again)) == (2, 1)
-    await reconcile(investigation(right, {"ttlSecondsAfterFinished": 0}, **marked), context)
-    assert world.deleted
 
 
 @pytest.mark.parametrize(("annotations", "behind"), [({}, 0), ({ACCEPTED_UID: UID}, 1)], ids=["mark", "status"])

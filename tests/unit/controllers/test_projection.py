@@ -235,17 +235,10 @@ def test_each_change_of_provider_is_one_event_and_the_last_one_the_reason_while_
     assert ended is not None and ended.reason == "Succeeded"
 
 
-def test_stages_that_ended_are_one_event_and_are_told_once() -> None:
-    what = record(
-        stages=(stage(0, State.COMPLETED), stage(1, State.COMPLETED, kind=StageKind.SYNTHESIS), stage(2, State.RUNNING))
-    )
-    assert told(what) == [("Normal", "StageFinished")]
-    assert told(what, project(what, investigation(), NOW).to_dict()) == []
-
-
-def test_failed_stage_is_a_warning() -> None:
-    what = record(stages=(stage(0, State.FAILED, failure=Failure("AllAgentsFailed", "no")), stage(1, State.RUNNING)))
-    assert told(what) == [("Warning", "StageFinished")]
+def test_acceptance_and_stages_are_no_events() -> None:
+    failed = stage(0, State.FAILED, failure=Failure("AllAgentsFailed", "no"))
+    what = record(stages=(failed, stage(1, State.COMPLETED, kind=StageKind.SYNTHESIS), stage(2, State.RUNNING)))
+    assert told(what) == []
 
 
 def test_resumed_run_is_told_once_for_each_attempt() -> None:

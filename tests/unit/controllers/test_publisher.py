@@ -12,7 +12,7 @@ from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.runs import publisher as module
 from tarsy.controllers.runs.publisher import Publisher
 from tarsy.kube.client import ApiError
-from tarsy.record.run import InvestigationRecord, State
+from tarsy.record.run import Failure, InvestigationRecord, StageKind, State
 from unit.controllers.builders import OTHER_UID, UID, raw, record, stage
 
 
@@ -68,7 +68,7 @@ class World:
     async def record(self, run: UUID) -> InvestigationRecord | None:
         return self.records.get(run)
 
-    async def mark_published(self, run: UUID, revision: int) -> None:
+    async def mark_published(self, run: UUID, revision: int, digest: bytes | None = None) -> None:
         self.published[run] = revision
         if run in self.records:
             self.records[run] = replace(self.records[run], published_revision=revision)
@@ -297,9 +297,45 @@ async def test_event_is_told_although_the_answer_to_the_status_was_lost(world: A
 
 
 async def test_events_tell_what_is_new_since_the_last_told_whatever_others_wrote(world: Any) -> None:
-    w = world(record(stages=(stage(0, State.COMPLETED), stage(1, State.RUNNING))))
+    w = world(record(attempt=2))
     await w.round()
-    w.overwrite({"stages": []})
-    w.change(stages=(stage(0, State.COMPLETED), stage(1, State.RUNNING), stage(2, State.RUNNING)))
+    w.overwrite({"attempt": 1})
+    w.change(stages=(stage(0, State.RUNNING),))
     await w.round(2)
-    assert w.told.reasons == ["StageFinished"]
+    assert w.told.reasons == ["Resumed"]
+
+
+SUMMARY = stage(1, State.RUNNING, kind=StageKind.EXECUTIVE_SUMMARY)
+
+
+@pytest.mark.parametrize(
+    ("stages", "writes"),
+    [
+        ((stage(0, State.COMPLETED), stage(1, State.RUNNING)), 1),
+        ((stage(0, State.COMPLETED),), 0),
+        ((stage(0, State.COMPLETED), SUMMARY), 0),
+        ((stage(0, State.FAILED, failure=Failure("AllAgentsFailed", "no")),), 1),
+    ],
+    ids=["next stage", "between two stages", "executive summary", "failed stage"],
+)
+async def test_end_of_a_stage_waits_for_what_follows_it_at_most_as_long_as_counters(
+    world: Any, stages: Any, writes: int
+) -> None:
+    w = world(record(stages=(stage(0, State.RUNNING),)))
+    await w.round()
+    w.change(stages=stages)
+    assert await w.round(1) == writes
+    assert await w.round(module.COUNTERS_SECONDS - 1.1) == 0
+    assert await w.round(1) == 1 - writes
+
+
+async def test_stage_that_begins_brings_the_end_of_the_one_before(world: Any) -> None:
+    w = world(record(stages=(stage(0, State.RUNNING),)))
+    await w.round()
+    w.change(stages=(stage(0, State.COMPLETED),))
+    assert await w.round(1) == 0
+    w.change(stages=(stage(0, State.COMPLETED), stage(1, State.RUNNING)))
+    assert await w.round(1) == 1
+    status = w.writes[-1][1]
+    assert (status["progress"], status["currentStage"]) == ("1/3", "stage-1")
+    assert [one["phase"] for one in status["stages"]] == ["Succeeded", "Running"]

@@ -12,7 +12,7 @@ from tarsy.controllers.machinery.workers import ReconcileWorkers
 from tarsy.kube.client import ApiError
 from tarsy.kube.lease import LeaderElection
 from tarsy.record.run import State
-from unit.controllers.builders import OTHER_UID, UID, raw, reconcile_context, record
+from unit.controllers.builders import OTHER_UID, UID, raw, reconcile_context, record, rest_of
 
 INV = Key("Investigation", "team-a", "inv")
 
@@ -134,7 +134,8 @@ async def test_object_that_the_watch_did_not_tell_of_is_found_and_one_that_went_
     world.there.clear()
     await world.relist()
     assert world.cache.find(INV) is None and world.informer.deleted(INV) != ()
-    await Reconciler(reconcile_context(world, world, world.cache), world.informer).reconcile(INV)
+    context = reconcile_context(world, world, world.cache)
+    await Reconciler(context, world.informer, rest_of(context)).reconcile(INV)
     assert world.ended == [UID]
 
 

@@ -12,6 +12,8 @@ from tarsy.controllers.machinery import watch
 from tarsy.controllers.machinery.watch import Watch
 from tarsy.kube.client import Connection
 
+COUNT = 3 * watch.AT_ONCE + 1
+
 
 class Client:
     """Reaches nothing; nothing is asked of it."""
@@ -102,3 +104,40 @@ async def test_watcher_that_ends_only_with_the_help_of_its_scheduler_is_not_left
     with pytest.raises(RuntimeError, match="404"):
         await watch.until_one_ends([asyncio.create_task(broken()), asyncio.create_task(asyncio.Event().wait())])
     assert watching.done() and helper.done()
+
+
+async def test_events_are_taken_in_order_on_the_loop_and_one_that_fails_holds_up_no_other() -> None:
+    loop, taken, all_taken = asyncio.get_running_loop(), [], asyncio.Event()
+    failed: list[object] = []
+    loop.set_exception_handler(lambda _, context: failed.append(context["exception"]))
+
+    def take(kind: str | None, raw: Mapping[str, Any]) -> None:
+        taken.append(raw["number"])
+        if raw["number"] == COUNT - 1:
+            all_taken.set()
+        if raw["number"] == 7:
+            raise ValueError("cannot be taken")
+
+    handover = watch.Handover(loop, take)
+
+    def put() -> None:
+        for number in range(COUNT):
+            handover.put(None, {"number": number})
+
+    await asyncio.to_thread(put)
+    async with asyncio.timeout(60):
+        await all_taken.wait()
+    assert taken == list(range(COUNT))
+    assert [str(error) for error in failed] == ["cannot be taken"]
+
+
+async def test_loop_turns_between_the_events_of_a_long_listing() -> None:
+    taken: list[int] = []
+    seen: list[int] = []
+    handover = watch.Handover(asyncio.get_running_loop(), lambda _, raw: taken.append(raw["number"]))
+    for number in range(COUNT):
+        handover.put(None, {"number": number})
+    while len(taken) < COUNT:
+        await asyncio.sleep(0)
+        seen.append(len(taken))
+    assert max(b - a for a, b in zip([0, *seen], seen, strict=False)) <= watch.AT_ONCE < COUNT

@@ -300,9 +300,9 @@ class Scene:
         world = RunContext(self.recorder, self.models, self.toolboxes, self.control, mask=self.mask, live=self.live)
         return await investigate(InvestigationRun(RUN, of, alert, runbook), world)
 
-    def resume(self, *, die_at: int | None = None, before: bool = True) -> None:
-        """A new attempt on the same record."""
-        self.recorder = MemoryRecorder(self.record, die_at=die_at, before=before)
+    def resume(self, *, die_at: int | None = None, before: bool = True, hold: bool = False) -> None:
+        """A new attempt on the same record; `hold`: the end of a call is held for the next step."""
+        self.recorder = MemoryRecorder(self.record, die_at=die_at, before=before, hold=hold)
 
 
 def scene(brain: Brain, **parts: object) -> Scene:

@@ -1,12 +1,14 @@
 """The record in memory: the contract of `engine.ports.Recorder` as the store keeps it, with deaths on demand.
 
 `Record` is what survives; a `MemoryRecorder` is one attempt's way to write it. A recorder that has died raises at
-every later call, as a process that is gone would write nothing. `recorder_contract.py` holds it to what the store does;
-beyond that it asserts what the engine owes the record (a conversation without gaps, numbers used once).
+every later call, as a process that is gone would write nothing. Where it holds, the end of a call is applied with the
+next step of its execution, and is lost when the process dies before. `recorder_contract.py` holds it to what the store
+does; beyond that it asserts what the engine owes the record (a conversation without gaps, numbers used once).
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -128,15 +130,31 @@ class MemoryRecorder:
         record: what is there already.
         die_at: the number of the call (from 0) at which the process dies.
         before: whether it dies before that call takes effect, or after.
+        hold: the end of a call is applied with the next step of its execution.
     """
 
-    def __init__(self, record: Record, *, die_at: int | None = None, before: bool = True) -> None:
+    def __init__(self, record: Record, *, die_at: int | None = None, before: bool = True, hold: bool = False) -> None:
         self.record = record
         self.calls: list[str] = []
         self.dead = False
         self.lost = False
         self._die_at = die_at
         self._before = before
+        self._holding = hold
+        self._held: dict[UUID, Callable[[], None]] = {}
+
+    @asynccontextmanager
+    async def holding(self) -> AsyncIterator[None]:
+        """Holds the end of each call; what is held when the block ends is applied, unless the process died."""
+        self._holding = True
+        try:
+            yield
+        finally:
+            self._holding = False
+            if not (self.dead or self.lost):
+                self._apply_held()
+        if self.lost and self._held:
+            raise LeaseLost("another attempt owns the run")
 
     async def begin_stage(self, stage: StageStart) -> StageRecord:
         """See the port."""
@@ -162,7 +180,7 @@ class MemoryRecorder:
 
     async def begin_execution(self, execution: ExecutionStart) -> ExecutionRecord:
         """See the port."""
-        self._enter("begin_execution")
+        self._enter("begin_execution", of=execution.id)
         row = self.record.executions.setdefault(execution.id, ExecutionRow(execution))
         self._interrupt(execution.id)
         self._close_events(execution.id, EventStatus.INTERRUPTED)
@@ -202,7 +220,7 @@ class MemoryRecorder:
 
     async def finish_execution(self, outcome: ExecutionOutcome, events: Sequence[Event] = ()) -> None:
         """See the port."""
-        self._enter("finish_execution")
+        self._enter("finish_execution", of=outcome.execution)
         row = self.record.executions[outcome.execution]
         row.outcome = row.outcome or outcome
         self._interrupt(outcome.execution)
@@ -216,7 +234,7 @@ class MemoryRecorder:
 
     async def model_call_started(self, call: ModelCallStart, events: Sequence[Event] = ()) -> None:
         """See the port."""
-        self._enter("model_call_started")
+        self._enter("model_call_started", of=call.execution)
         row = self.record.executions[call.execution]
         if call.id not in self.record.model_calls:
             taken = {c.start.number for c in self._calls_of(call.execution)}
@@ -232,7 +250,9 @@ class MemoryRecorder:
 
     async def model_call_finished(self, result: ModelCallResult, events: Sequence[Event] = ()) -> None:
         """See the port."""
-        self._enter("model_call_finished")
+        self._ends("model_call_finished", result.execution, lambda: self._model_call_finished(result, events))
+
+    def _model_call_finished(self, result: ModelCallResult, events: Sequence[Event]) -> None:
         roles = {Role.ASSISTANT} if result.failure is None else {Role.USER, None}
         roles = {None} if self.record.model_calls[result.id].start.request else roles
         assert (result.message.role if result.message else None) in roles, "an answer, or a word about a lost one"
@@ -247,11 +267,10 @@ class MemoryRecorder:
             row.messages[seq] = message
         row.loop = result.loop
         self._events(events)
-        self._leave()
 
     async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
         """See the port."""
-        self._enter("tool_call_started")
+        self._enter("tool_call_started", of=call.execution)
         new = call.id not in self.record.tool_calls
         for earlier in self.record.tool_calls.values():
             same = (earlier.start.execution, earlier.start.message_seq, earlier.start.index)
@@ -275,7 +294,9 @@ class MemoryRecorder:
 
     async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
         """See the port."""
-        self._enter("tool_call_finished")
+        self._ends("tool_call_finished", result.execution, lambda: self._tool_call_finished(result, events))
+
+    def _tool_call_finished(self, result: ToolCallResult, events: Sequence[Event]) -> None:
         call, row = self.record.tool_calls[result.id], self.record.executions[result.execution]
         if call.state is InteractionState.STARTED:
             failed = InteractionState.FAILED if result.is_error else InteractionState.COMPLETED
@@ -288,7 +309,6 @@ class MemoryRecorder:
         row.messages.setdefault(result.message_seq, result.message)
         row.loop = result.loop
         self._events(events)
-        self._leave()
 
     async def write_events(self, events: Sequence[Event]) -> None:
         """See the port."""
@@ -423,14 +443,30 @@ class MemoryRecorder:
         self.record.steps += 1
         return self.record.steps
 
-    def _enter(self, name: str, *, fenced: bool = True) -> None:
+    def _ends(self, name: str, of: UUID, apply: Callable[[], None]) -> None:
+        """Applies the end of a call of an execution, at once or later."""
+        self._enter(name, of=of, fenced=not self._holding)
+        if self._holding:
+            self._held[of] = apply
+        else:
+            apply()
+        self._leave()
+
+    def _apply_held(self, of: UUID | None = None) -> None:
+        for execution in [of] if of is not None else list(self._held):
+            if (apply := self._held.pop(execution, None)) is not None:
+                apply()
+
+    def _enter(self, name: str, *, of: UUID | None = None, fenced: bool = True) -> None:
+        """Begins a step, of an execution or else of the run, after what is held of it."""
         if self.dead:
             raise Crash(f"{name} of a dead process")
-        if self.lost and fenced:
+        if self.lost and (fenced or self._held):
             raise LeaseLost("another attempt owns the run")
         self.calls.append(name)
         if self._before and len(self.calls) - 1 == self._die_at:
             self.die()
+        self._apply_held(of)
 
     def _leave(self) -> None:
         if not self._before and len(self.calls) - 1 == self._die_at:

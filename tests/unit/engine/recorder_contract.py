@@ -58,10 +58,12 @@ class Subject(ABC):
 
     run: UUID
     recorder: Recorder
+    holds: bool = False
+    """Whether the recorder holds the end of a call for the next step of its execution."""
 
     @abstractmethod
     async def next_attempt(self) -> Recorder:
-        """The recorder of another attempt, which takes the run over from the first one."""
+        """The recorder of another attempt, which takes the run over from the first one; nothing is held then."""
 
     @abstractmethod
     async def timeline(self) -> Sequence[TimelineEvent]:
@@ -94,6 +96,7 @@ WRITES: dict[str, Step] = {
     "degrade_evidence": lambda w, run: w.degrade_evidence({"kubernetes": "away"}),
     "pin_tools": lambda w, run: w.pin_tools({"kubernetes": {"get": "1"}}),
 }
+HELD = ("model_call_finished", "tool_call_finished")
 READS: dict[str, Step] = {
     "stage_timeline": lambda w, run: w.stage_timeline(stage(run).id),
     "history": lambda w, _: w.history(),
@@ -140,6 +143,8 @@ class RecorderContract:
         before = await self._all(subject, again)
         with pytest.raises(LeaseLost):
             await WRITES[method](subject.recorder, subject.run)
+            assert subject.holds and method in HELD, "it is raised at once"
+            await subject.recorder.history()
         assert await self._all(subject, again) == before
 
     @pytest.mark.parametrize("method", READS)
@@ -422,6 +427,65 @@ class RecorderContract:
         ref = call_ref(idempotency_key(agent.id, 2, 0))
         assert (await write.evidence([ref]))[ref].interaction == tool_call_id(agent.id, 2, 0, 1)
 
+    # Steps that are held
+
+    async def test_a_read_sees_what_is_held(self, subject: Subject) -> None:
+        agent, write = await asked(subject), subject.recorder
+        await write.tool_call_started(tool_call(agent.id))
+        shown = event(agent.id, "call", stage=agent.stage, execution=agent.id)
+        await write.tool_call_finished(tool_result(agent.id), [shown])
+        ref = str(tool_call(agent.id).id)
+        assert list(await write.evidence([ref])) == [ref]
+        await write.model_call_started(model_call(agent.id, 1, 4))
+        await write.model_call_finished(model_result(agent.id, 1, 4))
+        assert (await write.history()).tokens == 240
+        timeline = await write.stage_timeline(agent.stage)
+        assert [told.id for told in timeline[agent.id]] == [shown.id]
+
+    async def test_steps_that_follow_each_other_leave_what_they_leave_alone(self, subject: Subject) -> None:
+        agent, write = await begun(subject), subject.recorder
+        place = {"stage": agent.stage, "execution": agent.id}
+        await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
+        await write.model_call_finished(model_result(agent.id, message=ANSWER), [event(agent.id, "answer", **place)])
+        await write.tool_call_started(
+            tool_call(agent.id),
+            [
+                event(agent.id, "call", EventStatus.STREAMING, **place),
+                event(agent.id, "answer", EventStatus.STREAMING, content="never opened again", **place),
+            ],
+        )
+        await write.tool_call_finished(tool_result(agent.id), [event(agent.id, "call", **place)])
+        await write.tool_call_started(tool_call(agent.id, index=1))
+        await write.tool_call_finished(tool_result(agent.id, index=1), [event(agent.id, "second", **place)])
+        note = Message(Role.USER, "your answer was lost")
+        await write.model_call_started(model_call(agent.id, 1, 5, loop=LoopState(iteration=1, tool_calls=2)))
+        await write.model_call_finished(model_result(agent.id, 1, 5, note, failure=FAILURE))
+        await write.model_call_started(replace(model_call(agent.id, 2, 6), loop=None))
+        await write.model_call_finished(model_result(agent.id, 2, 6, loop=LoopState(iteration=7)))
+        again = await subject.next_attempt()
+        left = await again.begin_execution(agent)
+        answer = model_result(agent.id).message
+        assert left.messages == (*PROMPT, ANSWER, TOOL, TOOL, note, answer)
+        assert (left.loop, left.model_calls, left.unanswered) == (LoopState(iteration=7), 3, ())
+        assert [(told.content, told.status) for told in await subject.timeline()] == [
+            (content, EventStatus.COMPLETED) for content in ("answer", "call", "second")
+        ]
+        history = await again.history()
+        assert (history.tokens, history.tool_calls) == (360, 2)
+
+    async def test_of_two_agents_each_holds_its_own(self, subject: Subject) -> None:
+        agents, write = [await begun(subject, index) for index in range(2)], subject.recorder
+        for agent in agents:
+            await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
+        for agent in agents:
+            await write.model_call_finished(model_result(agent.id, message=ANSWER))
+        for agent in agents:
+            await write.tool_call_started(tool_call(agent.id))
+        again = await subject.next_attempt()
+        for agent in agents:
+            left = await again.begin_execution(agent)
+            assert (left.messages, len(left.unanswered)) == ((*PROMPT, ANSWER), 1)
+
     # History
 
     async def test_history_sums_known_usage_and_estimates_the_rest(self, subject: Subject) -> None:
@@ -534,6 +598,7 @@ class RecorderContract:
                 await write.tool_call_started(tool_call(other.id))
             if step == "change":
                 await write.tool_call_finished(tool_result(other.id))
+                await write.history()  # a change that is held ends when it is written
         found = {call.execution: call.usable for call in (await write.history()).calls}
         assert found[agent.id] is usable
 

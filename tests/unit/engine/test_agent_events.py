@@ -2,6 +2,7 @@
 
 import pytest
 
+from tarsy.engine.model_calls.late_events import LATE_SECONDS
 from tarsy.llm.protocol import (
     CodeExecutionChunk,
     GroundingChunk,
@@ -15,6 +16,7 @@ from tarsy.record.messages import ToolOutcome
 from tarsy.record.run import State
 from tarsy.record.timeline import EventStatus, EventType
 from unit.engine.build import FakeToolboxes, call, plan, says, scene, single, stage
+from unit.engine.clock import in_virtual_time
 from unit.engine.one_agent import (
     ALONE,
     FUNCTIONS,
@@ -150,8 +152,8 @@ async def test_flow_of_synthesis(strategy: Strategy) -> None:
 
 
 @pytest.mark.parametrize("strategy", FUNCTIONS)
-async def test_an_event_begins_with_the_first_chunk_of_its_kind_and_ends_with_the_stream(strategy: Strategy) -> None:
-    done = await run(strategy, Answer("a b c", thinking="hm"))
+def test_an_event_of_a_stream_that_lasts_begins_while_it_does_and_ends_with_it(strategy: Strategy) -> None:
+    done = in_virtual_time(run(strategy, Answer("a b c", thinking="hm", pause=LATE_SECONDS + 0.01)))
 
     told = [(event.type, event.status, event.content) for event in done.written]
     assert told == [
@@ -161,6 +163,22 @@ async def test_an_event_begins_with_the_first_chunk_of_its_kind_and_ends_with_th
         (FINAL, EventStatus.COMPLETED, "a b c"),
     ]
     assert len({event.id for event in done.written}) == 2
+
+
+@pytest.mark.parametrize("strategy", FUNCTIONS)
+def test_an_event_of_a_short_stream_is_written_once(strategy: Strategy) -> None:
+    done = in_virtual_time(run(strategy, Answer("a b c", thinking="hm", pause=LATE_SECONDS - 0.01)))
+
+    told = [(event.type, event.status, event.content) for event in done.written]
+    assert told == [(THINKING, EventStatus.COMPLETED, "hm"), (FINAL, EventStatus.COMPLETED, "a b c")]
+
+
+@pytest.mark.parametrize("text", ["", "\x00"], ids=["no text", "nothing but a control character"])
+def test_an_answer_without_text_opens_no_event(text: str) -> None:
+    answer = Answer(text, thinking=text, pause=LATE_SECONDS * 2, tool_calls=GET)
+    done = in_virtual_time(run(Strategy.LANGCHAIN, answer, Answer("done")))
+
+    assert types(done) == [CALL, FINAL]
 
 
 async def test_react_shows_no_half_text_while_it_streams() -> None:

@@ -13,6 +13,8 @@ from unit.engine.build import Answer, agent, plan, scene, single, stage
 class Reader:
     """Keeps what it is told."""
 
+    followed = False
+
     def __init__(self) -> None:
         self.open: dict[UUID, Sequence[str]] = {}
         self.texts: dict[UUID, str] = {}

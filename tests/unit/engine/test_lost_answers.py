@@ -12,7 +12,7 @@ from tarsy.plan.model import ProviderPlan, Strategy
 from tarsy.record.messages import Role
 from tarsy.record.run import InteractionState, RunOutcome, State
 from tarsy.record.timeline import EventStatus, EventType
-from unit.engine.build import Scene, agent, plan, scene, single, stage, until
+from unit.engine.build import Scene, agent, plan, scene, single, stage
 from unit.engine.clock import in_virtual_time
 from wire.scripted_client import Answer
 
@@ -207,18 +207,25 @@ async def test_errors_that_will_not_get_better_end_the_agent_at_once(code: Model
     assert len(s.models.requests) == 1
 
 
-async def test_cancellation_in_the_middle_of_a_stream_closes_it_and_writes_nothing_more() -> None:
+@pytest.mark.parametrize("after", [0.2, 0.6], ids=["before its event is written", "after its event is written"])
+def test_cancellation_in_the_middle_of_a_stream_closes_it_and_writes_nothing_more(after: float) -> None:
     models, s = timed([(0, "a"), (30, "b")])
-    running = asyncio.create_task(s.run(plan(stage("look", agent()))))
-    await until(lambda: s.record.events)
-    written = len(s.recorder.calls)
 
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+    async def main() -> None:
+        running = asyncio.create_task(s.run(plan(stage("look", agent()))))
+        await asyncio.sleep(after)
+        written = len(s.recorder.calls)
 
-    assert models.closed == 1
-    assert len(s.recorder.calls) == written
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await asyncio.sleep(30)
+
+        assert models.closed == 1
+        assert len(s.recorder.calls) == written
+        assert len(s.record.events) == (after > 0.4)
+
+    in_virtual_time(main())
 
 
 def test_cancellation_that_comes_together_with_a_timeout_is_cancellation() -> None:

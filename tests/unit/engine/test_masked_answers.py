@@ -13,6 +13,7 @@ from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import State
 from tarsy.record.timeline import EventType
 from unit.engine.build import Answer, FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, stage, told
+from unit.engine.clock import in_virtual_time
 
 SECRET = "hunter2-and-more"
 LOGIN = call("k.login", "c1", json.dumps({"user": "ops", "password": SECRET}))
@@ -150,13 +151,13 @@ async def test_what_a_provider_wants_back_goes_where_it_repeats_a_secret_of_text
     assert SECRET not in everything(s).replace(repr(SIGNED), "")
 
 
-async def test_what_tools_of_the_provider_show_is_masked_from_the_first_moment() -> None:
+def test_what_tools_of_the_provider_show_is_masked_from_the_first_moment() -> None:
     shown: list[str] = []
     code = CodeExecutionChunk(f"login('password={SECRET}')", f"password: {SECRET}", "python")
     page = GroundingChunk(
         GroundingKind.SEARCH, (f"password={SECRET}",), (GroundingSource("", f"https://x:{SECRET}@wiki"),)
     )
-    s = start(Answer("done", native=(code, page)))
+    s = start(Answer("done", native=(code, page), pause=1.0))
     write = s.recorder.write_events
 
     async def written(events: object) -> None:
@@ -164,7 +165,7 @@ async def test_what_tools_of_the_provider_show_is_masked_from_the_first_moment()
         await write(events)  # type: ignore[arg-type]
 
     s.recorder.write_events = written  # type: ignore[method-assign,assignment]
-    await s.run(plan(stage("look", agent(strategy=Strategy.NATIVE_THINKING))))
+    in_virtual_time(s.run(plan(stage("look", agent(strategy=Strategy.NATIVE_THINKING)))))
 
     assert any("MASKED_PASSWORD" in text for text in shown)
     assert SECRET not in everything(s) and SECRET not in "".join(shown)

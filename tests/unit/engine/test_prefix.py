@@ -26,7 +26,7 @@ def start(*answers: Answer, **others: Sequence[Answer]) -> Scene:
 
 def messages(request: GenerateRequest) -> list[str]:
     """The messages as they go out, and before them the tools: where a chat template puts these is its own affair."""
-    sent = json.loads(body(agent().provider, request))
+    sent = json.loads(b"".join(body(agent().provider, request)))
     return [json.dumps(sent.get("tools")), *(json.dumps(message) for message in sent["messages"])]
 
 

@@ -12,12 +12,14 @@ from unit.engine.recorder_contract import RecorderContract, Subject
 
 
 class _InMemory(Subject):
-    def __init__(self) -> None:
+    def __init__(self, *, holds: bool = False) -> None:
         self.run = uuid4()
+        self.holds = holds
         self._record = Record()
-        self.recorder = self._first = MemoryRecorder(self._record)
+        self.recorder = self._first = MemoryRecorder(self._record, hold=holds)
 
     async def next_attempt(self) -> Recorder:
+        await self._first.history()
         self._first.lost = True
         return MemoryRecorder(self._record)
 
@@ -32,3 +34,9 @@ class TestMemoryRecorder(RecorderContract):
     @pytest.fixture
     def subject(self) -> Subject:
         return _InMemory()
+
+
+class TestHoldingMemoryRecorder(RecorderContract):
+    @pytest.fixture
+    def subject(self) -> Subject:
+        return _InMemory(holds=True)

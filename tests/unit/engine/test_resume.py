@@ -64,14 +64,15 @@ async def test_the_run_has_the_steps_the_sweep_assumes() -> None:
     assert 40 < len(s.recorder.calls) < STEPS
 
 
+@pytest.mark.parametrize("hold", [False, True], ids=["written at once", "held"])
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("step", range(STEPS))
 async def test_a_death_at_any_step_changes_nothing_and_repeats_only_what_was_in_flight(
-    step: int, before: bool, whole: tuple[Scene, RunOutcome | None]
+    step: int, before: bool, hold: bool, whole: tuple[Scene, RunOutcome | None]
 ) -> None:
     unharmed, expected = whole
     s = start(repeatable=True)
-    s.resume(die_at=step, before=before)
+    s.resume(die_at=step, before=before, hold=hold)
 
     outcome = await live(s, PLAN)
     if outcome is None:
@@ -113,13 +114,14 @@ async def test_two_deaths_are_as_good_as_none(step: int, before: bool, whole: tu
     assert outcome == whole[1]
 
 
+@pytest.mark.parametrize("hold", [False, True], ids=["written at once", "held"])
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("step", range(STEPS))
 async def test_a_tool_that_must_not_be_called_twice_never_is(
-    step: int, before: bool, whole: tuple[Scene, RunOutcome | None]
+    step: int, before: bool, hold: bool, whole: tuple[Scene, RunOutcome | None]
 ) -> None:
     s = start(repeatable=False)
-    s.resume(die_at=step, before=before)
+    s.resume(die_at=step, before=before, hold=hold)
 
     outcome = await live(s, PLAN)
     if outcome is None:

@@ -73,7 +73,14 @@ def sent(record: Record) -> list[tuple[Message, ...]]:
     return rebuilt
 
 
-@pytest.mark.parametrize("strategy", [Strategy.LANGCHAIN, Strategy.NATIVE_THINKING, Strategy.REACT])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        Strategy.LANGCHAIN,
+        pytest.param(Strategy.NATIVE_THINKING, marks=pytest.mark.heavy("another strategy is beside it")),
+        pytest.param(Strategy.REACT, marks=pytest.mark.heavy("another strategy is beside it")),
+    ],
+)
 async def test_two_hundred_results_of_thirty_kilobytes_reach_a_conclusion(strategy: Strategy) -> None:
     s = start(200, strategy)
 

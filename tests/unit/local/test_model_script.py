@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tarsy.engine.model_calls.repetition import RepeatedText
 from tarsy_dev.model import Script, ScriptError, demo_script, parse_script
 from tarsy_dev.model.conversation import agent_name, tool_names, turn, wire_name, with_call_ids
 from tarsy_dev.model.script import Entry, Order, ScriptedCall
@@ -98,6 +99,12 @@ def test_tool_names_ignore_what_is_no_function() -> None:
 @pytest.mark.parametrize("text", ["one  two\n\nthree ", " ", "", "\n- a\n"])
 def test_words_joined_are_the_text(text: str) -> None:
     assert "".join(split_words(text)) == text
+
+
+def test_filler_is_no_repetition_that_the_engine_cuts() -> None:
+    watched = RepeatedText()
+    pieces = [str(delta["content"]) for delta in answer(Entry(tokens=2000)).deltas()]
+    assert [watched.add(piece) for piece in pieces] == [None] * 2000 and watched.end() is None
 
 
 @pytest.mark.parametrize(("entry", "pieces"), [(Entry(text="abcdefg", tokens=3), 3), (Entry(tokens=200), 200)])

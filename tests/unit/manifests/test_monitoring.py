@@ -76,7 +76,7 @@ def test_an_expression_asks_for_what_is_there(expression: str) -> None:
     for group in _BY.findall(expression):
         assert {name.strip() for name in group.split(",")} <= known
     assert expression.count("(") == expression.count(")")
-    if any(metric.shared for metric, *_ in series):
+    if any(metric.aggregate == "max" for metric, *_ in series):
         assert "sum" not in expression, "every process says the same: take max"
 
 

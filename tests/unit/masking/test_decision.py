@@ -1,16 +1,19 @@
 """Tests which text is passed on if masking fails: one rule for required texts, one for all others."""
 
 import logging
+import threading
 from collections.abc import Callable
 
 import pytest
 
 from tarsy.masking import (
+    MOST_ON_LOOP,
     CustomPattern,
     MaskingFailed,
     build_masker,
     default_masker,
     mask_or_fail,
+    off_loop,
     without_secrets_or_withheld,
 )
 
@@ -64,3 +67,13 @@ def test_no_text_goes_on_unsearched(mask: Callable[[str], str], caplog: pytest.L
         told = mask_or_fail(mask, TEXT, "an alert"), without_secrets_or_withheld(mask, TEXT, "an answer", "-").text
     assert "hunter22" not in f"{told}{caplog.text}"
     assert "an alert was" in caplog.text and "an answer was withheld" in caplog.text
+
+
+@pytest.mark.parametrize(("size", "on_loop"), [(0, True), (MOST_ON_LOOP, True), (MOST_ON_LOOP + 1, False)])
+async def test_only_short_texts_are_masked_on_the_event_loop(size: int, on_loop: bool) -> None:
+    thread = await off_loop(threading.get_ident, size)
+    assert (thread == threading.get_ident()) is on_loop
+
+
+def test_the_longest_text_on_the_event_loop_takes_five_milliseconds_of_the_slowest_input() -> None:
+    assert MOST_ON_LOOP * 4 / 1_000_000 == 0.005  # bytes of the longest character, bytes per second

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from tarsy.masking import CustomPattern, InvalidPattern, Masker, MaskingFailed, build_masker, engine
 from tarsy.masking.engine import FirstLook
+from tarsy.masking.kubernetes_secret import KubernetesSecrets
+from tarsy.masking.masker import _BuiltIn
+from tarsy.masking.triggers import Piece
 from unit.masking.corpus import secrets, survivors
 
 ALL = build_masker(["all"])
@@ -21,21 +24,32 @@ SLOW = CustomPattern("greedy", "(?s)x.*y|x", "-")
 
 
 class _Everything:
-    """A first look that tells every rule to look for itself."""
+    """Triggers that tell every rule to read the whole text for itself."""
 
-    def __init__(self, patterns: Sequence[bytes]) -> None:
-        self._all = list(range(len(patterns)))
+    def __init__(self, patterns: Sequence[tuple[bytes, bool]]) -> None:
+        self._all = tuple(range(len(patterns)))
 
-    def among(self, text: bytes) -> list[int]:
+    def among(self, text: bytes) -> tuple[int, ...]:
         return self._all
+
+    def pieces(self, text: bytes) -> list[Piece]:
+        return [(0, len(text), self._all)]
+
+
+class _AnySecrets(KubernetesSecrets):
+    """The structural masker, which reads every text."""
+
+    def named(self, text: bytes) -> bool:
+        return True
 
 
 @pytest.fixture(scope="module")
 def unfiltered() -> Masker:
     """A masker of everything without a first look."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tarsy.masking.masker.FirstLook", _Everything)
-        patch.setattr("tarsy.masking.ruleset.FirstLook", _Everything)
+        patch.setattr("tarsy.masking.masker.Triggers", _Everything)
+        patch.setattr("tarsy.masking.masker._built_in", _BuiltIn)
+        patch.setattr("tarsy.masking.masker._secrets", _AnySecrets)
         return build_masker(["all"])
 
 
@@ -199,11 +213,11 @@ def test_many_slow_patterns_take_no_longer_than_one() -> None:
 def test_a_first_look_that_runs_out_of_memory_leaves_every_rule_to_look_for_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rules = [b"a", b"b", b"c"]
-    assert FirstLook(rules).among(b"b") == [1]
+    rules = {5: b"a", 6: b"b", 7: b"c"}
+    assert FirstLook(rules).among(b"b") == (6,)
     exhausted = SimpleNamespace(Add=lambda pattern: 0, Compile=lambda: None, Match=lambda text: [])  # so RE2 reports it
     monkeypatch.setattr(engine.re2, "Set", SimpleNamespace(SearchSet=lambda options: exhausted))
-    assert FirstLook(rules).among(b"b") == [0, 1, 2]
+    assert FirstLook(rules).among(b"b") == (5, 6, 7)
 
 
 @pytest.mark.parametrize(

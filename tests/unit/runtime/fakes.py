@@ -37,6 +37,7 @@ class FakeQueue:
     beat_hangs: bool = False
     on_beat: Callable[[], None] | None = None
     most_asked: int = 0
+    lapses_at: float | None = None
 
     async def register(self, worker: UUID, host: str, ttl_seconds: float) -> None:
         self._answer()
@@ -85,6 +86,9 @@ class FakeQueue:
             desired_state=self.desired.get(run, DesiredState.RUNNING),
             seconds_left=self.seconds_left,
         )
+
+    async def seconds_to_next_lapse(self, worker: UUID) -> float | None:
+        return None if self.lapses_at is None else self.lapses_at - asyncio.get_running_loop().time()
 
     async def release(self, worker: UUID, run: UUID, attempt: int) -> bool:
         self._answer()

@@ -102,7 +102,9 @@ async def test_a_run_that_is_lost_is_stopped_and_may_not_act() -> None:
         control.check()
 
 
-@pytest.mark.parametrize("bad", [{"places": 0}, {"global_limit": 0}, {"lease_seconds": 9.9, "heartbeat_seconds": 5.0}])
+@pytest.mark.parametrize(
+    "bad", [{"places": 0}, {"global_limit": 0}, {"questions": -1}, {"lease_seconds": 9.9, "heartbeat_seconds": 5.0}]
+)
 def test_settings_that_cannot_work_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError):
         WorkerSettings(**bad)  # type: ignore[arg-type]

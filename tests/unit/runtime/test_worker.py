@@ -97,6 +97,42 @@ def test_a_lost_wake_up_delays_a_claim_by_one_poll() -> None:
     assert seen == [0, 1]
 
 
+def test_runs_of_a_dead_worker_are_claimed_as_soon_as_its_lease_ends() -> None:
+    house = House()
+    seen: list[int] = []
+    house.queue.lapses_at = 4.5  # between two polls
+
+    def lapse() -> None:
+        house.queue.lapses_at = None
+        house.queue.waiting.extend([1, 2])
+
+    house.live(
+        (4.49, lapse),
+        (4.5, lambda: seen.append(len(house.runner.now))),
+        (4.7, lambda: seen.append(len(house.runner.now))),
+        seconds=5,
+    )
+
+    assert seen == [0, 2]
+
+
+def test_a_lease_that_has_ended_and_is_not_taken_over_causes_no_storm_of_claims() -> None:
+    house = House()
+    house.queue.lapses_at = -1.0
+    claims = 0
+    original = house.queue.claim
+
+    async def claim(*args: object, **limits: object) -> list[ClaimedRun]:
+        nonlocal claims
+        claims += 1
+        return await original(*args, **limits)  # type: ignore[arg-type]
+
+    house.queue.claim = claim  # type: ignore[method-assign]
+    house.live(seconds=11)
+
+    assert claims == 6, "one at the start and one for each poll of 2 s"
+
+
 def test_an_error_that_leaves_a_runner_ends_nothing_else() -> None:
     house = House(1, 2)
 

@@ -1,5 +1,7 @@
 """Tests that only text that cannot be stored is removed."""
 
+import re
+
 import orjson
 import pytest
 from hypothesis import given
@@ -37,6 +39,13 @@ def test_cleaning_is_idempotent_and_storable(text: str) -> None:
     assert clean(once) == once
     assert "\x00" not in once
     once.encode("utf-8")
+
+
+@given(st.text(st.characters() | st.sampled_from("\x00\t\n\r\x7f\x80\x9f\xa0\ud800\udfff"), max_size=200))
+def test_what_is_removed_is_what_a_pattern_finds(text: str) -> None:
+    without = re.sub("[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", text)
+
+    assert clean(text) == re.sub("[\ud800-\udfff]", "\ufffd", without)
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | st.text(), lambda s: st.lists(s) | st.tuples(s)))

@@ -26,6 +26,7 @@ from tarsy.app.settings.work_topics import (
     OutboundSettings,
     ReconcileSettings,
     WorkerExecutionSettings,
+    WorkerPodSettings,
 )
 
 
@@ -58,6 +59,7 @@ class WorkerProcessSettings(ProcessSettings):
     """Topics of `tarsy worker`."""
 
     execution: WorkerExecutionSettings = WorkerExecutionSettings()
+    worker_pod: WorkerPodSettings = WorkerPodSettings()
 
 
 class GatewayProcessSettings(BaseModel):
@@ -80,8 +82,8 @@ def topics_of(process: type[BaseModel]) -> Mapping[str, type[SettingsTopic]]:
 TOPICS: Final[Mapping[str, type[SettingsTopic]]] = MappingProxyType(
     {
         to_camel(name): topic
-        for one in (OperatorSettings, GatewayProcessSettings)
+        for one in (WorkerProcessSettings, OperatorSettings, GatewayProcessSettings)
         for name, topic in topics_of(one).items()
     }
 )
-"""All topics by their names in the file."""
+"""All topics by their names in the file; execution as an operator takes it."""

@@ -127,10 +127,30 @@ class ExecutionSettings(SettingsTopic):
 
 
 class WorkerExecutionSettings(ExecutionSettings):
-    """Execution in a worker process, which always has a worker."""
+    """Execution in a worker pod, which always has a worker."""
 
     max_concurrent: Annotated[int, Flag("--places")] = Field(
-        _WORKER.places, ge=1, description="Maximum concurrent investigations in this process."
+        _WORKER.places,
+        ge=1,
+        description="Maximum concurrent investigations in this pod; its processes share them out.",
+    )
+
+
+class WorkerPodSettings(SettingsTopic):
+    """The processes of a worker pod (tarsy worker)."""
+
+    processes: Annotated[int | None, Flag("--processes", environment="TARSY_PROCESSES")] = Field(
+        None,
+        ge=1,
+        description="Processes, each with its own lease. Default: one per core of the pod (its CPU limit rounded "
+        "up; without one, the cores of the node), as far as its memory limit allows 256 MiB for each; at most one "
+        "per place and per 3 connections to Postgres.",
+    )
+    connections: Annotated[int, Flag("--database-connections")] = Field(
+        21,
+        ge=3,
+        description="Maximum connections of this pod to Postgres; its processes share them out, at least 3 for each, "
+        "one of them for LISTEN.",
     )
 
 

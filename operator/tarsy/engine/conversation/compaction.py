@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tarsy.llm.message_forms import MessageForms
 from tarsy.record.messages import Message, Role, ToolDefinition
 
 TOKENS_PER_BYTE = 0.25
@@ -72,7 +73,11 @@ def size(text: str) -> int:
 
 def size_of(messages: Sequence[Message]) -> int:
     """Bytes of messages, arguments of their tool calls included."""
-    return sum(size(m.content) + sum(size(c.arguments) for c in m.tool_calls) for m in messages)
+    return sum(map(_size_of_message, messages))
+
+
+def _size_of_message(message: Message) -> int:
+    return size(message.content) + sum(size(call.arguments) for call in message.tool_calls)
 
 
 def size_of_tools(tools: Sequence[ToolDefinition]) -> int:
@@ -88,6 +93,34 @@ def apply_compaction(messages: Sequence[Message], replaced: Mapping[int, str]) -
         replaced: what is sent instead of some of them, by position.
     """
     return tuple(replace(m, content=replaced[i]) if i in replaced else m for i, m in enumerate(messages))
+
+
+class SentMessages:
+    """The messages of one conversation as they are sent, with their size: each is made and counted once."""
+
+    def __init__(self) -> None:
+        self._forms = MessageForms()
+
+    def of(self, messages: Sequence[Message], replaced: Mapping[int, str]) -> tuple[tuple[Message, ...], int]:
+        """Returns the messages, and their bytes (`apply_compaction`, `size_of`).
+
+        Args:
+            messages: as they are on record.
+            replaced: what is sent instead of some of them, by position.
+        """
+
+        def made(place: int) -> tuple[Message, int]:
+            text, message = replaced.get(place), messages[place]
+            sent = message if text is None else replace(message, content=text)
+            return sent, _size_of_message(sent)
+
+        variants = [replaced.get(place) for place in range(len(messages))] if replaced else ()
+        rows = self._forms.each("sent", messages, made, variants)
+        return tuple([sent for sent, _ in rows]), sum([size for _, size in rows])
+
+    def size_of_tools(self, tools: Sequence[ToolDefinition]) -> int:
+        """Bytes of tool definitions, about."""
+        return self._forms.part("tools", tools, lambda: size_of_tools(tools))
 
 
 def compact_conversation(messages: Sequence[Message], replaced: Mapping[int, str], room: int) -> dict[int, str]:

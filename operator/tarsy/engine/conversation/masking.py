@@ -6,13 +6,13 @@ provider wants back (`provider_state`) is never changed, because providers verif
 were taken out of text or calls it goes as a whole, and thinking that holds a secret stays in it and nowhere else.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import orjson
 
-from tarsy.masking import without_secrets_or_withheld
+from tarsy.masking import off_loop, without_secrets_or_withheld
 
 Mask = Callable[[str], str]
 """Takes secrets out of a text; raises whatever it likes where it cannot."""
@@ -21,7 +21,6 @@ MaskedText = Callable[[str, str], str]
 
 WITHHELD = "[what the model said here could not be searched for secrets and is withheld]"
 _TELLS = 6  # characters that a word must have to be told from chance
-_LARGE = 65_536  # characters from which on masking would hold up the event loop
 
 
 def mask_response_text(mask: Mask, text: str) -> str:
@@ -31,11 +30,7 @@ def mask_response_text(mask: Mask, text: str) -> str:
 
 async def masked_aside(mask: Mask, text: str) -> str:
     """The same, a long text in a thread."""
-    return (
-        await asyncio.to_thread(mask_response_text, mask, text)
-        if len(text) > _LARGE
-        else mask_response_text(mask, text)
-    )
+    return await off_loop(partial(mask_response_text, mask, text), len(text))
 
 
 def holds(state: object, text: tuple[str, str], arguments: Iterable[tuple[str, str]]) -> bool:

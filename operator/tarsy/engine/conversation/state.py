@@ -12,7 +12,9 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from tarsy.engine.conversation.compaction import SentMessages
 from tarsy.engine.prompts import builder
+from tarsy.llm.message_forms import MessageForms
 from tarsy.plan.builtin import has_native_tools
 from tarsy.plan.model import AgentLimits, AgentPlan
 from tarsy.record.messages import Message, Role, ToolCall
@@ -37,7 +39,7 @@ class Conversation:
     message was answered; `messages` has no gaps. `superseded` is what is sent instead of some of them. Whoever changes
     `loop` while calls run side by side holds `writing` until the change is on record. `unmasked` is the last answer of
     this attempt as its model wrote it, with its place: it is in no record. `unbound`: its provider refused tools that
-    may not be called.
+    may not be called. `sent` and `forms` keep what was made of the messages for earlier requests.
     """
 
     execution: UUID
@@ -55,6 +57,8 @@ class Conversation:
     unmasked: tuple[int, Message] | None = None
     unbound: bool = False
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    sent: SentMessages = field(default_factory=SentMessages)
+    forms: MessageForms = field(default_factory=MessageForms)
 
     @classmethod
     def resume(cls, stage: UUID, agent: AgentPlan, limits: AgentLimits, record: ExecutionRecord) -> "Conversation":

@@ -8,6 +8,7 @@ needs. Whatever becomes of the repair, the answer is never worse than before, an
 """
 
 import math
+from functools import partial
 
 from tarsy.engine.conversation.state import CallModel, Conversation, unanswered_calls
 from tarsy.engine.findings.citations import check_citations, cited, problem
@@ -20,6 +21,7 @@ from tarsy.engine.prompts.builder import repair_message
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.strategies.table import tool_call_format
 from tarsy.engine.tool_calls.execution import ToolCallContext, answer_tool_calls
+from tarsy.masking import off_loop
 from tarsy.record.finding import Finding
 from tarsy.record.ids import event_id
 from tarsy.record.messages import Role, ToolDefinition
@@ -34,7 +36,9 @@ _CUT_NOTE = "The final answer was cut off, because its model reached its output 
 async def checked_finding(text: str, world: RunContext) -> tuple[Finding, str]:
     """The finding of a final answer, checked against the record of the run, and the analysis without it."""
     finding, analysis = read_finding(text)
-    checked = check_citations(finding, await world.recorder.evidence(cited(finding)), world.mask)
+    evidence = await world.recorder.evidence(cited(finding))
+    size = sum(len(found.result) for found in evidence.values())  # a result may have to be masked to find a quote
+    checked = await off_loop(partial(check_citations, finding, evidence, world.mask), size)
     if _CUT_BY_LENGTH in analysis:
         checked = checked.model_copy(update={"notes": (*checked.notes, _CUT_NOTE)})
     return checked, analysis

@@ -124,6 +124,7 @@ async def call_model(
         tokens=call.prepared.need.tokens,
         may_call=options.may_call,
         stop=options.stop,
+        forms=conversation.forms,
     )
     try:
         await receive(answer, conversation, call.id, request, world, watch, concludes=_concludes(conversation, turn))

@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from tarsy.engine.conversation.compaction import (
     TOKENS_PER_BYTE,
     Window,
-    apply_compaction,
     compact_conversation,
     reserve,
     size,
-    size_of,
-    size_of_tools,
 )
 from tarsy.engine.conversation.state import Conversation
 from tarsy.engine.limits.budget import UsageEstimate
@@ -62,12 +59,14 @@ def prepare_request(
     tokens = provider.context_window or conversation.limits.context_tokens
     if loop.window is not None:
         tokens = min(tokens, loop.window)
-    overhead = size_of_tools(tools)
+    overhead = conversation.sent.size_of_tools(tools)
     window = Window(tokens, reserve(tokens, provider.max_output_tokens), loop.tokens_per_byte, overhead)
-    before = size_of(apply_compaction(messages, conversation.superseded))
-    superseded = compact_conversation(messages, conversation.superseded, window.room) if before > window.full else {}
-    sent = apply_compaction(messages, conversation.superseded | superseded)
-    total = size_of(sent) + overhead
+    sent, total = conversation.sent.of(messages, conversation.superseded)
+    superseded: Mapping[int, str] = {}
+    if total > window.full:
+        superseded = compact_conversation(messages, conversation.superseded, window.room)
+        sent, total = conversation.sent.of(messages, conversation.superseded | superseded)
+    total += overhead
     density = next(d for d in (loop.tokens_per_byte, believed, TOKENS_PER_BYTE) if d is not None)
     return PreparedRequest(
         sent, superseded, total, tokens, UsageEstimate(round(total * density), loop.last_output, provider.rates)

@@ -1,10 +1,12 @@
 """Collects a model's answer as it arrives, and masks it for the record."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, assert_never
 
 from tarsy.engine.conversation.masking import Mask, MaskedText, holds, masked_aside
 from tarsy.llm.protocol import CodeExecutionChunk, EndChunk, GroundingChunk, RetryChunk, WaitChunk
+from tarsy.masking import off_loop
 from tarsy.record.messages import ToolCall
 from tarsy.record.usage import Usage
 
@@ -103,7 +105,9 @@ async def mask_response(answer: ModelResponse, mask: Mask, shown: MaskedText | N
     calls = []
     for call in answer.tool_calls:
         arguments = await masked_aside(mask, call.arguments)
-        calls.append(replace(call, arguments=shown(call.name, arguments) if shown else arguments))
+        if shown:
+            arguments = await off_loop(partial(shown, call.name, arguments), len(arguments))
+        calls.append(replace(call, arguments=arguments))
     end = answer.end
     changed = [(wrote.arguments, known.arguments) for wrote, known in zip(answer.tool_calls, calls, strict=True)]
     if end is not None and holds(end.provider_state, (answer.text, text), changed):

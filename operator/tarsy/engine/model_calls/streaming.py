@@ -1,7 +1,7 @@
 """Receives the answer of a model as it streams, within the time limits of the call.
 
 Time is kept here, not in the SDKs: limits to silence, to the first chunk of each try, between chunks, and to the whole
-call, waits before new tries included. Writing to the record stops all clocks, and so does a wait for the call's turn
+call, waits before new tries included. Waiting for the record stops all clocks, and so does a wait for the call's turn
 under a limit of its provider. A call is cut as soon as its run is to conclude; one that concludes has a short time from
 then on, waits for its turn included. What a model says is cleaned here, where it comes in, and without secrets before
 it is recorded: what the record keeps is then exactly what is sent next time.
@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import assert_never
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from tarsy.engine.model_calls.events import (
     thinking_event,
     wait_event,
 )
+from tarsy.engine.model_calls.late_events import LATE_SECONDS, LateEvents
 from tarsy.engine.model_calls.repetition import RepeatedText, first_only
 from tarsy.engine.model_calls.response import ModelResponse, Waiting
 from tarsy.engine.model_calls.text_calls import take_calls
@@ -49,6 +51,7 @@ from tarsy.llm.protocol import (
     UsageChunk,
     WaitChunk,
 )
+from tarsy.masking import off_loop
 from tarsy.record.messages import ToolCall
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus
@@ -90,23 +93,25 @@ async def receive(
         raise CutToConclude
     seconds, clock, limit = min(watch.left, own.call), CallClock(provider, own), asyncio.timeout(None)
     cut = Cut()
-    reception = _Reception(answer, conversation, call, world, watch, clock, cut)
-    try:
-        async with cut:
-            with world.control.when_concluding(lambda: cut.after(limits.conclusion_seconds if concludes else 0.0)):
-                async with asyncio.timeout(seconds) as limit:
-                    with watch.running():
-                        async with world.models.client(provider) as client:
-                            async with aclosing(client.generate(request)) as chunks:
-                                await reception.collect(chunks, limit)
-    except TimeoutError:
-        if cut.expired():
-            raise (clock.conclusion_error(limits) if concludes else CutToConclude()) from None
-        if not limit.expired():
-            raise
-        raise clock.call_error(seconds, limits) from None
-    finally:
-        reception.close()
+    late = LateEvents(world.recorder.write_events, lambda: 0.0 if world.live.followed else LATE_SECONDS)
+    reception = _Reception(answer, conversation, call, world, watch, clock, cut, late)
+    async with late:
+        try:
+            async with cut:
+                with world.control.when_concluding(lambda: cut.after(limits.conclusion_seconds if concludes else 0.0)):
+                    async with asyncio.timeout(seconds) as limit:
+                        with watch.running():
+                            async with world.models.client(provider) as client:
+                                async with aclosing(client.generate(request)) as chunks:
+                                    await reception.collect(chunks, limit)
+        except TimeoutError:
+            if cut.expired():
+                raise (clock.conclusion_error(limits) if concludes else CutToConclude()) from None
+            if not limit.expired():
+                raise
+            raise clock.call_error(seconds, limits) from None
+        finally:
+            reception.close()
     if answer.end is None and not answer.repeats:
         raise ModelError(
             ModelErrorCode.PARTIAL_STREAM, "the model's stream ended before its answer did.", retryable=True
@@ -139,9 +144,11 @@ class _Reception:
         watch: Stopwatch,
         clock: CallClock,
         cut: Cut,
+        late: LateEvents,
     ) -> None:
         self._clock = clock
         self._cut = cut
+        self._late = late
         self._answer = answer
         self._conversation = conversation
         self._call = call
@@ -167,8 +174,9 @@ class _Reception:
                     if isinstance(chunk, LifeChunk):
                         silence.expect(clock.alive())
                         continue
-                    if (event := self._take(chunk)) is not None:
-                        await self._write(event, limit)
+                    if isinstance(chunk, CodeExecutionChunk | GroundingChunk):
+                        chunk = await off_loop(partial(_clean, chunk, self._world.mask), len(repr(chunk)))
+                    self._take(chunk)
                     if self._answer.repeats:
                         return
                     silence.expect(clock.answering())
@@ -226,26 +234,24 @@ class _Reception:
         self._answer.text = "".join(self._text) if self._kept is None else self._kept
         self._answer.thinking = self._answer.thinking or "".join(self._thinking)
 
-    def _take(self, chunk: Chunk) -> Event | None:
-        """Keeps a chunk; the event that it begins, if any."""
-        answer, event = self._answer, None
+    def _take(self, chunk: Chunk) -> None:
+        """Keeps a chunk, and begins its event."""
+        answer = self._answer
         match chunk:
             case TextChunk(text):
-                if not self._text and not answer.hidden:
-                    event = response_event(self._conversation, self._call, "", EventStatus.STREAMING)
-                    self._shown_text = event.id
-                    self._world.live.began(event.id, self._text)
                 self._text.append(clean(text))
+                if self._shown_text is None and self._text[-1] and not answer.hidden:
+                    event = response_event(self._conversation, self._call, "", EventStatus.STREAMING)
+                    self._shown_text = self._shown(event, self._text)
                 if self._shown_text is not None:
                     self._world.live.grew(self._shown_text)
                 if (length := self._text_repeats.add(self._text[-1])) is not None:
                     self._kept, answer.repeats = first_only(self._text, length), True
             case ThinkingChunk(text):
-                if not self._thinking and not answer.silent:
-                    event = thinking_event(self._conversation, self._call, "", EventStatus.STREAMING)
-                    self._shown_thinking = event.id
-                    self._world.live.began(event.id, self._thinking)
                 self._thinking.append(clean(text))
+                if self._shown_thinking is None and self._thinking[-1] and not answer.silent:
+                    event = thinking_event(self._conversation, self._call, "", EventStatus.STREAMING)
+                    self._shown_thinking = self._shown(event, self._thinking)
                 if self._shown_thinking is not None:
                     self._world.live.grew(self._shown_thinking)
                 if (length := self._thinking_repeats.add(self._thinking[-1])) is not None:
@@ -253,9 +259,11 @@ class _Reception:
             case ToolCallChunk(call):
                 answer.tool_calls.append(ToolCall(clean(call.id), clean(call.name), clean(call.arguments)))
             case CodeExecutionChunk() | GroundingChunk():
-                answer.native.append(_clean(chunk, self._world.mask))
+                answer.native.append(chunk)
                 number = len(answer.native) - 1
-                event = native_event(self._conversation, self._call, number, answer.native[-1], EventStatus.STREAMING)
+                self._late.begin(
+                    native_event(self._conversation, self._call, number, answer.native[-1], EventStatus.STREAMING)
+                )
             case UsageChunk(usage):
                 answer.usage = usage
             case EndChunk():
@@ -266,7 +274,12 @@ class _Reception:
                 raise AssertionError("taken by collect")
             case _:
                 assert_never(chunk)
-        return event
+
+    def _shown(self, event: Event, pieces: list[str]) -> UUID:
+        """Begins the event of a text that is shown as it comes, all of it `pieces`; its id."""
+        self._late.begin(event)
+        self._world.live.began(event.id, pieces)
+        return event.id
 
 
 def _clean(chunk: CodeExecutionChunk | GroundingChunk, mask: Mask) -> CodeExecutionChunk | GroundingChunk:

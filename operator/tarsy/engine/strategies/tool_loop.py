@@ -198,7 +198,8 @@ def _iteration_seconds(conversation: Conversation) -> float:
 def _judge_time(conversation: Conversation, watch: Stopwatch) -> None:
     """Counts iterations in a row that ran out of time; the next boundary (a) puts the count on record."""
     slow = conversation.loop.slow_iterations + 1 if watch.left <= 0 else 0
-    conversation.loop = conversation.loop.model_copy(update={"slow_iterations": slow})
+    if slow != conversation.loop.slow_iterations:
+        conversation.loop = conversation.loop.model_copy(update={"slow_iterations": slow})
     limits = conversation.limits
     if slow >= limits.consecutive_timeouts:
         times = "an iteration" if slow == 1 else f"{slow} iterations in a row"

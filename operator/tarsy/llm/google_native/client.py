@@ -62,7 +62,7 @@ class Gemini:
             config.http_options = types.HttpOptions(headers=headers)
             stream = await self._client.aio.models.generate_content_stream(
                 model=self._provider.model,
-                contents=cast("list[Any]", contents_of(request.messages, self._provider.model)),
+                contents=cast("list[Any]", contents_of(request, self._provider.model)),
                 config=config,
             )
             async for response in stream:

@@ -6,7 +6,7 @@ under the names and ids that Gemini itself gave to the calls.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from google.genai import types
@@ -25,31 +25,50 @@ from tarsy.record.messages import Message, Role, ToolDefinition
 _FOREIGN = b"skip_thought_signature_validator"
 
 
-def contents_of(messages: Sequence[Message], model: str) -> list[types.Content]:
-    """All but the system messages, in their order."""
-    made: list[types.Content] = []
-    calls: Mapping[str, tuple[str | None, str]] = {}
-    after_tool = False
-    for message in messages:
+class _Contents:
+    """The contents of a conversation, and after each of its messages their number and the calls of the last turn."""
+
+    def __init__(self) -> None:
+        self.made: list[types.Content] = []
+        self._after: list[tuple[int, Mapping[str, tuple[str | None, str]]]] = []
+
+    def keep(self, count: int) -> int:
+        """Keeps what was made of the first `count` messages at most; returns of how many it is."""
+        del self._after[count:]
+        del self.made[self._after[-1][0] if self._after else 0 :]
+        return len(self._after)
+
+    def add(self, message: Message, model: str, *, after_tool: bool) -> None:
+        """Adds the next message; `after_tool`: the one before it is the result of a tool call."""
+        calls = self._after[-1][1] if self._after else {}
         match message.role:
             case Role.SYSTEM:
-                continue
+                pass
             case Role.USER:
                 parts = [types.Part(text=encodable(message.content) or " ")]
-                made.append(types.Content(role="user", parts=parts))
+                self.made.append(types.Content(role="user", parts=parts))
             case Role.ASSISTANT:
                 turn = replay_parts(message, model) or _written(message, model)
                 calls = turn.calls
                 if turn.parts:
-                    made.append(types.Content(role="model", parts=turn.parts))
+                    self.made.append(types.Content(role="model", parts=turn.parts))
             case Role.TOOL:
                 part = _result(message, calls)
-                if after_tool and made[-1].parts is not None:
-                    made[-1].parts.append(part)
+                if after_tool and self.made[-1].parts is not None:
+                    self.made[-1].parts.append(part)
                 else:
-                    made.append(types.Content(role="user", parts=[part]))
-        after_tool = message.role is Role.TOOL
-    return made
+                    self.made.append(types.Content(role="user", parts=[part]))
+        self._after.append((len(self.made), calls))
+
+
+def contents_of(request: GenerateRequest, model: str) -> list[types.Content]:
+    """All but the system messages, in their order; each is made once a conversation."""
+    messages = request.messages
+    contents, held = request.forms.of(("google-native", model), messages, _Contents)
+    for place in range(contents.keep(held), len(messages)):
+        after_tool = place > 0 and messages[place - 1].role is Role.TOOL
+        contents.add(messages[place], model, after_tool=after_tool)
+    return list(contents.made)
 
 
 def config_of(request: GenerateRequest, provider: ProviderPlan) -> types.GenerateContentConfig:

@@ -8,8 +8,7 @@ read a few tens of times a second: a step for every token of every stream costs 
 """
 
 import asyncio
-import io
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
 
 import aiohttp
@@ -19,7 +18,7 @@ from tarsy.llm.call_errors import FailedCall
 from tarsy.llm.error_responses import NOT_A_STREAM
 from tarsy.llm.openai_native.errors import classify_openai_error, no_stream, response_error
 from tarsy.llm.openai_native.reading import NativeReading
-from tarsy.llm.openai_native.request import body
+from tarsy.llm.openai_native.request import BLOCK_BYTES, body
 from tarsy.llm.openai_native.sse import EventParser
 from tarsy.llm.protocol import Chunk, GenerateRequest, LifeChunk, ModelError
 from tarsy.llm.reach import ANYWHERE, server_of
@@ -31,7 +30,6 @@ from tarsy.plan.provider_types.openai import OPENAI_URL
 LONGEST_EVENT = 8 << 20
 _ERROR_BYTES = 64 << 10
 _ERROR_SECONDS = 10.0
-_IN_ONE_PIECE = 1 << 20
 _LEFTOVER_BYTES = 64 << 10
 _LEFTOVER_SECONDS = 0.25
 _FEW = 8
@@ -127,7 +125,7 @@ class OpenAINativeProvider:
         if session is not None:
             await session.close()
 
-    async def _post(self, content: bytes) -> aiohttp.ClientResponse:
+    async def _post(self, content: Sequence[bytes]) -> aiohttp.ClientResponse:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=PinnedConnector(self._server.host, self._server.judge, limit=0, keepalive_timeout=30.0),
@@ -135,15 +133,21 @@ class OpenAINativeProvider:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"Accept": "text/event-stream", "Accept-Encoding": "identity", "User-Agent": "tarsy"},
             )
-        headers = {"Content-Type": "application/json"}
+        size = sum(map(len, content))
+        headers = {"Content-Type": "application/json", "Content-Length": str(size)}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         return await self._session.post(
             self._url,
-            data=content if len(content) < _IN_ONE_PIECE else io.BytesIO(content),
+            data=b"".join(content) if size < BLOCK_BYTES else _one_by_one(content),
             headers=headers,
             allow_redirects=False,
         )
+
+
+async def _one_by_one(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 async def _must_be_a_stream(response: aiohttp.ClientResponse, call: FailedCall) -> None:

@@ -2,7 +2,8 @@
 
 Only data matters here, so an event is its data and everything else is read over: comments (keep-alives), `event:`,
 `id:`, `retry:`. One name is more: llama.cpp sends its errors as `error: {...}`, which becomes `{"error": {...}}`, the
-shape in which everybody else sends them.
+shape in which everybody else sends them. `tarsy.outbound.server_sent_events`, which reads all of it, takes three to
+eight times the CPU for an event, and here each token is one.
 """
 
 

@@ -47,7 +47,7 @@ COMMANDS = (
     _command(rb"sshpass", rb"-p"),
     _command(_MONGO, rb"-p"),
     _command(rb"cqlsh|cypher-shell|beeline|rabbitmqadmin|hive|psexec|winrs", rb"-p", _BLANK + ARGUMENT),
-    Rule(rb"\blogin\b", rb"\b" + _LOGIN + rb"\b[^\n|]*?[ \t]-p(?:[ \t]+|=)?" + ARGUMENT, flag),
+    Rule(rb"\blogin\b[^\n|]*[ \t]-p", rb"\b" + _LOGIN + rb"\b[^\n|]*?[ \t]-p(?:[ \t]+|=)?" + ARGUMENT, flag),
     Rule(rb"\baz[ \t]", rb"\baz[ \t][^\n|]*?[ \t]-p[ \t]+" + ARGUMENT, flag),
     _command(rb"(?:redis|valkey|keydb)-cli", rb"-a", _BLANK + ARGUMENT),
     _command(_LDAP, rb"-w"),

@@ -31,11 +31,13 @@ _BODIES = (
         rb"""(?:[ \t"'\\\r\n]|\z)""",
         key_body,
         lines=True,
+        counts=True,
     ),
     Rule(
         rb"(?m)^[ \t>|]*[A-Za-z0-9+/]{60}",
         rb"(?m)^[ \t>|]*([A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{70}|[A-Za-z0-9+/]{76})[ \t]*\r?$",
         key_body,
+        counts=True,
     ),
     Rule(
         rb"M(?:II[A-Z]|IG[A-Z]|HcCAQEE|C4CAQAw|EECAQ)",

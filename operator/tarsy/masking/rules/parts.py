@@ -18,6 +18,7 @@ class Rule:
         judge: Validator of the match.
         tag: Replacement; empty: the tag of the pattern.
         lines: Whether a match may span lines.
+        counts: Whether the trigger counts the characters of a word (`tarsy.masking.triggers`).
     """
 
     trigger: bytes
@@ -25,6 +26,7 @@ class Rule:
     judge: Validator = whole_match
     tag: str = ""
     lines: bool = False
+    counts: bool = False
 
 
 # Between a key and its value: the key's closing quote (escaped as deep as it may be), and a colon or an equals sign.

@@ -123,6 +123,7 @@ AWS_SECRET_KEY = (
         rb"(?:\A|[^A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?:[^A-Za-z0-9/+=]|\z)",
         rb"(?:\A|[^A-Za-z0-9/+])([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|\z)",
         aws_secret,
+        counts=True,
     ),
 )
 
@@ -143,7 +144,14 @@ EMAIL = (
     Rule(rb"[A-Za-z0-9._%+-]@[A-Za-z0-9.-]+\.[A-Za-z]{2}", rb"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}", email),
 )
 
-BASE64_SECRET = (Rule(rb"[A-Za-z0-9+/]{20}", rb"(?:(?i:sha)[0-9]{1,3}[:-])?[A-Za-z0-9+/]{20,}={0,2}", base64_word),)
+BASE64_SECRET = (
+    Rule(
+        rb"[A-Za-z0-9+/]{20}",
+        rb"(?:(?i:sha)[0-9]{1,3}[:-])?[A-Za-z0-9+/]{20,}={0,2}",
+        base64_word,
+        counts=True,
+    ),
+)
 
 # Four characters of base64 that are three characters of ASCII: the class of each character follows from that, so RE2
 # itself passes over nearly every ordinary word.

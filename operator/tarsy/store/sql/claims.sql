@@ -148,6 +148,11 @@ WITH beat AS (
 SELECT l.investigation, l.attempt, i.desired_state
 FROM beat LEFT JOIN lease l ON l.worker = beat.id LEFT JOIN investigation i ON i.id = l.investigation
 
+-- Live workers renew their leases long before: a worker sees a short time only for one that has missed heartbeats.
+-- name: next_lapse
+SELECT extract(epoch FROM min(w.expires_at) - clock_timestamp())::double precision FROM worker w
+WHERE w.id <> :worker AND EXISTS (SELECT FROM lease l WHERE l.worker = w.id)
+
 -- name: release
 DELETE FROM lease WHERE investigation = :investigation AND attempt = :attempt AND worker = :worker
 RETURNING investigation

@@ -5,7 +5,7 @@ id, namespace, name, alert_type, chain, chain_namespace, plan_hash, stages_plann
     revision, published_revision, accepted_at, started_at, finished_at, deadline, input_tokens, output_tokens,
     thinking_tokens, cached_tokens, usage_complete, model_calls, interrupted_model_calls, tool_calls,
     cost_usd, cost_complete, budget_limit, budget_message, evidence_missing, final_analysis, finding, executive_summary,
-    executive_summary_error, failure_reason, failure_message, parent
+    executive_summary_error, failure_reason, failure_message, parent, published_digest
 
 -- name: record
 SELECT {_columns} FROM investigation WHERE id = :id
@@ -44,11 +44,21 @@ SELECT * FROM (
     WHERE t.investigation = ANY(:ids::uuid[]) AND t.type = 'provider_fallback'
 ) change WHERE latest <= 20 ORDER BY investigation, seq
 
+-- Those of :ids that nothing is left to publish of, and whose object has the status with this digest.
+-- name: published
+SELECT id, published_digest, finished_at FROM investigation
+WHERE id = ANY(:ids::uuid[]) AND settled AND object_deleted_at IS NULL AND published_digest IS NOT NULL
+
+-- At the revision that is published already, a digest replaces another one; null leaves it.
 -- name: mark_published
 UPDATE investigation SET
     published_revision = :revision,
+    published_digest = :digest,
     settled = settled OR (state NOT IN ('pending', 'running') AND :revision >= revision)
-WHERE id = :id AND :revision > published_revision
+WHERE id = :id AND (
+    :revision > published_revision
+    OR (:revision = published_revision AND published_digest IS DISTINCT FROM coalesce(:digest, published_digest))
+)
 
 -- Events changed after revision :after, whole revisions at a time; with more than :limit events, at least :limit.
 -- name: timeline

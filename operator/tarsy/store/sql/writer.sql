@@ -138,29 +138,6 @@ SELECT true AS found, begun.*, EXISTS (SELECT FROM execution WHERE id = :id) AS 
     (SELECT coalesce(max(number) + 1, 0) FROM llm_interaction WHERE execution = :id) AS model_calls
 FROM begun
 
--- The conversation so far, in order. Parallel tool calls may leave a gap: one is answered, an earlier one is not yet.
--- name: messages
-SELECT seq, role, content, tool_calls, tool_call_id, tool_name, provider_state FROM message
-WHERE execution = :execution ORDER BY seq
-
--- Compacted contents, which are sent instead of those of the messages.
--- name: superseded
-SELECT DISTINCT ON (seq) seq, content FROM superseded WHERE execution = :execution ORDER BY seq, call DESC
-
--- Tool calls without a message: those whose latest try is open. One with a result was answered, but its summary for the
--- model was to be made first; `summary` is that summary, once it was made.
--- name: unanswered
-SELECT latest.message_seq, latest.index, latest.attempt, latest.state, latest.made, latest.result, (
-    SELECT t.content FROM timeline_event t
-    WHERE t.investigation = :investigation AND t.tool_call = latest.id
-        AND t.type = 'mcp_tool_summary' AND t.status = 'completed'
-    ORDER BY t.seq DESC LIMIT 1
-) AS summary
-FROM (
-    SELECT DISTINCT ON (message_seq, index) id, message_seq, index, attempt, state, made, result
-    FROM mcp_interaction WHERE execution = :execution ORDER BY message_seq, index, attempt DESC
-) latest WHERE latest.state = 'started'
-
 -- Calls and events that the execution left open (an iteration timed out during a call) are closed with it.
 -- name: finish_execution
 WITH {_fence}, interrupted AS (
@@ -199,10 +176,12 @@ WITH {_fence}, interrupted AS (
 )
 SELECT EXISTS (SELECT FROM execution WHERE id = :id) AS found FROM run
 
--- Boundary (a). :tools are the definitions of tool set :tool_set, or null when this writer has stored them before. A
--- set that exists is locked and not changed: retention might be deleting it with the last record that used it.
--- name: model_call_started
-WITH {_fence}, {_run}, {_events}, tools AS (
+-- The four boundaries. The end of a call may be written with the beginning of the next one of the same execution, as one
+-- statement: then parameters of the end begin with `ended_`, :execution is of both, and the timeline has the events of
+-- both in order.
+
+-- name: _model_call_started
+tools AS (
     INSERT INTO tool_set AS t (hash, definitions)
     SELECT :tool_set, :tools::jsonb FROM run WHERE :tools::jsonb IS NOT NULL
     ON CONFLICT (hash) DO UPDATE SET definitions = t.definitions WHERE false
@@ -221,68 +200,69 @@ WITH {_fence}, {_run}, {_events}, tools AS (
     SELECT :execution, m.seq, :number, m.content
     FROM run, unnest(:superseded_seqs::integer[], :superseded_contents::text[]) AS m (seq, content)
     ON CONFLICT DO NOTHING
-), looped AS (
-    UPDATE execution e SET loop = :loop::jsonb FROM run WHERE e.id = :execution AND :loop::jsonb IS NOT NULL
 )
+
+-- name: _model_call_row
 INSERT INTO llm_interaction AS c (id, execution, number, kind, provider, model, strategy, message_count, tool_set,
     estimated_tokens, estimated_cost_usd, request)
 SELECT :id, :execution, :number, :kind, :provider, :model, :strategy, :message_count, :tool_set, :estimated_tokens,
     :estimated_cost_usd, :request
 FROM run
 ON CONFLICT (id) DO UPDATE SET number = c.number
-RETURNING true AS found
 
--- Boundary (b). Only an open call is counted, so a step written twice counts once. The message is the answer or, when
--- the answer was lost, a note about that to the model.
--- name: model_call_finished
-WITH {_fence}, closed AS (
+-- Only an open call is counted, so a step written twice counts once. The message is the answer or, when the answer was
+-- lost, a note about that to the model.
+-- name: _model_call_ended
+closed AS (
     UPDATE llm_interaction c SET
-        state = :state, finished_at = now(), duration_ms = :duration_ms, thinking = :thinking,
-        response_metadata = :response_metadata,
-        message_seq = CASE WHEN :state = 'completed' THEN :message_seq::integer END,
-        input_tokens = :input_tokens, output_tokens = :output_tokens, thinking_tokens = :thinking_tokens,
-        cached_tokens = :cached_tokens,
-        failure_reason = :failure_reason, failure_message = :failure_message,
-        cost_usd = :cost_usd, estimated_tokens = :estimated_tokens, estimated_cost_usd = :estimated_cost_usd
-    FROM fence WHERE c.id = :id AND c.state = 'started'
+        state = :ended_state, finished_at = now(), duration_ms = :ended_duration_ms, thinking = :ended_thinking,
+        response_metadata = :ended_response_metadata,
+        message_seq = CASE WHEN :ended_state = 'completed' THEN :ended_message_seq::integer END,
+        input_tokens = :ended_input_tokens, output_tokens = :ended_output_tokens,
+        thinking_tokens = :ended_thinking_tokens, cached_tokens = :ended_cached_tokens,
+        failure_reason = :ended_failure_reason, failure_message = :ended_failure_message,
+        cost_usd = :ended_cost_usd, estimated_tokens = :ended_estimated_tokens,
+        estimated_cost_usd = :ended_estimated_cost_usd
+    FROM fence WHERE c.id = :ended_id AND c.state = 'started'
     RETURNING c.id
 ), tally AS MATERIALIZED (
     SELECT count(*) AS calls FROM closed
 ), run AS (
     UPDATE investigation i SET
         revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
-        model_calls = i.model_calls + CASE WHEN :state = 'interrupted' THEN 0 ELSE tally.calls END,
+        model_calls = i.model_calls + CASE WHEN :ended_state = 'interrupted' THEN 0 ELSE tally.calls END,
         interrupted_model_calls = i.interrupted_model_calls
-            + CASE WHEN :state = 'interrupted' AND (:input_tokens IS NULL OR :input_tokens + :output_tokens > 0)
+            + CASE WHEN :ended_state = 'interrupted'
+                    AND (:ended_input_tokens IS NULL OR :ended_input_tokens + :ended_output_tokens > 0)
                 THEN tally.calls ELSE 0 END,
-        input_tokens = i.input_tokens + tally.calls * coalesce(:input_tokens, 0),
-        output_tokens = i.output_tokens + tally.calls * coalesce(:output_tokens, 0),
-        thinking_tokens = i.thinking_tokens + tally.calls * coalesce(:thinking_tokens, 0),
-        cached_tokens = i.cached_tokens + tally.calls * coalesce(:cached_tokens, 0),
-        usage_complete = i.usage_complete AND :usage_complete,
-        cost_usd = CASE WHEN :cost_usd::numeric IS NULL THEN i.cost_usd
-            ELSE coalesce(i.cost_usd, 0) + tally.calls * :cost_usd::numeric END,
-        cost_complete = i.cost_complete AND (tally.calls = 0 OR :cost_usd::numeric IS NOT NULL)
+        input_tokens = i.input_tokens + tally.calls * coalesce(:ended_input_tokens, 0),
+        output_tokens = i.output_tokens + tally.calls * coalesce(:ended_output_tokens, 0),
+        thinking_tokens = i.thinking_tokens + tally.calls * coalesce(:ended_thinking_tokens, 0),
+        cached_tokens = i.cached_tokens + tally.calls * coalesce(:ended_cached_tokens, 0),
+        usage_complete = i.usage_complete AND :ended_usage_complete,
+        cost_usd = CASE WHEN :ended_cost_usd::numeric IS NULL THEN i.cost_usd
+            ELSE coalesce(i.cost_usd, 0) + tally.calls * :ended_cost_usd::numeric END,
+        cost_complete = i.cost_complete AND (tally.calls = 0 OR :ended_cost_usd::numeric IS NOT NULL)
     FROM fence, tally WHERE i.id = fence.investigation
     RETURNING i.id, i.revision, i.event_seq
-), {_events}, said AS (
+), {_events}, answered AS (
     INSERT INTO message (execution, seq, role, content, tool_calls, provider_state)
-    SELECT :execution, :message_seq, :role, :content, :tool_calls::jsonb, :provider_state::jsonb
-    FROM run WHERE :message_seq::integer IS NOT NULL
+    SELECT :execution, :ended_message_seq, :ended_role, :ended_content, :ended_tool_calls::jsonb,
+        :ended_provider_state::jsonb
+    FROM run WHERE :ended_message_seq::integer IS NOT NULL
     ON CONFLICT DO NOTHING
-), looped AS (
-    UPDATE execution e SET loop = :loop::jsonb FROM run WHERE e.id = :execution
 )
-SELECT EXISTS (SELECT FROM llm_interaction WHERE id = :id) AS found FROM run
 
--- Boundary (c). Earlier tries of the same call, left open by dead attempts, are interrupted.
--- name: tool_call_started
-WITH {_fence}, {_run}, {_events}, given_up AS (
+-- Earlier tries of the same call, left open by dead attempts, are interrupted.
+-- name: _tool_call_started
+given_up AS (
     UPDATE mcp_interaction c SET state = 'interrupted', finished_at = now()
     FROM run
     WHERE c.execution = :execution AND c.message_seq = :message_seq AND c.index = :index
         AND c.attempt < :call_attempt AND c.state = 'started'
 )
+
+-- name: _tool_call_row
 INSERT INTO mcp_interaction AS c
     (id, execution, message_seq, index, attempt, call_id, server, tool, arguments, idempotency_key,
     made, repeatable, repeated_of, access, refused)
@@ -290,22 +270,14 @@ SELECT :id, :execution, :message_seq, :index, :call_attempt, :call_id, :server, 
     :made, :repeatable, :repeated_of, :access, :refused
 FROM run
 ON CONFLICT (id) DO UPDATE SET attempt = c.attempt
-RETURNING true AS found
 
--- The result of a call that stays open, because its summary for the model is to be made first.
--- name: tool_call_answered
-WITH {_fence}, {_run}, {_events}
-UPDATE mcp_interaction c SET duration_ms = :duration_ms, result = :result
-FROM run WHERE c.id = :id
-RETURNING true AS found
-
--- Boundary (d). A result that was written before stays, with its duration.
--- name: tool_call_finished
-WITH {_fence}, closed AS (
+-- A result that was written before stays, with its duration.
+-- name: _tool_call_ended
+closed AS (
     UPDATE mcp_interaction c SET
-        state = :state, finished_at = now(), duration_ms = coalesce(c.duration_ms, :duration_ms),
-        result = coalesce(c.result, :result)
-    FROM fence WHERE c.id = :id AND c.state = 'started'
+        state = :ended_state, finished_at = now(), duration_ms = coalesce(c.duration_ms, :ended_duration_ms),
+        result = coalesce(c.result, :ended_result)
+    FROM fence WHERE c.id = :ended_id AND c.state = 'started'
     RETURNING c.made
 ), tally AS MATERIALIZED (
     SELECT count(*) FILTER (WHERE made) AS calls FROM closed
@@ -315,68 +287,75 @@ WITH {_fence}, closed AS (
         tool_calls = i.tool_calls + tally.calls
     FROM fence, tally WHERE i.id = fence.investigation
     RETURNING i.id, i.revision, i.event_seq
-), {_events}, said AS (
+), {_events}, answered AS (
     INSERT INTO message (execution, seq, role, content, tool_call_id, tool_name)
-    SELECT :execution, :message_seq, :role, :content, :tool_call_id, :tool_name FROM run
+    SELECT :execution, :ended_message_seq, :ended_role, :ended_content, :ended_tool_call_id, :ended_tool_name FROM run
     ON CONFLICT DO NOTHING
-), looped AS (
-    UPDATE execution e SET loop = :loop::jsonb FROM run WHERE e.id = :execution
 )
-SELECT EXISTS (SELECT FROM mcp_interaction WHERE id = :id) AS found FROM run
 
--- Closed tool calls that a finding cites, by their reference (record.ids.call_ref) or by the id of the row; of several
--- tries the last. Interrupted calls have no result.
--- name: evidence
-SELECT DISTINCT ON (cited.id) cited.id AS cited, c.id, s.name AS stage, e.display_name AS agent,
-    concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.result
-FROM unnest(:call_ids::text[]) AS cited (id)
-JOIN stage s ON s.investigation = :investigation
-JOIN execution e ON e.stage = s.id
-JOIN mcp_interaction c ON c.execution = e.id
-    AND cited.id IN ('call_' || left(replace(c.idempotency_key, '-', ''), 12), c.id::text)
-WHERE c.state IN ('completed', 'failed') AND c.result IS NOT NULL
-ORDER BY cited.id, c.attempt DESC
-
--- The events of a stage with the names of stage and agent.
--- name: stage_timeline
-SELECT t.*, s.name AS stage_name, e.display_name AS agent_name
-FROM timeline_event t
-LEFT JOIN stage s ON s.id = t.stage
-LEFT JOIN execution e ON e.id = t.execution
-WHERE t.investigation = :investigation AND t.stage = :stage
-ORDER BY t.seq
-
--- Usage of the run by all its attempts; a call of unknown usage counts with its estimate.
--- name: history
-SELECT
-    extract(epoch FROM clock_timestamp() - coalesce(i.started_at, clock_timestamp()))::double precision AS seconds,
-    i.budget_limit, i.budget_message, m.*, t.*,
-    (SELECT array_agg(s.id) FROM stage s WHERE s.investigation = i.id) AS stages
-FROM investigation i, LATERAL (
-    SELECT coalesce(sum(coalesce(c.input_tokens + c.output_tokens, c.estimated_tokens)), 0)::bigint AS tokens,
-        coalesce(sum(coalesce(c.cost_usd, c.estimated_cost_usd)), 0) AS cost_usd,
-        coalesce(bool_or(c.input_tokens IS NULL AND c.estimated_tokens > 0), false) AS estimated,
-        coalesce(max(c.duration_ms), 0) / 1000.0::double precision AS model_seconds
-    FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
-    WHERE s.investigation = i.id
-) m, LATERAL (
-    SELECT count(*) AS tool_calls, coalesce(max(c.duration_ms), 0) / 1000.0::double precision AS tool_seconds
-    FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
-    WHERE s.investigation = i.id AND c.made
-) t
-WHERE i.id = :investigation
-
--- Closed tool calls. A result is usable while no call that may have changed something began, ran or ended since the
--- call began; times are those of the statements that wrote them.
--- name: past_calls
-WITH calls AS (
-    SELECT c.* FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
-    WHERE s.investigation = :investigation
-), change AS (
-    SELECT max(coalesce(finished_at, 'infinity')) AS at FROM calls WHERE made AND access <> 'read-only'
+-- name: _looped
+looped AS (
+    UPDATE execution e SET loop = :ended_loop::jsonb FROM run WHERE e.id = :execution
 )
-SELECT c.id, c.execution, c.message_seq, c.index, c.server, c.tool, c.arguments, c.repeated_of,
-    extract(epoch FROM clock_timestamp() - c.finished_at)::double precision AS age_seconds,
-    c.made AND c.access = 'read-only' AND c.state = 'completed' AND (change.at IS NULL OR c.started_at > change.at)
-        AS usable
-FROM calls c, change WHERE c.state <> 'started' ORDER BY c.finished_at
+
+-- Of two boundaries in one statement the later has the state of the loop, where it has one.
+-- name: _looped_on
+looped AS (
+    UPDATE execution e SET loop = coalesce(:loop::jsonb, :ended_loop::jsonb) FROM run WHERE e.id = :execution
+)
+
+-- Boundary (a). :tools are the definitions of tool set :tool_set, or null when this writer has stored them before. A
+-- set that exists is locked and not changed: retention might be deleting it with the last record that used it.
+-- name: model_call_started
+WITH {_fence}, {_run}, {_events}, {_model_call_started}, looped AS (
+    UPDATE execution e SET loop = :loop::jsonb FROM run WHERE e.id = :execution AND :loop::jsonb IS NOT NULL
+)
+{_model_call_row}
+RETURNING true AS found
+
+-- Boundary (b).
+-- name: model_call_finished
+WITH {_fence}, {_model_call_ended}, {_looped}
+SELECT EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found FROM run
+
+-- Boundary (c).
+-- name: tool_call_started
+WITH {_fence}, {_run}, {_events}, {_tool_call_started}
+{_tool_call_row}
+RETURNING true AS found
+
+-- The result of a call that stays open, because its summary for the model is to be made first.
+-- name: tool_call_answered
+WITH {_fence}, {_run}, {_events}
+UPDATE mcp_interaction c SET duration_ms = :duration_ms, result = :result
+FROM run WHERE c.id = :id
+RETURNING true AS found
+
+-- Boundary (d).
+-- name: tool_call_finished
+WITH {_fence}, {_tool_call_ended}, {_looped}
+SELECT EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found FROM run
+
+-- Boundaries (b) and (c).
+-- name: model_call_finished__tool_call_started
+WITH {_fence}, {_model_call_ended}, {_looped}, {_tool_call_started}
+{_tool_call_row}
+RETURNING EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found
+
+-- Boundaries (d) and (a).
+-- name: tool_call_finished__model_call_started
+WITH {_fence}, {_tool_call_ended}, {_looped_on}, {_model_call_started}
+{_model_call_row}
+RETURNING EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found
+
+-- Boundaries (b) and (a): the model is asked again.
+-- name: model_call_finished__model_call_started
+WITH {_fence}, {_model_call_ended}, {_looped_on}, {_model_call_started}
+{_model_call_row}
+RETURNING EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found
+
+-- Boundaries (d) and (c): one tool call after another.
+-- name: tool_call_finished__tool_call_started
+WITH {_fence}, {_tool_call_ended}, {_looped}, {_tool_call_started}
+{_tool_call_row}
+RETURNING EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found

@@ -13,7 +13,9 @@ from tarsy.cli.main import app
 from tarsy.cli.plugin import new_app
 
 RUNNER = CliRunner()
-COMMANDS = ["alerts", "cancel", "chat", "completion", "conclude", "timeline", "trace", "usage", "why"]
+COMMANDS = [
+    "alerts", "cancel", "changes", "chat", "completion", "conclude", "timeline", "trace", "triage", "usage", "why",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

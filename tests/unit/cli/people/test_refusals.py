@@ -3,7 +3,7 @@
 import pytest
 
 from tarsy.client.errors import BrokenOff
-from tarsy.client.refusals import READ_TRACE, WRITE, refusal_error
+from tarsy.client.refusals import READ_TRACE, WRITE, namespace_of, refusal_error
 from tarsy.kube.client import ApiError
 
 BY_RBAC = 'investigations.record.tarsy.dev "run" is forbidden: User "ada" cannot get resource "investigations/trace"'
@@ -42,3 +42,10 @@ def test_each_refusal_is_one_sentence_with_its_remedy(error: ApiError, words: st
 def test_in_all_namespaces_a_cluster_role_binding_is_what_helps() -> None:
     found = refusal_error(ApiError(403, "Forbidden", "no"), WRITE, None, "context prod")
     assert "`kubectl create clusterrolebinding NAME --clusterrole=tarsy-investigator`" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "namespace"), [("/namespaces/shop/investigations/run/timeline", "shop"), ("/investigations", None)]
+)
+def test_namespace_of_a_route_is_none_for_those_of_all_namespaces(path: str, namespace: str | None) -> None:
+    assert namespace_of(path) == namespace

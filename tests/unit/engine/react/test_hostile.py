@@ -97,11 +97,13 @@ VALUES = [
 ]
 
 
+@pytest.mark.heavy("a megabyte each; test_what_stands_before has thirty thousand characters")
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_megabyte_takes_less_than_a_second(unit: str) -> None:
     within(1, unit * (1_000_000 // len(unit)))
 
 
+@pytest.mark.heavy("a megabyte each; test_what_stands_before has thirty thousand characters")
 @pytest.mark.parametrize("unit", VALUES)
 def test_a_megabyte_of_input_takes_less_than_a_second(unit: str) -> None:
     within(1, f"Action: k8s.get_pods\nAction Input: {unit * (1_000_000 // len(unit))}")

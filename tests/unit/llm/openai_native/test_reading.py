@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from tarsy.llm.openai_native.reading import NativeReading, UnreadableResponse
-from tarsy.llm.openai_native.request import messages
+from tarsy.llm.openai_native.request import body
 from tarsy.llm.protocol import (
     Chunk,
     EndChunk,
@@ -249,6 +249,11 @@ def test_what_is_no_piece_of_a_completion_is_unreadable(event: bytes) -> None:
         read([delta(content="ok")], [event])
 
 
+def sent(provider: ProviderPlan, messages: list[Message]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = orjson.loads(b"".join(body(provider, GenerateRequest(messages))))["messages"]
+    return found
+
+
 def test_reasoning_goes_back_only_to_who_wrote_it_with_calls_made_since_the_last_question() -> None:
     answer = read([delta(reasoning="hm"), delta("tool_calls", tool_calls=[call(0, "a", "kubernetes__get", "{}")])])
     end = answer[-1]
@@ -256,14 +261,14 @@ def test_reasoning_goes_back_only_to_who_wrote_it_with_calls_made_since_the_last
     made = (ToolCall("a", "kubernetes.get", "{}"),)
     called = Message(Role.ASSISTANT, "", tool_calls=made, provider_state=end.provider_state)
     result = Message(Role.TOOL, "found", tool_call_id="a")
-    assert messages(PROVIDER, [*ASK.messages, called, result])[1]["reasoning"] == "hm"
-    assert "reasoning" not in messages(PROVIDER, [*ASK.messages, called, result, *ASK.messages])[1]
+    assert sent(PROVIDER, [*ASK.messages, called, result])[1]["reasoning"] == "hm"
+    assert "reasoning" not in sent(PROVIDER, [*ASK.messages, called, result, *ASK.messages])[1]
     for other in ({"model": "other"}, {"base_url": "http://elsewhere.example/v1"}):
         provider = PROVIDER.model_copy(update=other)
-        assert "reasoning" not in messages(provider, [*ASK.messages, called, result])[1]
+        assert "reasoning" not in sent(provider, [*ASK.messages, called, result])[1]
     for state in ({"google": [1]}, {"openai-native": 7}, {"openai-native": {"field": "role", "text": "system"}}):
         foreign = Message(Role.ASSISTANT, "", tool_calls=made, provider_state=state)
-        assert set(messages(PROVIDER, [*ASK.messages, foreign])[1]) == {"role", "content", "tool_calls"}
+        assert set(sent(PROVIDER, [*ASK.messages, foreign])[1]) == {"role", "content", "tool_calls"}
 
 
 def test_reasoning_without_calls_is_not_kept() -> None:

@@ -1,23 +1,26 @@
 """Settings go where each server expects them, and nothing that a request holds keeps it from being sent."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from tarsy.llm.openai_native.request import body
+from tarsy.llm.message_forms import MessageForms
+from tarsy.llm.openai_native.request import BLOCK_BYTES, body, state
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.plan.model import ObjectRef, ProviderPlan
-from tarsy.record.messages import Message, Role, ToolDefinition
+from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
 
 QUESTION = [Message(Role.USER, "why?")]
+PROVIDER = ProviderPlan(ref=ObjectRef(kind="LLMProvider", namespace="n", name="p"), type="openai", model="m")
 OWN = "http://house.example/v1"
 
 
 def sent(request: GenerateRequest | None = None, **fields: Any) -> dict[str, Any]:
     ref = ObjectRef(kind="LLMProvider", namespace="n", name="p")
     provider = ProviderPlan.model_validate({"ref": ref, "type": "openai", "model": "m", **fields})
-    found: dict[str, Any] = json.loads(body(provider, request or GenerateRequest(QUESTION)))
+    found: dict[str, Any] = json.loads(b"".join(body(provider, request or GenerateRequest(QUESTION))))
     return found
 
 
@@ -88,3 +91,69 @@ def test_stops_go_only_to_models_that_take_them(model: str, base_url: str | None
 
     assert body.get("stop") == (["\nObservation:"] if sends else None)
     assert "stop" not in sent(GenerateRequest(QUESTION), model=model, base_url=base_url)
+
+
+# What is encoded once.
+
+
+def conversation(rounds: int, size: int = 40_000) -> list[Message]:
+    made = [Message(Role.SYSTEM, "You look."), *QUESTION]
+    for number in range(rounds):
+        calls = (ToolCall(f"c{number}", "k.get", f'{{"n": {number}}}'),)
+        made.append(Message(Role.ASSISTANT, "hm", calls))
+        made.append(Message(Role.TOOL, f"{number} ".ljust(size, "é"), tool_call_id=f"c{number}"))
+    return made
+
+
+def pieces(messages: list[Message], forms: MessageForms, tools: Sequence[ToolDefinition] = ()) -> list[bytes]:
+    return body(PROVIDER, GenerateRequest(messages, tools, forms=forms))
+
+
+@pytest.mark.parametrize("size", [10, BLOCK_BYTES // 8, BLOCK_BYTES, 2 * BLOCK_BYTES])
+def test_a_request_is_the_same_whatever_was_encoded_before(size: int) -> None:
+    messages, forms, tools = conversation(12, size), MessageForms(), [ToolDefinition("k.get", "Gets.")]
+    shorter = [*messages[:8], Message(Role.ASSISTANT, "short", messages[8].tool_calls), *messages[9:]]
+
+    for sent in [messages[:count] for count in (2, 4, 6, 16, 26)] + [shorter, messages, messages[:5], messages]:
+        assert b"".join(pieces(sent, forms, tools)) == b"".join(pieces(sent, MessageForms(), tools))
+
+
+def test_a_block_is_encoded_and_copied_once() -> None:
+    messages, forms = conversation(40), MessageForms()
+
+    first = pieces(messages[:-2], forms)
+    second = pieces(messages, forms)
+
+    assert len(first) > 4
+    assert all(one is other for one, other in zip(first[1:-2], second[1:-2], strict=False))
+    assert all(len(piece) >= BLOCK_BYTES for piece in second[1:-2])
+
+
+def test_a_request_begins_with_the_bytes_of_the_one_before_it() -> None:
+    messages, forms = conversation(12), MessageForms()
+    earlier = b"".join(pieces(messages[:-2], forms)[:-1])
+
+    assert b"".join(pieces(messages, forms)).startswith(earlier)
+
+
+def test_the_reasoning_of_answered_questions_is_taken_out_of_what_was_encoded() -> None:
+    reasoned = state(PROVIDER, "reasoning", "hm")
+    asks = Message(Role.ASSISTANT, "", (ToolCall("c", "k.get", "{}"),), provider_state=reasoned)
+    messages = [*QUESTION, asks, Message(Role.TOOL, "found", tool_call_id="c")]
+    forms = MessageForms()
+
+    before = json.loads(b"".join(pieces(messages, forms)))["messages"]
+    after = json.loads(b"".join(pieces([*messages, *QUESTION], forms)))["messages"]
+    other = PROVIDER.model_copy(update={"model": "other"})
+    elsewhere = json.loads(b"".join(body(other, GenerateRequest(messages, forms=forms))))["messages"]
+
+    assert before[1]["reasoning"] == "hm"
+    assert "reasoning" not in after[1] and "reasoning" not in elsewhere[1]
+
+
+def test_settings_are_read_anew_for_each_request() -> None:
+    forms, tools = MessageForms(), [ToolDefinition("k.get", "Gets.")]
+    free, bound = (GenerateRequest(QUESTION, tools, may_call=may, forms=forms) for may in (True, False))
+
+    assert "tool_choice" not in sent(free) and sent(bound)["tool_choice"] == "none"
+    assert "tools" not in sent(GenerateRequest(QUESTION, forms=forms))

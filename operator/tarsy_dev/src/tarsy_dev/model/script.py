@@ -64,7 +64,7 @@ def _flag(value: Any) -> Any:
 class Entry(_Part):
     """One answer: thinking, text, tool calls, in this order, and how it is delivered.
 
-    `tokens` splits the text into so many chunks (without text: filler of that length); otherwise a chunk is a word.
+    `tokens` splits the text into so many chunks (without text: filler of different words); otherwise a chunk is a word.
     `gate` holds the answer back until the gate is opened. Delays are in milliseconds.
     """
 

@@ -98,7 +98,7 @@ class WireAnswer:
         if tokens is None:
             return split_words(text or "")
         if text is None:
-            return ["lorem "] * tokens
+            return [f"w{number:04} " for number in range(tokens)]
         cuts = [len(text) * piece // tokens for piece in range(tokens + 1)]
         return [text[start:end] for start, end in pairwise(cuts)]
 

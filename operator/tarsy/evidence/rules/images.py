@@ -1,0 +1,100 @@
+"""Rules about container images that cannot be pulled or do not run on their node."""
+
+import re
+from collections.abc import Iterator
+
+from tarsy.evidence.fields import Object, one_line, string
+from tarsy.evidence.rules.facts import Facts
+from tarsy.evidence.rules.signal import Certainty, Signal, rule
+from tarsy.evidence.snapshot import ObjectKey
+from tarsy.evidence.workloads import ContainerState, containers
+
+_PULL = ("ImagePullBackOff", "ErrImagePull")
+_ABSENT = re.compile(r"not found|manifest unknown|does not exist|name unknown|no such image", re.IGNORECASE)
+_DENIED = re.compile(
+    r"unauthorized|authentication required|access denied|denied: |no basic auth|insufficient_scope|\b40[13]\b"
+    r"|requires 'docker login'|authorization failed",
+    re.IGNORECASE,
+)
+_UNREACHABLE = re.compile(
+    r"no such host|i/o timeout|connection refused|no route to host|network is unreachable|x509|tls: |EOF"
+    r"|Client\.Timeout|temporary failure in name resolution|server gave HTTP response|\b5\d\d\b",
+    re.IGNORECASE,
+)
+_RATE = re.compile(r"toomanyrequests|rate limit|429", re.IGNORECASE)
+_FORMAT = re.compile(r"exec format error|no match for platform|no matching manifest for", re.IGNORECASE)
+
+
+def _pulls(facts: Facts) -> Iterator[tuple[ObjectKey, str, str, str]]:
+    """Yields pod, container, image and message of containers whose image was not pulled."""
+    for key, pod, state in facts.failing_containers():
+        if state.waiting in _PULL:
+            texts = [state.message, *facts.messages(key, "Failed")]
+            texts = [one_line(text) for text in texts if "ack-off" not in text and text.strip()]
+            yield key, state.name, _image(pod, state), next(iter(texts), state.message)
+
+
+def _image(pod: Object, state: ContainerState) -> str:
+    return next((string(one, "image") for one in containers(pod) if one.get("name") == state.name), "")
+
+
+def _told(facts: Facts, pattern: re.Pattern[str], without: tuple[re.Pattern[str], ...], text: str) -> Iterator[Signal]:
+    for key, container, image, message in _pulls(facts):
+        if pattern.search(message) and not any(other.search(message) for other in without):
+            yield Signal((key,), f"Container {container} of {key} waits for image {image}: {text}.", message)
+
+
+@rule("image-not-found", "The registry has no such image or tag")
+def not_found(facts: Facts) -> Iterator[Signal]:
+    """Finds images that their registry does not have."""
+    yield from _told(facts, _ABSENT, (_DENIED, _RATE, _FORMAT), "the registry has no such image or tag")
+
+
+@rule("image-pull-denied", "The registry refuses the credentials of the pod, or the image is private")
+def denied(facts: Facts) -> Iterator[Signal]:
+    """Finds images that the registry refuses to give."""
+    yield from _told(
+        facts,
+        _DENIED,
+        (_RATE,),
+        "the registry refuses the pull (imagePullSecrets are missing or wrong, or it has no such repository)",
+    )
+
+
+@rule("image-registry-unreachable", "The registry does not answer")
+def unreachable(facts: Facts) -> Iterator[Signal]:
+    """Finds images whose registry is not reached."""
+    yield from _told(facts, _UNREACHABLE, (_ABSENT, _DENIED, _RATE), "the registry is not reached")
+
+
+@rule("image-rate-limited", "The registry limits the rate of pulls")
+def rate_limited(facts: Facts) -> Iterator[Signal]:
+    """Finds images whose registry limits the rate of pulls."""
+    yield from _told(facts, _RATE, (), "the registry limits the rate of pulls")
+
+
+@rule("image-name-invalid", "The image reference is not valid")
+def invalid_name(facts: Facts) -> Iterator[Signal]:
+    """Finds image references that cannot be parsed."""
+    for key, pod, state in facts.failing_containers():
+        if state.waiting == "InvalidImageName":
+            text = (
+                f"Container {state.name} of {key} names the image {_image(pod, state)!r}, which is no valid reference."
+            )
+            yield Signal((key,), text, state.message or state.waiting)
+
+
+@rule("image-other-architecture", "The image is built for another processor architecture")
+def other_architecture(facts: Facts) -> Iterator[Signal]:
+    """Finds images of another architecture than their node's."""
+    for key, container, image, message in _pulls(facts):
+        if _FORMAT.search(message):
+            yield Signal((key,), f"Image {image} of container {container} has no build for its node.", message)
+    for key, pod, state in facts.failing_containers():
+        message = string(state.ended, "message") or state.message
+        if _FORMAT.search(message) and state.waiting not in _PULL:
+            text = f"Image {_image(pod, state)} of container {state.name} of {key} is built for another architecture."
+            yield Signal((key,), text, one_line(message), Certainty.CERTAIN)
+
+
+RULES = (not_found, denied, unreachable, rate_limited, invalid_name, other_architecture)

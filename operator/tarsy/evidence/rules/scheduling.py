@@ -1,0 +1,95 @@
+"""Rules about pods that get no node."""
+
+import re
+from collections.abc import Iterator
+
+from tarsy.evidence.fields import one_line, string
+from tarsy.evidence.rules.facts import Facts
+from tarsy.evidence.rules.signal import Signal, rule
+from tarsy.evidence.workloads import condition
+
+
+def _refused(facts: Facts, pattern: str, text: str) -> Iterator[Signal]:
+    """Yields a signal for each pod that the scheduler refuses with words that match."""
+    found = re.compile(pattern, re.IGNORECASE)
+    for key, pod in facts.unscheduled_pods:
+        scheduled = condition(pod, "PodScheduled")
+        message = one_line(string(scheduled, "message")) if scheduled.get("status") == "False" else ""
+        if not found.search(message):
+            message = facts.message(key, found, "FailedScheduling")
+        if message:
+            yield Signal((key,), f"{key} is not scheduled: {text}.", message)
+
+
+@rule("scheduling-resources", "No node has enough free CPU, memory or other resources")
+def resources(facts: Facts) -> Iterator[Signal]:
+    """Finds pods that request more than any node has free."""
+    yield from _refused(facts, r"Insufficient [\w./-]+|Too many pods", "no node has the resources that it requests")
+
+
+@rule("scheduling-node-selector", "No node has the labels that the pod asks for")
+def node_selector(facts: Facts) -> Iterator[Signal]:
+    """Finds pods whose node selector or node affinity fits no node."""
+    pattern = r"didn't match (?:Pod's )?node (?:affinity/selector|selector)|didn't match node affinity"
+    yield from _refused(facts, pattern, "no node has the labels of its nodeSelector or node affinity")
+
+
+@rule("scheduling-taint", "Nodes have taints that the pod does not tolerate")
+def taint(facts: Facts) -> Iterator[Signal]:
+    """Finds pods that tolerate no taint of the nodes."""
+    yield from _refused(
+        facts, r"had (?:untolerated )?taint|untolerated taint", "nodes have taints that it does not tolerate"
+    )
+
+
+@rule("scheduling-unschedulable-nodes", "Nodes are cordoned")
+def cordoned(facts: Facts) -> Iterator[Signal]:
+    """Finds pods that cordoned nodes leave without a place."""
+    yield from _refused(facts, r"node\(s\) were unschedulable", "nodes are cordoned")
+
+
+@rule("scheduling-pod-affinity", "Affinity or anti-affinity between pods fits no node")
+def pod_affinity(facts: Facts) -> Iterator[Signal]:
+    """Finds pods whose affinity to other pods fits no node."""
+    pattern = r"pod (?:anti-)?affinity|pod affinity/anti-affinity"
+    yield from _refused(facts, pattern, "its affinity or anti-affinity to other pods fits no node")
+
+
+@rule("scheduling-topology-spread", "Topology spread constraints fit no node")
+def topology_spread(facts: Facts) -> Iterator[Signal]:
+    """Finds pods whose topology spread constraints fit no node."""
+    yield from _refused(facts, r"topology spread constraints", "its topologySpreadConstraints fit no node")
+
+
+@rule("scheduling-host-port", "Host ports of the pod are taken on every node")
+def host_port(facts: Facts) -> Iterator[Signal]:
+    """Finds pods whose host ports are taken."""
+    yield from _refused(facts, r"free ports for the requested pod ports", "its hostPort is taken on every node")
+
+
+@rule("scheduling-volume-affinity", "The volume of the pod is in a zone or on a node where the pod may not run")
+def volume_affinity(facts: Facts) -> Iterator[Signal]:
+    """Finds pods that may not run where their volume is."""
+    yield from _refused(facts, r"volume node affinity conflict", "its volume is where it may not run")
+
+
+@rule("scheduling-unbound-claim", "A PersistentVolumeClaim of the pod is not bound")
+def unbound_claim(facts: Facts) -> Iterator[Signal]:
+    """Finds pods that wait for an unbound claim."""
+    pattern = (
+        r"unbound immediate PersistentVolumeClaims|persistentvolumeclaim \"[^\"]+\" (?:not found|bound to non-existent)"
+    )
+    yield from _refused(facts, pattern, "a PersistentVolumeClaim that it mounts is not bound or does not exist")
+
+
+RULES = (
+    resources,
+    node_selector,
+    taint,
+    cordoned,
+    pod_affinity,
+    topology_spread,
+    host_port,
+    volume_affinity,
+    unbound_claim,
+)

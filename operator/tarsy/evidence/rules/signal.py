@@ -1,0 +1,68 @@
+"""Defines rules and their signals."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tarsy.evidence.rules.facts import Facts
+from tarsy.evidence.snapshot import ObjectKey
+
+
+class Certainty(StrEnum):
+    """How sure a signal is."""
+
+    CERTAIN = "Certain"
+    LIKELY = "Likely"
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A fault that a rule found.
+
+    Attributes:
+        objects: the failing object first, then those that explain it.
+        text: one sentence, naming objects and fields.
+        quote: words of an object's field or an Event, as they stand there.
+        certainty: how sure it is.
+        rule: name of the rule.
+        count: number of objects with the same fault, as the pods of one Deployment.
+    """
+
+    objects: tuple[ObjectKey, ...]
+    text: str
+    quote: str
+    certainty: Certainty = Certainty.CERTAIN
+    rule: str = ""
+    count: int = 1
+
+
+Find = Callable[[Facts], Iterator[Signal]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule.
+
+    Attributes:
+        name: stable identifier, as `image-not-found`.
+        about: the fault, in words.
+        find: yields the signals of a cluster's objects.
+    """
+
+    name: str
+    about: str
+    find: Find
+
+
+def rule(name: str, about: str) -> Callable[[Find], Rule]:
+    """Makes a rule of a function.
+
+    Args:
+        name: stable identifier.
+        about: the fault, in words.
+    """
+
+    def make(find: Find) -> Rule:
+        return Rule(name, about, find)
+
+    return make
