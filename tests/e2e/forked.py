@@ -11,8 +11,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tarsy_dev.apiserver.process import end_with_parent
@@ -21,6 +23,16 @@ ZYGOTE = Path(__file__).with_name("zygote.py")
 TARSY, PLUGIN = "tarsy.cli.main", "tarsy.cli.plugin"
 POLL_SECONDS = 0.02
 STOP_SECONDS = 10.0
+COMMAND_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command said: exit status, standard output, standard error."""
+
+    status: int
+    out: str
+    err: str
 
 
 class Zygote:
@@ -120,6 +132,29 @@ async def wait_for_end(ended: Path, seconds: float) -> int:
             raise subprocess.TimeoutExpired("tarsy", seconds)
         await asyncio.sleep(POLL_SECONDS)
     return status
+
+
+async def run_forked(
+    zygote: Zygote, program: str, arguments: Sequence[str], environment: Mapping[str, str], stdin: str = ""
+) -> Answer:
+    """Runs a command to its end.
+
+    Args:
+        zygote: forks it.
+        program: the module whose `main` it runs.
+        arguments: of the command.
+        environment: of the process; nothing else but PATH and HOME is passed on.
+        stdin: its input.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        given, out, err = (Path(folder, name) for name in ("stdin", "stdout", "stderr"))
+        given.write_text(stdin)
+        pid, ended = zygote.fork(arguments, environment, log=out, program=program, stdin=given, errors=err)
+        try:
+            return Answer(await wait_for_end(ended, COMMAND_SECONDS), out.read_text(), err.read_text())
+        finally:
+            if exit_status(ended) is None:
+                os.kill(pid, signal.SIGKILL)
 
 
 class ForkedProcess:

@@ -8,7 +8,6 @@ import asyncio
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,21 +15,11 @@ from pathlib import Path
 import yaml
 
 import rights
-from e2e.forked import PLUGIN, Zygote, exit_status, wait_for_end
+from e2e.forked import COMMAND_SECONDS, PLUGIN, Answer, Zygote, run_forked
 from e2e.tenant import Tenant
 from tarsy_dev.objects import manifest, put, put_all
 
-COMMAND_SECONDS = 120.0
 RUN_PLUGIN = "from tarsy.cli.plugin import main; main()"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a command said: exit status, standard output, standard error."""
-
-    status: int
-    out: str
-    err: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +49,7 @@ class Person:
 
     async def tarsy(self, *arguments: str, stdin: str = "", placed: bool = True) -> Answer:
         """Runs the plugin as this person to its end."""
-        with tempfile.TemporaryDirectory() as folder:
-            given, out, err = (Path(folder, name) for name in ("stdin", "stdout", "stderr"))
-            given.write_text(stdin)
-            words, environment = self._words(arguments, placed), self._environment()
-            pid, ended = self.zygote.fork(words, environment, log=out, program=PLUGIN, stdin=given, errors=err)
-            try:
-                return Answer(await wait_for_end(ended, COMMAND_SECONDS), out.read_text(), err.read_text())
-            finally:
-                if exit_status(ended) is None:
-                    os.kill(pid, signal.SIGKILL)
+        return await run_forked(self.zygote, PLUGIN, self._words(arguments, placed), self._environment(), stdin)
 
     def _words(self, arguments: Sequence[str], placed: bool) -> list[str]:
         return [*arguments, *(("-n", self.namespace) if placed else ())]

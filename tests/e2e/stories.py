@@ -9,7 +9,7 @@ STORIES = (
     "test_bad_tools.py::test_server_that_does_not_start_degrades_the_evidence_and_not_the_run",
     "test_budget.py::test_a_reached_limit_forces_a_conclusion_and_is_a_condition[embedded-tools]",
     "test_chat.py::test_two_questions_are_answered_in_turn_with_all_that_came_before_as_context",
-    "test_commands.py::test_operator_without_a_kubeconfig_ends_with_a_sentence",
+    "test_commands.py::test_operator_with_an_unusable_database_ends_with_a_sentence",
     "test_commands.py::test_timeline_follows_a_run_to_its_end",
     "test_desired_state.py::test_running_one_concludes_now_although_its_model_hangs",
     "test_desired_state.py::test_running_one_is_cancelled_at_once",

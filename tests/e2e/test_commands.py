@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from e2e.forked import TARSY, run_forked
 from e2e.tenant import ANSWER, SUMMARY, Tenant
 
 SCRIPT = f"""
@@ -19,8 +20,15 @@ agents:
 """
 
 
-async def tarsy(*arguments: str, database_url: str, seconds: float = 180.0) -> tuple[int, str]:
-    """Runs a `tarsy` command; exit status, and output with errors."""
+async def tarsy(tenant: Tenant, *arguments: str, database_url: str | None = None) -> tuple[int, str]:
+    """Runs a `tarsy` command, forked; exit status, and output with errors."""
+    environment = {"TARSY_DATABASE_URL": database_url or tenant.machine.postgres.dsn, "COLUMNS": "160"}
+    answer = await run_forked(tenant.machine.zygote, TARSY, arguments, environment)
+    return answer.status, answer.out + answer.err
+
+
+async def program(*arguments: str, database_url: str, seconds: float = 180.0) -> tuple[int, str]:
+    """Runs a `tarsy` command as a program of its own; exit status, and output with errors."""
     env = {k: os.environ[k] for k in ("PATH", "HOME") if k in os.environ}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -43,15 +51,14 @@ async def tarsy(*arguments: str, database_url: str, seconds: float = 180.0) -> t
 
 
 async def test_timeline_follows_a_run_to_its_end(tenant: Tenant) -> None:
-    url = tenant.machine.postgres.dsn
     model = await tenant.simple(SCRIPT)
     await tenant.investigate()
     await tenant.asked(2)
-    status, so_far = await tarsy("timeline", "inv/run", "-n", tenant.namespace, database_url=url)
+    status, so_far = await tarsy(tenant, "timeline", "inv/run", "-n", tenant.namespace)
     assert status == 0, so_far
     assert "look saw df" in so_far
     assert SUMMARY not in so_far
-    following = asyncio.create_task(tarsy("timeline", "run", "-n", tenant.namespace, "-f", database_url=url))
+    following = asyncio.create_task(tarsy(tenant, "timeline", "run", "-n", tenant.namespace, "-f"))
     await asyncio.sleep(0)
     model.open_gate("answer")
     status, to_the_end = await following
@@ -62,7 +69,7 @@ async def test_timeline_follows_a_run_to_its_end(tenant: Tenant) -> None:
 
 async def test_timeline_of_a_run_that_does_not_exist_says_where_to_look(tenant: Tenant) -> None:
     url = tenant.machine.postgres.dsn
-    status, output = await tarsy("timeline", "inv/none", "-n", tenant.namespace, database_url=url)
+    status, output = await program("timeline", "inv/none", "-n", tenant.namespace, database_url=url)
     assert status == 1
     assert f"no investigation {tenant.namespace}/none" in output
     assert "Traceback" not in output
@@ -76,7 +83,7 @@ async def test_timeline_of_a_run_that_does_not_exist_says_where_to_look(tenant: 
 async def test_operator_with_an_unusable_database_ends_with_a_sentence(tenant: Tenant, change, words: str) -> None:  # type: ignore[no-untyped-def]
     url = change(tenant.machine.postgres.dsn)
     kubeconfig = ("--kubeconfig", str(tenant.machine.api.kubeconfig))
-    status, output = await tarsy("run", *kubeconfig, "--health-port", "0", database_url=url)
+    status, output = await tarsy(tenant, "run", *kubeconfig, "--health-port", "0", database_url=url)
     assert status == 1, output
     assert words in output
     assert "Traceback" not in output
@@ -86,7 +93,7 @@ async def test_operator_with_an_unusable_database_ends_with_a_sentence(tenant: T
 async def test_operator_without_a_kubeconfig_ends_with_a_sentence(tenant: Tenant) -> None:
     missing = str(tenant.folder / "missing")
     url = tenant.machine.postgres.dsn
-    status, output = await tarsy("run", "--kubeconfig", missing, "--health-port", "0", database_url=url)
+    status, output = await program("run", "--kubeconfig", missing, "--health-port", "0", database_url=url)
     assert status == 1, output
     assert missing in output
     assert "Traceback" not in output

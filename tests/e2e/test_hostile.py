@@ -74,7 +74,7 @@ async def test_an_obeying_model_reaches_no_tool_beyond_the_list_and_shows_nobody
     # its spec holds what its author wrote there; nothing of this project repeats it
     asked_for = (("inv", "-o", "wide"), ("inv", "-o", "jsonpath={.items[*].status}"), ("events",))
     shown = [await tenant.kubectl("get", *words) for words in asked_for]
-    shown.append(await tarsy("timeline", "run", "-n", tenant.namespace, database_url=tenant.machine.postgres.dsn))
+    shown.append(await tarsy(tenant, "timeline", "run", "-n", tenant.namespace))
     for code, text in shown:
         assert code == 0 and PASSWORD not in text and not CONTROL.search(text), text
 

@@ -10,7 +10,8 @@ import aiohttp
 import pytest
 import yaml
 
-from e2e.person import Answer, Person, kubeconfig_with, new_person, new_robot, said
+from e2e.forked import Answer
+from e2e.person import Person, kubeconfig_with, new_person, new_robot, said
 from e2e.tenant import SUMMARY, Tenant, answer
 from e2e.waiting import until
 from tarsy.kube.client import ApiError

@@ -61,7 +61,7 @@ async def test_a_run_whose_first_provider_fails_ends_on_the_second_and_tells_it(
     assert [(e["type"], e["involvedObject"]["name"]) for e in events] == [("Warning", "run")]
     assert "Provider model failed" in events[0]["message"]
     assert "continues with provider second" in events[0]["message"]
-    status, shown = await tarsy("timeline", "run", "-n", tenant.namespace, database_url=tenant.machine.postgres.dsn)
+    status, shown = await tarsy(tenant, "timeline", "run", "-n", tenant.namespace)
     assert (status, "continues with provider second" in shown) == (0, True), shown
 
 
@@ -69,25 +69,23 @@ async def test_usage_sums_what_the_runs_of_a_namespace_used(tenant: Tenant) -> N
     await tenant.simple(SCRIPT)
     await tenant.investigate()
     await tenant.finished()
-    url = tenant.machine.postgres.dsn
-    status, output = await tarsy("usage", "--since", "1h", "--by", "namespace", "-o", "json", database_url=url)
+    status, output = await tarsy(tenant, "usage", "--since", "1h", "--by", "namespace", "-o", "json")
     assert status == 0, output
     (found,) = [item for item in json.loads(output)["items"] if item["name"] == tenant.namespace]
     assert found["calls"] == 1
     assert found["inputTokens"] > 0
     assert (found["costUSD"], found["callsOfUnknownCost"]) == (None, 1)
-    status, output = await tarsy("usage", "--since", "yesterday", database_url=url)
+    status, output = await tarsy(tenant, "usage", "--since", "yesterday")
     assert (status, "as in 7d" in output) == (2, True), output
 
 
 async def test_ask_uses_the_object_and_the_secret_of_the_cluster(tenant: Tenant) -> None:
     await tenant.use_model(f"sequential: [{{text: {ANSWER}}}]")
-    url, kubeconfig = tenant.machine.postgres.dsn, ("--kubeconfig", str(tenant.machine.api.kubeconfig))
-    where = ("-n", tenant.namespace, *kubeconfig)
-    status, output = await tarsy("ask", "--provider", "model", *where, "why?", database_url=url)
+    where = ("-n", tenant.namespace, "--kubeconfig", str(tenant.machine.api.kubeconfig))
+    status, output = await tarsy(tenant, "ask", "--provider", "model", *where, "why?")
     assert status == 0, output
     assert "The disk of node-1 is full." in output
     assert "cost unknown" in output
     assert KEY not in output
-    status, output = await tarsy("ask", "--provider", "absent", *where, "why?", database_url=url)
+    status, output = await tarsy(tenant, "ask", "--provider", "absent", *where, "why?")
     assert (status, f"there is no LLMProvider {tenant.namespace}/absent" in output) == (1, True), output

@@ -22,6 +22,7 @@ import asyncpg
 import pytest
 import yaml
 
+from e2e.forked import ForkedProcess
 from e2e.machine import LONG_LEASE, Machine
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
@@ -69,25 +70,33 @@ def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "operator"
 
 
+Process = OperatorProcess | ForkedProcess
+
+
 class Installation:
     """Processes of two versions over one record; `tenant` reads that record."""
 
     def __init__(self, tenant: Tenant, dsn: str) -> None:
         self.tenant = tenant
         self._dsn = dsn
-        self._processes: list[OperatorProcess] = []
+        self._processes: list[Process] = []
 
-    def start(self, code: Path, command: str, *arguments: str) -> OperatorProcess:
+    def start(self, code: Path, command: str, *arguments: str) -> Process:
         """Starts an operator or a worker of the version whose package is in `code`."""
         machine = self.tenant.machine
         ports = http_arguments(0, 0) if command == "run" else []
         fixed = ["--kubeconfig", str(machine.api.kubeconfig), *ON_THIS_MACHINE, "--drain-seconds", "0", *LONG_LEASE]
-        environment = {"TARSY_DATABASE_URL": self._dsn, "TARSY_PROCESSES": "1", "PYTHONPATH": str(code)}
-        process = OperatorProcess([*fixed, *ports, *arguments], environment, machine.log, command=command)
+        words = [*fixed, *ports, *arguments]
+        database = {"TARSY_DATABASE_URL": self._dsn, "TARSY_PROCESSES": "1"}
+        process: Process
+        if code == THIS:
+            process = ForkedProcess(machine.zygote, words, database, machine.log, command=command)
+        else:
+            process = OperatorProcess(words, {**database, "PYTHONPATH": str(code)}, machine.log, command=command)
         self._processes.append(process)
         return process
 
-    def pair(self, code: Path) -> tuple[OperatorProcess, OperatorProcess]:
+    def pair(self, code: Path) -> tuple[Process, Process]:
         """An operator that runs nothing itself, and a worker."""
         return self.start(code, "run", "--places", "0"), self.start(code, "worker")
 
@@ -103,7 +112,7 @@ class Installation:
 
         await until(f"there are {number} workers", look, 180)
 
-    async def kill(self, *processes: OperatorProcess) -> None:
+    async def kill(self, *processes: Process) -> None:
         """Ends processes as a node does that loses its power, and lets the time of their leases be over."""
         for process in processes:
             process.kill()
