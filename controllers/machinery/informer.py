@@ -11,13 +11,13 @@ no circles, so the queue comes to rest.
 """
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 from tarsy.controllers.machinery.cache import PASSIVE, Cache, Key, Version
 from tarsy.controllers.machinery.queue import KeyedQueue
 from tarsy.plan.readiness import JUDGED_BY_OTHERS
-from tarsy.resources.meta import Resource, condition
+from tarsy.resources.meta import AnyResource, Resource, condition
 from tarsy.resources.v1alpha1 import (
     Agent,
     Alert,
@@ -27,6 +27,8 @@ from tarsy.resources.v1alpha1 import (
     MCPServer,
 )
 from tarsy.resources.v1alpha1.common import ConditionType
+
+_R = TypeVar("_R", bound=AnyResource)
 
 _RELIED_ON: Mapping[str, tuple[ConditionType, ...]] = {
     Agent.KIND: (ConditionType.READY,),
@@ -139,9 +141,8 @@ class Informer:
         if key.kind not in PASSIVE:
             self._wake_dependents(key)
         elif key.kind == Alert.KIND:
-            for other in self._waiting:
-                found = self._cache.find(other) if other.namespace == key.namespace else None
-                reference = found.spec.alert_ref if isinstance(found, Investigation) else None
+            for other, found in self._waiting_in(key.namespace, Investigation):
+                reference = found.spec.alert_ref
                 if reference is not None and reference.name == key.name:
                     self._queue.add(other)
 
@@ -169,10 +170,17 @@ class Informer:
 
     def _wake_questions(self, investigation: Key) -> None:
         """Queues the questions that wait for this Investigation to exist."""
-        for key in self._waiting:
-            found = self._cache.find(key) if key.namespace == investigation.namespace else None
-            if isinstance(found, ChatMessage) and found.spec.investigation_ref.name == investigation.name:
+        for key, found in self._waiting_in(investigation.namespace, ChatMessage):
+            if found.spec.investigation_ref.name == investigation.name:
                 self._queue.add(key)
+
+    def _waiting_in(self, namespace: str, kind: type[_R]) -> Iterator[tuple[Key, _R]]:
+        """Lists the objects of a kind in a namespace that wait; one that the watch will report as finished does not."""
+        for key in self._waiting:
+            if (key.kind, key.namespace) == (kind.KIND, namespace) and self._cache.finished(key) is None:
+                found = self._cache.get(kind, namespace, key.name)
+                if found is not None:
+                    yield key, found
 
     def _wake_dependents(self, changed: Key | None) -> None:
         """Queues every object that may have waited for a change of configuration."""

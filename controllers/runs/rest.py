@@ -48,6 +48,14 @@ def status_digest(status: Mapping[str, Any]) -> bytes:
     return hashlib.blake2b(orjson.dumps(status, option=orjson.OPT_SORT_KEYS), digest_size=16, key=_RELEASE).digest()
 
 
+def rest_until(moment: datetime | None, now: datetime) -> Resting | None:
+    """Returns the rest of an object until it expires at `moment` (None: never); one that has expired does not rest."""
+    if moment is None:
+        return Resting(None)
+    left = (moment - now).total_seconds()
+    return Resting(left + 1) if left > 0 else None
+
+
 async def note_rest(
     run: Investigation | ChatMessage, record: InvestigationRecord, until: datetime | None, context: ReconcileContext
 ) -> None:
@@ -112,7 +120,7 @@ class Rest:
                 return None
             until = None if key.kind == ChatMessage.KIND else _expiry(raw, published.finished_at)
             self._at_rest[version.uid] = version.resource_version, until
-        return _until(until)
+        return rest_until(until, datetime.now(UTC))
 
     def _of_alert(self, key: Key, raw: Mapping[str, Any]) -> Resting | None:
         reference = raw["status"].get("investigationRef") or {}
@@ -122,7 +130,7 @@ class Rest:
         if there and document is None:
             return None  # it has not finished
         ended = alert_rests(raw, orjson.loads(document) if there and document is not None else None)
-        return None if ended is None else _until(_expiry(raw, ended))
+        return None if ended is None else rest_until(_expiry(raw, ended), datetime.now(UTC))
 
     async def _of_record(self, run: UUID) -> Published | None:
         """Returns what a run was published with; reads that of the runs whose turn is next, too.
@@ -165,11 +173,3 @@ def _made_for_alert(raw: Mapping[str, Any]) -> bool:
 
 def _expiry(raw: Mapping[str, Any], finished: datetime) -> datetime:
     return finished + timedelta(seconds=raw["spec"].get("ttlSecondsAfterFinished", WEEK_SECONDS))
-
-
-def _until(moment: datetime | None) -> Resting | None:
-    """Returns the rest of an object until it expires; one that has expired does not rest."""
-    if moment is None:
-        return Resting(None)
-    left = (moment - datetime.now(UTC)).total_seconds()
-    return Resting(left + 1) if left > 0 else None

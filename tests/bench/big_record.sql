@@ -14,7 +14,9 @@ LATERAL (SELECT now() - ($6 + r.n) * interval '20 s' AS ended) t
 
 -- name: input
 INSERT INTO investigation_input (investigation, author, alert_data, plan)
-SELECT id, '{}', repeat(md5(random()::text), 30), repeat(md5(random()::text), 150) FROM unnest($1::uuid[]) AS r (id)
+SELECT id, '{}', repeat(md5(random()::text), 30),
+    '{"objects": [], "filler": "' || repeat(md5(random()::text), 150) || '"}'
+FROM unnest($1::uuid[]) AS r (id)
 
 -- name: stages
 INSERT INTO stage (id, investigation, index, name, kind, expected_agents, state, finished_at, revision)

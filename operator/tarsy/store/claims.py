@@ -255,8 +255,7 @@ class Claims:
             unreadable.clear()
             async with connection.transaction():
                 await connection.execute(*self._sql["lock"](key=CLAIM_LOCK))
-                await connection.execute(*self._sql["reap_workers"]())
-                if not await connection.fetchval(*self._sql["is_worker"](worker=worker)):
+                if not await connection.fetchval(*self._sql["reap_but"](worker=worker)):
                     raise WorkerLost(f"Worker {worker} is not registered, or has expired. Register it again.")
                 ids = await self._asked(connection, questions, namespace_limit) if questions > 0 else []
                 ids += await self._choose(connection, free, global_limit, namespace_limit) if free > 0 else []
@@ -304,6 +303,8 @@ class Claims:
     async def _not_being_written(self, connection: asyncpg.Connection, runs: Mapping[UUID, bool]) -> list[UUID]:
         """Returns the runs (given with whether they have a dead worker's lease) that no dead worker is writing now."""
         leased = [run for run, lease in runs.items() if lease]
+        if not leased:
+            return list(runs)
         locked = {row["investigation"] for row in await connection.fetch(*self._sql["lock_leases"](ids=leased))}
         return [run for run, lease in runs.items() if not lease or run in locked]
 

@@ -17,7 +17,7 @@ from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.runs import rest as module
 from tarsy.controllers.runs.projection import project
-from tarsy.controllers.runs.rest import Resting, status_digest
+from tarsy.controllers.runs.rest import Resting, rest_until, status_digest
 from tarsy.controllers.runs.run_secret import RUN_SECRET
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.store.reads import Published
@@ -160,17 +160,23 @@ async def test_status_that_somebody_else_wrote_is_written_again_and_not_noted() 
     assert world.again != [] and world.marked == [] and context.at_rest == {}
 
 
-@pytest.mark.parametrize(("left", "rests"), [(-1, False), (0, False), (60, True)], ids=["over", "now", "before"])
-async def test_object_whose_time_is_over_is_reconciled_which_deletes_it(left: int, rests: bool) -> None:
-    obj = finished(ttlSecondsAfterFinished=86400 + left)
+@pytest.mark.parametrize(
+    ("left", "rest"), [(-1, None), (0, None), (1, Resting(2.0))], ids=["after its end", "at its end", "before its end"]
+)
+def test_object_rests_until_its_time_is_over(left: int, rest: Resting | None) -> None:
+    now = datetime.now(UTC)
+    assert rest_until(now + timedelta(seconds=left), now) == rest
+    assert rest_until(None, now) == Resting(None)
+
+
+async def test_object_whose_time_is_over_is_reconciled_which_deletes_it() -> None:
+    obj = finished(ttlSecondsAfterFinished=86400)
     world = World(digest=status_digest(obj["status"]))
     context = world.context(obj)
-    found = await rest_of(context).of(KEY)
-    assert (found is not None) is rests
-    if found is None:
-        there: Any = context.cache.find(KEY)
-        await reconcile(there, context)
-        assert world.deleted == ["inv"]
+    assert await rest_of(context).of(KEY) is None
+    there: Any = context.cache.find(KEY)
+    await reconcile(there, context)
+    assert world.deleted == ["inv"]
 
 
 def several() -> tuple[list[dict[str, Any]], list[Key]]:

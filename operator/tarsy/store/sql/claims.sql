@@ -8,8 +8,12 @@ SELECT pg_advisory_xact_lock(:key)
 -- name: reap_workers
 DELETE FROM worker WHERE expires_at <= clock_timestamp()
 
--- name: is_worker
-SELECT EXISTS (SELECT FROM worker WHERE id = :worker)
+-- Deletes expired workers; returns whether :worker is one that has not expired.
+-- name: reap_but
+WITH expired AS (
+    DELETE FROM worker WHERE expires_at <= clock_timestamp() RETURNING id
+)
+SELECT EXISTS (SELECT FROM worker WHERE id = :worker AND id NOT IN (SELECT id FROM expired))
 
 -- Runs in progress: those with a live worker. Answers to questions are not counted: the limits of runs do not apply to
 -- them.
