@@ -7,6 +7,7 @@ that drains claims nothing more and hands each run back at its next boundary, wh
 
 import asyncio
 import logging
+import math
 import os
 import random
 import secrets
@@ -57,6 +58,8 @@ class Worker:
         self._claiming = asyncio.Lock()
         self._draining = False
         self._idle = asyncio.Event()
+        self._lapse_at = math.inf
+        self._lapse_read_at = -math.inf
 
     async def run(self) -> None:
         """Works until cancelled; then hands back what it holds.
@@ -189,16 +192,22 @@ class Worker:
                 continue
 
     async def _seconds_to_next_claim(self, identity: UUID) -> float:
-        """Returns the poll interval, or the time until another worker's lease ends and its runs may be claimed."""
-        most = self._settings.poll_seconds
-        try:
-            async with asyncio.timeout(most):
-                lapse = await self._claims.seconds_to_next_lapse(identity)
-        except (StoreError, TimeoutError):
-            return most
-        if lapse is None or lapse <= 0:  # none, or one whose runs this worker has no place for
-            return most
-        return min(most, lapse + random.uniform(*LAPSE_SECONDS))
+        """Returns the poll interval, or the time until another worker's lease ends and its runs may be claimed.
+
+        Postgres is asked once a poll interval and after each lapse, not at each wake-up: what it says of a dead worker
+        does not change.
+        """
+        most, clock = self._settings.poll_seconds, asyncio.get_running_loop().time
+        if clock() >= min(self._lapse_at, self._lapse_read_at + most):
+            self._lapse_at, self._lapse_read_at = math.inf, clock()
+            try:
+                async with asyncio.timeout(most):
+                    lapse = await self._claims.seconds_to_next_lapse(identity)
+            except (StoreError, TimeoutError):
+                return most
+            if lapse is not None and lapse > 0:  # else this worker has no place for its runs
+                self._lapse_at = clock() + lapse + random.uniform(*LAPSE_SECONDS)
+        return min(most, max(0.0, self._lapse_at - clock()))
 
     def _start(self, claimed: ClaimedRun, lease: LocalLease, group: asyncio.TaskGroup) -> None:
         """Starts a claimed run as a task of the worker's group."""

@@ -38,6 +38,7 @@ class FakeQueue:
     on_beat: Callable[[], None] | None = None
     most_asked: int = 0
     lapses_at: float | None = None
+    lapse_reads: int = 0
 
     async def register(self, worker: UUID, host: str, ttl_seconds: float) -> None:
         self._answer()
@@ -88,6 +89,7 @@ class FakeQueue:
         )
 
     async def seconds_to_next_lapse(self, worker: UUID) -> float | None:
+        self.lapse_reads += 1
         return None if self.lapses_at is None else self.lapses_at - asyncio.get_running_loop().time()
 
     async def release(self, worker: UUID, run: UUID, attempt: int) -> bool:

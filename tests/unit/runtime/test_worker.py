@@ -116,6 +116,36 @@ def test_runs_of_a_dead_worker_are_claimed_as_soon_as_its_lease_ends() -> None:
     assert seen == [0, 2]
 
 
+def test_runs_of_two_dead_workers_are_claimed_as_each_lease_ends() -> None:
+    house = House()
+    seen: list[int] = []
+    house.queue.lapses_at = 4.5
+
+    def first() -> None:
+        house.queue.lapses_at = 5.1
+        house.queue.waiting.append(1)
+
+    def second() -> None:
+        house.queue.lapses_at = None
+        house.queue.waiting.append(2)
+
+    house.live(
+        (4.49, first),
+        (4.7, lambda: seen.append(len(house.runner.now))),
+        (5.09, second),
+        (5.3, lambda: seen.append(len(house.runner.now))),
+        seconds=5.5,
+    )
+
+    assert seen == [1, 2]
+
+
+def test_wake_ups_do_not_ask_for_the_next_lapse_each_time() -> None:
+    house = House()
+    house.live(*[(at / 10, house.wake.set) for at in range(1, 100)], seconds=10)
+    assert house.queue.lapse_reads <= 6, "one at the start and one for each poll of 2 s"
+
+
 def test_a_lease_that_has_ended_and_is_not_taken_over_causes_no_storm_of_claims() -> None:
     house = House()
     house.queue.lapses_at = -1.0
