@@ -11,6 +11,7 @@ from typing import Any
 from tarsy.controllers.runs.restored import ACCEPTED_UID
 from tarsy.resources.v1alpha1.common import ConditionType
 
+_PHASE = "Finished"
 _ACCEPTED = ("True", "InvestigationCreated", "A chain takes the alert.")
 _FINISHED = ("True", "InvestigationFinished", "The investigation ended.")
 
@@ -33,7 +34,8 @@ def alert_rests(raw: Mapping[str, Any], investigation: Mapping[str, Any] | None)
         (meta.get("annotations") or {}).get(ACCEPTED_UID) != meta["uid"]
         or status.get("foldedInto") is not None
         or not status.get("investigationRef")
-        or (status.get("phase"), status.get("observedGeneration")) != ("Finished", generation)
+        or status.get("phase") != _PHASE
+        or status.get("observedGeneration") != generation
         or any(
             one.get("observedGeneration") != generation or not one.get("lastTransitionTime")
             for one in conditions.values()
