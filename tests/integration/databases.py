@@ -7,6 +7,7 @@ test: hundreds of them would fill the disk's cache, and autovacuum would visit e
 import contextlib
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -19,6 +20,7 @@ from tarsy.store.migrate import migrate
 MEMORY = Path("/dev/shm")
 ROOM = 4 << 30
 """Bytes that must be free there: a server and its log take a few hundred million at most."""
+PREFIX = "tarsy-test-"
 SETTINGS = {"deadlock_timeout": "100ms", "autovacuum": "off", "max_wal_size": "128MB"}
 TEMPLATE = "tarsy_migrated"
 EMPTY = "template0"
@@ -30,10 +32,25 @@ def data_folder() -> Iterator[Path]:
 
     A database is three hundred files, and on a disk it is their creation that takes longest.
     """
+    if MEMORY.is_dir():
+        remove_abandoned(MEMORY)
     roomy = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM
-    with tempfile.TemporaryDirectory(prefix="tarsy-test-", dir=MEMORY if roomy else None) as folder:
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=MEMORY if roomy else None) as folder:
         Path(folder).chmod(0o755)
         yield Path(folder) / "data"
+
+
+def remove_abandoned(memory: Path) -> None:
+    """Removes the folders of test runs that were killed: of servers that are no more, and hour-old ones without one."""
+    for folder in memory.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError, ValueError):
+            pid_file = folder / "data" / "postmaster.pid"
+            if pid_file.exists():
+                abandoned = not Path("/proc", pid_file.read_text().splitlines()[0]).exists()
+            else:
+                abandoned = time.time() - folder.stat().st_mtime > 3600
+            if abandoned:
+                shutil.rmtree(folder)
 
 
 def address(dsn: str, database: str) -> str:
