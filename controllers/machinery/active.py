@@ -6,6 +6,7 @@ reconciles and writes. Two replicas may be active for seconds: all effects are i
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -46,7 +47,10 @@ from tarsy.store.errors import StoreError
 _log = logging.getLogger(__name__)
 
 MISSED_SECONDS = 0.5
-"""From the watch listing one kind anew to a relist: others follow, they lost the same connection."""
+"""From the last object that the watch lists anew to a relist: other kinds follow, they lost the same connection."""
+
+LISTING_SECONDS = 60.0
+"""From the first such object to a relist at the latest, however long the watch lists."""
 
 SWEEP_SECONDS = 10.0
 SWEEP_GRACE_SECONDS = 60.0
@@ -203,7 +207,10 @@ class ActiveController:
         while True:
             await self._informer.missed.wait()
             await self._election.active.wait()
-            await asyncio.sleep(MISSED_SECONDS)
+            until = time.monotonic() + LISTING_SECONDS
+            while self._informer.missed.is_set() and time.monotonic() < until:
+                self._informer.missed.clear()
+                await asyncio.sleep(MISSED_SECONDS)
             self._informer.missed.clear()
             try:
                 await self._relist()

@@ -100,13 +100,16 @@ async def _list(
 ) -> tuple[dict[Key, Version], set[str]]:
     """Lists a kind and passes on what differs from the cache; returns the cached versions and the uids that exist."""
     before = {key: version for key in cache.keys_of(kind) if (version := cache.version(key))}
-    listed = [{**raw, "kind": kind} for space in spaces for raw in await client.list(kind, space)]
-    for raw in listed:
-        meta = raw["metadata"]
-        known = before.get(Key(kind, meta.get("namespace", ""), meta["name"]))
-        if known != Version.of(raw):
-            seen(raw, known)
-    return before, {raw["metadata"]["uid"] for raw in listed}
+    there: set[str] = set()
+    for space in spaces:
+        async for page in client.pages(kind, space):
+            for raw in page:
+                meta = raw["metadata"]
+                there.add(meta["uid"])
+                known = before.get(Key(kind, meta.get("namespace", ""), meta["name"]))
+                if known != Version.of(raw):
+                    seen({**raw, "kind": kind}, known)
+    return before, there
 
 
 async def _stop_without_object(

@@ -1,6 +1,7 @@
 """Tests the relist: it finds what the watch missed, and deletes nothing that came while the list was read."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 from tarsy.controllers.machinery.cache import Cache, Key
@@ -37,11 +38,12 @@ class World:
         me: Any = self
         await relist(me, self.cache, me, me, namespaces, seen=self.informer.seen, gone=self.informer.gone)
 
-    async def list(self, kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
+    async def pages(self, kind: str, namespace: str | None = None) -> AsyncIterator[list[dict[str, Any]]]:
         found = [item for item in self.there if item["kind"] == kind]
         if kind == "Investigation" and self.meanwhile:
             self.meanwhile()
-        return found
+        for item in found:
+            yield [item]
 
     async def find(self, kind: str, namespace: str | None, name: str) -> Any:
         return next((i for i in self.there if (i["kind"], i["metadata"]["name"]) == (kind, name)), None)
@@ -92,14 +94,15 @@ async def test_nothing_is_decided_before_the_configuration_is_known() -> None:
 
 async def test_a_kind_that_may_not_be_listed_holds_nothing_up() -> None:
     world = World(raw("Chain", "chain", {"stages": [{"name": "s", "agents": [{"name": "a"}]}]}, resourceVersion="5"))
-    there = world.list
+    there = world.pages
 
-    async def refused(kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
+    async def refused(kind: str, namespace: str | None = None) -> AsyncIterator[list[dict[str, Any]]]:
         if kind == "AlertRoute":
             raise ApiError(403, "Forbidden", "no")
-        return await there(kind, namespace)
+        async for page in there(kind, namespace):
+            yield page
 
-    world.list = refused  # type: ignore[method-assign]
+    world.pages = refused  # type: ignore[method-assign]
     await world.learn()
     assert world.cache.find(Key("Chain", "team-a", "chain")) is not None
 
