@@ -4,6 +4,7 @@ An object that is only in the cache was deleted, unless it came while the list w
 before the list, and the record before the cache. A run is stopped only after the API was asked for its object by name.
 """
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -16,6 +17,13 @@ from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
 
 _log = logging.getLogger(__name__)
+
+
+MISSED_SECONDS = 0.5
+"""From the last object that the watch lists anew to a relist: other kinds follow, they lost the same connection."""
+
+LISTING_SECONDS = 60.0
+"""From the first such object to a relist at the latest, however long the watch lists."""
 
 
 class Seen(Protocol):
@@ -53,6 +61,16 @@ async def learn(client: KubeClient, cache: Cache, namespaces: tuple[str, ...], *
                 if error.reason not in ("Forbidden", "NotFound"):
                     raise
                 _log.warning("%s could not be listed: %s", kind, error.message)
+
+
+async def until_listed(missed: asyncio.Event) -> None:
+    """Waits until the watch lists no further object anew, and clears `missed`, which is set with each of them."""
+    clock = asyncio.get_running_loop().time
+    until = clock() + LISTING_SECONDS
+    while missed.is_set() and clock() < until:
+        missed.clear()
+        await asyncio.sleep(MISSED_SECONDS)
+    missed.clear()
 
 
 async def relist(

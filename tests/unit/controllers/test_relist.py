@@ -4,11 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
+
+from tarsy.controllers.machinery import relist as module
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.informer import Informer
 from tarsy.controllers.machinery.queue import KeyedQueue
 from tarsy.controllers.machinery.reconciler import Reconciler
-from tarsy.controllers.machinery.relist import learn, relist
+from tarsy.controllers.machinery.relist import learn, relist, until_listed
 from tarsy.controllers.machinery.workers import ReconcileWorkers
 from tarsy.kube.client import ApiError
 from tarsy.kube.lease import LeaderElection
@@ -168,3 +171,36 @@ async def test_world_whose_versions_begin_anew_is_believed() -> None:
     await world.relist()
     found: Any = world.cache.find(INV)
     assert found.metadata.labels == {"restored": "yes"}
+
+
+@pytest.mark.parametrize(("listed", "pauses"), [(1, 1), (3, 3)])
+async def test_relist_waits_until_the_watch_lists_no_further_object(
+    monkeypatch: pytest.MonkeyPatch, listed: int, pauses: int
+) -> None:
+    missed, slept = asyncio.Event(), 0
+
+    async def sleep(_: float) -> None:
+        nonlocal slept
+        slept += 1
+        if slept < listed:
+            missed.set()
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    missed.set()
+    await until_listed(missed)
+    assert slept == pauses and not missed.is_set()
+
+
+async def test_relist_waits_for_no_listing_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    missed, slept = asyncio.Event(), 0
+    monkeypatch.setattr(module, "LISTING_SECONDS", 0.0)
+
+    async def sleep(_: float) -> None:
+        nonlocal slept
+        slept += 1
+        missed.set()
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    missed.set()
+    await until_listed(missed)
+    assert slept == 0 and not missed.is_set()
