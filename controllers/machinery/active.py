@@ -22,7 +22,7 @@ from tarsy.controllers.machinery.context import (
 from tarsy.controllers.machinery.informer import Informer
 from tarsy.controllers.machinery.queue import KeyedQueue
 from tarsy.controllers.machinery.reconciler import Reconciler
-from tarsy.controllers.machinery.relist import learn, relist
+from tarsy.controllers.machinery.relist import learn, relist, until_listed
 from tarsy.controllers.machinery.watch import Watch
 from tarsy.controllers.machinery.workers import RETRY_SECONDS, ReconcileWorkers
 from tarsy.controllers.notifications.delivery import ROUND_SECONDS as NOTICE_SECONDS
@@ -44,9 +44,6 @@ from tarsy.runbook.fetch import Fetcher
 from tarsy.store.errors import StoreError
 
 _log = logging.getLogger(__name__)
-
-MISSED_SECONDS = 0.5
-"""From the watch listing one kind anew to a relist: others follow, they lost the same connection."""
 
 SWEEP_SECONDS = 10.0
 SWEEP_GRACE_SECONDS = 60.0
@@ -203,8 +200,7 @@ class ActiveController:
         while True:
             await self._informer.missed.wait()
             await self._election.active.wait()
-            await asyncio.sleep(MISSED_SECONDS)
-            self._informer.missed.clear()
+            await until_listed(self._informer.missed)
             try:
                 await self._relist()
             except (ApiError, StoreError) as error:

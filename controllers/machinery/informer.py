@@ -19,6 +19,7 @@ from tarsy.controllers.machinery.queue import KeyedQueue
 from tarsy.plan.readiness import JUDGED_BY_OTHERS
 from tarsy.resources.meta import AnyResource, Resource, condition
 from tarsy.resources.v1alpha1 import (
+    KINDS,
     Agent,
     Alert,
     ChatMessage,
@@ -29,6 +30,8 @@ from tarsy.resources.v1alpha1 import (
 from tarsy.resources.v1alpha1.common import ConditionType
 
 _R = TypeVar("_R", bound=AnyResource)
+
+_CONFIGURATION = tuple(kind for kind in KINDS if kind not in PASSIVE)
 
 _RELIED_ON: Mapping[str, tuple[ConditionType, ...]] = {
     Agent.KIND: (ConditionType.READY,),
@@ -184,9 +187,10 @@ class Informer:
 
     def _wake_dependents(self, changed: Key | None) -> None:
         """Queues every object that may have waited for a change of configuration."""
-        for key in self._cache.all_keys():
-            if key.kind not in PASSIVE and key != changed:
-                self._queue.add(key)
+        for kind in _CONFIGURATION:
+            for key in self._cache.keys_of(kind):
+                if key != changed:
+                    self._queue.add(key)
         for key in self._waiting:
             self._queue.add(key)
 

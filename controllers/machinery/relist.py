@@ -4,6 +4,7 @@ An object that is only in the cache was deleted, unless it came while the list w
 before the list, and the record before the cache. A run is stopped only after the API was asked for its object by name.
 """
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -16,6 +17,13 @@ from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
 
 _log = logging.getLogger(__name__)
+
+
+MISSED_SECONDS = 0.5
+"""From the last object that the watch lists anew to a relist: other kinds follow, they lost the same connection."""
+
+LISTING_SECONDS = 60.0
+"""From the first such object to a relist at the latest, however long the watch lists."""
 
 
 class Seen(Protocol):
@@ -53,6 +61,16 @@ async def learn(client: KubeClient, cache: Cache, namespaces: tuple[str, ...], *
                 if error.reason not in ("Forbidden", "NotFound"):
                     raise
                 _log.warning("%s could not be listed: %s", kind, error.message)
+
+
+async def until_listed(missed: asyncio.Event) -> None:
+    """Waits until the watch lists no further object anew, and clears `missed`, which is set with each of them."""
+    clock = asyncio.get_running_loop().time
+    until = clock() + LISTING_SECONDS
+    while missed.is_set() and clock() < until:
+        missed.clear()
+        await asyncio.sleep(MISSED_SECONDS)
+    missed.clear()
 
 
 async def relist(
@@ -100,13 +118,16 @@ async def _list(
 ) -> tuple[dict[Key, Version], set[str]]:
     """Lists a kind and passes on what differs from the cache; returns the cached versions and the uids that exist."""
     before = {key: version for key in cache.keys_of(kind) if (version := cache.version(key))}
-    listed = [{**raw, "kind": kind} for space in spaces for raw in await client.list(kind, space)]
-    for raw in listed:
-        meta = raw["metadata"]
-        known = before.get(Key(kind, meta.get("namespace", ""), meta["name"]))
-        if known != Version.of(raw):
-            seen(raw, known)
-    return before, {raw["metadata"]["uid"] for raw in listed}
+    there: set[str] = set()
+    for space in spaces:
+        async for page in client.pages(kind, space):
+            for raw in page:
+                meta = raw["metadata"]
+                there.add(meta["uid"])
+                known = before.get(Key(kind, meta.get("namespace", ""), meta["name"]))
+                if known != Version.of(raw):
+                    seen({**raw, "kind": kind}, known)
+    return before, there
 
 
 async def _stop_without_object(

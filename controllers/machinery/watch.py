@@ -28,6 +28,9 @@ END_SECONDS = 4.0
 
 _OF_A_SCHEDULER = ("cleaner of ", "spawner of ")
 
+OBJECTS_AT_ONCE = 200
+"""Objects of a kind that kopf has a task for at a time. Without a limit, a listing makes a task for each object."""
+
 AT_ONCE = 50
 """Events that are taken in one turn of the main loop."""
 
@@ -171,7 +174,8 @@ class Watch:
         settings.networking.connect_timeout = 5.0
         settings.watching.server_timeout = 300
         settings.watching.chunk_size = PAGE_SIZE
-        settings.queueing.idle_timeout = 1.0
+        settings.queueing.idle_timeout = 0.1
+        settings.queueing.worker_limit = OBJECTS_AT_ONCE
         settings.persistence.diffbase_storage = _NoState()
         settings.process.ultimate_exiting_timeout = None
 

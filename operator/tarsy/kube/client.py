@@ -7,6 +7,7 @@ objects are custom resources. Every request has a timeout; a conflict, a missing
 """
 
 import asyncio
+import builtins
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -181,17 +182,28 @@ class KubeClient:
             raise
 
     async def list(self, kind: str, namespace: str | None = None, **query: str) -> list[dict[str, Any]]:
-        """Lists all objects of a kind (in a namespace), page by page; query as the API names it (`labelSelector`)."""
-        items: list[dict[str, Any]] = []
+        """Lists all objects of a kind (in a namespace); query as the API names it (`labelSelector`)."""
+        return [item async for page in self.pages(kind, namespace, **query) for item in page]
+
+    async def pages(
+        self, kind: str, namespace: str | None = None, **query: str
+    ) -> AsyncIterator[builtins.list[dict[str, Any]]]:
+        """Lists objects as `list` does, page by page: no more than one page is in memory.
+
+        Args:
+            kind: of the objects.
+            namespace: of the objects; None: all.
+            query: as the API names it (`labelSelector`).
+        """
         token = ""
         while True:
             page = {"limit": str(PAGE_SIZE), **query} | ({"continue": token} if token else {})
             answer = await self.request("GET", path(kind, namespace), query=page)
             version, list_kind = answer.get("apiVersion"), str(answer.get("kind", "")).removesuffix("List")
-            items += [{"apiVersion": version, "kind": list_kind, **item} for item in answer.get("items") or ()]
+            yield [{"apiVersion": version, "kind": list_kind, **item} for item in answer.get("items") or ()]
             token = answer.get("metadata", {}).get("continue") or ""
             if not token:
-                return items
+                return
 
     async def create(self, obj: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
         """Creates an object; its namespace is that of its metadata. A `dry_run` admits it and keeps nothing."""

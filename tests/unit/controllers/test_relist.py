@@ -1,13 +1,17 @@
 """Tests the relist: it finds what the watch missed, and deletes nothing that came while the list was read."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
+
+from tarsy.controllers.machinery import relist as module
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.informer import Informer
 from tarsy.controllers.machinery.queue import KeyedQueue
 from tarsy.controllers.machinery.reconciler import Reconciler
-from tarsy.controllers.machinery.relist import learn, relist
+from tarsy.controllers.machinery.relist import learn, relist, until_listed
 from tarsy.controllers.machinery.workers import ReconcileWorkers
 from tarsy.kube.client import ApiError
 from tarsy.kube.lease import LeaderElection
@@ -37,11 +41,12 @@ class World:
         me: Any = self
         await relist(me, self.cache, me, me, namespaces, seen=self.informer.seen, gone=self.informer.gone)
 
-    async def list(self, kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
+    async def pages(self, kind: str, namespace: str | None = None) -> AsyncIterator[list[dict[str, Any]]]:
         found = [item for item in self.there if item["kind"] == kind]
         if kind == "Investigation" and self.meanwhile:
             self.meanwhile()
-        return found
+        for item in found:
+            yield [item]
 
     async def find(self, kind: str, namespace: str | None, name: str) -> Any:
         return next((i for i in self.there if (i["kind"], i["metadata"]["name"]) == (kind, name)), None)
@@ -92,14 +97,15 @@ async def test_nothing_is_decided_before_the_configuration_is_known() -> None:
 
 async def test_a_kind_that_may_not_be_listed_holds_nothing_up() -> None:
     world = World(raw("Chain", "chain", {"stages": [{"name": "s", "agents": [{"name": "a"}]}]}, resourceVersion="5"))
-    there = world.list
+    there = world.pages
 
-    async def refused(kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
+    async def refused(kind: str, namespace: str | None = None) -> AsyncIterator[list[dict[str, Any]]]:
         if kind == "AlertRoute":
             raise ApiError(403, "Forbidden", "no")
-        return await there(kind, namespace)
+        async for page in there(kind, namespace):
+            yield page
 
-    world.list = refused  # type: ignore[method-assign]
+    world.pages = refused  # type: ignore[method-assign]
     await world.learn()
     assert world.cache.find(Key("Chain", "team-a", "chain")) is not None
 
@@ -165,3 +171,36 @@ async def test_world_whose_versions_begin_anew_is_believed() -> None:
     await world.relist()
     found: Any = world.cache.find(INV)
     assert found.metadata.labels == {"restored": "yes"}
+
+
+@pytest.mark.parametrize(("listed", "pauses"), [(1, 1), (3, 3)])
+async def test_relist_waits_until_the_watch_lists_no_further_object(
+    monkeypatch: pytest.MonkeyPatch, listed: int, pauses: int
+) -> None:
+    missed, slept = asyncio.Event(), 0
+
+    async def sleep(_: float) -> None:
+        nonlocal slept
+        slept += 1
+        if slept < listed:
+            missed.set()
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    missed.set()
+    await until_listed(missed)
+    assert slept == pauses and not missed.is_set()
+
+
+async def test_relist_waits_for_no_listing_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    missed, slept = asyncio.Event(), 0
+    monkeypatch.setattr(module, "LISTING_SECONDS", 0.0)
+
+    async def sleep(_: float) -> None:
+        nonlocal slept
+        slept += 1
+        missed.set()
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    missed.set()
+    await until_listed(missed)
+    assert slept == 0 and not missed.is_set()
