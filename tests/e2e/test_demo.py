@@ -188,7 +188,6 @@ async def test_demo_ends_well_and_shows_what_it_did(start: Start) -> None:
         "Succeeded",
         "Events:",
         f"(by {getpass.getuser()}, ",
-        f"{getpass.getuser()} runs Chain tarsy-library/kubernetes.",
     ):
         assert part in text, text
     assert "Somebody" not in text, "admission stamps authors here as in a cluster"
