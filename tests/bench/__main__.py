@@ -30,6 +30,7 @@ from tests.bench import (
     first_request,
     floor,
     hostile,
+    incidents,
     kopf_share,
     kubernetes_api,
     lists,
@@ -68,6 +69,7 @@ ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
     "live": live.run,
     "lists": lists.run,
     "page": page.run,
+    "incidents": incidents.run,
 }
 """Those that need no operator, and are run before there is one."""
 

@@ -1,0 +1,178 @@
+"""Measures ranking and rules on the corpus of incidents: `python -m tests.incidents.measure`.
+
+The rank is the place of the true change among candidates and unordered changes: a change that is told to be a
+consequence is not found. A signal is right when its rule is accepted for the incident and one of its first two objects
+is an object of the truth.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other from there, as under pytest
+
+from incidents.loader import KINDS_OF_INCIDENTS, Incident, key_of, load_incidents
+from tarsy.evidence.changes.ranking import Order
+from tarsy.evidence.report import find_changes, find_faults
+from tarsy.evidence.rules.signal import Certainty, Signal
+from tarsy.evidence.snapshot import ObjectKey
+from tarsy.evidence.topology import Topology
+
+_FIRST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An incident and what was found.
+
+    Attributes:
+        incident: the incident.
+        ranked: objects of the changes, without consequences, each once, best first.
+        signals: of the target.
+    """
+
+    incident: Incident
+    ranked: Sequence[ObjectKey]
+    signals: Sequence[Signal]
+
+    @property
+    def rank(self) -> int | None:
+        """Returns the place of the true change from 1; None if it is not found or there is none."""
+        change = self.incident.change
+        return self.ranked.index(change) + 1 if change in self.ranked else None
+
+    @property
+    def certain(self) -> Sequence[Signal]:
+        """Returns the signals of which a rule is certain."""
+        return [one for one in self.signals if one.certainty is Certainty.CERTAIN]
+
+    @property
+    def right(self) -> Sequence[Signal]:
+        """Returns the signals that describe the fault."""
+        names = [name for fault in self.incident.faults for name in fault.objects]
+        truth = {key_of(name, self.incident.namespace) for name in names}
+        return [
+            one for one in self.signals if one.rule in self.incident.rules and truth.intersection(one.objects[:_FIRST])
+        ]
+
+    @property
+    def visible(self) -> bool:
+        """Returns whether there is a fault that objects show."""
+        return any(fault.visible for fault in self.incident.faults)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Counts over incidents; each share is a count of `with_change` or `with_fault`."""
+
+    incidents: int
+    with_change: int
+    first: int
+    third: int
+    with_fault: int
+    right: int
+    certain_right: int
+    certain_other: int
+    certain_without_fault: int
+
+    @property
+    def recall_at_1(self) -> float:
+        """Returns the share of true changes at the first place; 0 without any."""
+        return self.first / self.with_change if self.with_change else 0.0
+
+    @property
+    def recall_at_3(self) -> float:
+        """Returns the share of true changes at the first three places; 0 without any."""
+        return self.third / self.with_change if self.with_change else 0.0
+
+
+def measure(incident: Incident) -> Measured:
+    """Ranks the changes and finds the faults of an incident, for its target."""
+    topology = Topology(incident.snapshot())
+    report = find_changes(topology, incident.namespace, incident.target)
+    ranked = [one.change.object for one in report.changes if one.order is not Order.CONSEQUENCE]
+    return Measured(incident, list(dict.fromkeys(ranked)), find_faults(topology, incident.target))
+
+
+def totals(measured: Sequence[Measured], kind: str = "", half: str = "") -> Totals:
+    """Counts over incidents.
+
+    Args:
+        measured: all of them.
+        kind: only this kind; empty: all.
+        half: only this half; empty: both.
+    """
+    chosen = [one for one in measured if kind in ("", one.incident.kind) and half in ("", one.incident.half)]
+    faulty = [one for one in chosen if one.visible]
+    return Totals(
+        len(chosen),
+        _count(chosen, lambda one: one.incident.change is not None),
+        _count(chosen, lambda one: one.rank == 1),
+        _count(chosen, lambda one: one.rank is not None and one.rank <= 3),
+        len(faulty),
+        _count(faulty, lambda one: bool(one.right)),
+        _count(faulty, lambda one: any(signal in one.right for signal in one.certain)),
+        _count(faulty, lambda one: any(signal not in one.right for signal in one.certain)),
+        _count(chosen, lambda one: one.incident.kind == "no-fault" and bool(one.certain)),
+    )
+
+
+def _count(measured: Sequence[Measured], holds: Callable[[Measured], bool]) -> int:
+    return sum(map(holds, measured))
+
+
+def main() -> int:
+    """Prints the tables; ends 0 whatever was found."""
+    measured = [measure(incident) for incident in load_incidents()]
+    console = Console(width=None if sys.stdout.isatty() else 170)
+    console.print(_incidents(measured))
+    console.print(_totals(measured))
+    return 0
+
+
+def _incidents(measured: Sequence[Measured]) -> Table:
+    table = Table("incident", "half", "kind", "true change", "rank", "first three", "signals (+ right)", expand=True)
+    for one in sorted(measured, key=lambda one: (list(KINDS_OF_INCIDENTS).index(one.incident.kind), one.incident.half)):
+        change = one.incident.change
+        table.add_row(
+            one.incident.name,
+            one.incident.half,
+            one.incident.kind,
+            _short(change) if change else "-",
+            str(one.rank or ("missed" if change else "-")),
+            ", ".join(map(_short, one.ranked[:3])) or "-",
+            ", ".join(
+                f"{'+' if signal in one.right else ''}{signal.rule} {signal.certainty}" for signal in one.signals
+            ),
+        )
+    return table
+
+
+def _totals(measured: Sequence[Measured]) -> Table:
+    table = Table("kind", "half", "incidents", "recall@1", "recall@3", "right signal", "right Certain", "other Certain")
+    groups = [(kind, half) for kind in KINDS_OF_INCIDENTS for half in "AB"]
+    for kind, half in [*groups, ("", "A"), ("", "B"), ("", "")]:
+        found = totals(measured, kind, half)
+        table.add_row(
+            kind or "all",
+            half or "both",
+            str(found.incidents),
+            f"{found.first}/{found.with_change}",
+            f"{found.third}/{found.with_change}",
+            f"{found.right}/{found.with_fault}",
+            f"{found.certain_right}/{found.with_fault}",
+            str(found.certain_other + found.certain_without_fault),
+        )
+    return table
+
+
+def _short(key: ObjectKey) -> str:
+    return f"{key.kind}/{key.name}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
