@@ -1,8 +1,9 @@
 """Finds when a target began to fail.
 
-The time of an alert less its `for:` is the best that monitoring knows. Without it, the first failing condition of the
-target's pods counts: a pod that became unready after it was ready, a container's first end, a pod that never started.
-Pod times are those of the kubelet's clock; the skew says how far that may be from the API server's.
+The time of an alert less its `for:` is the best that monitoring knows. Without it, the first failing condition counts:
+of a pod that is not ready, of a container's end, of a controller that cannot create pods, of the target itself (a Job
+that failed, a Certificate that is not ready). Pod times are those of the kubelet's clock; the skew says how far that
+may be from the API server's.
 """
 
 from collections.abc import Iterable
@@ -44,13 +45,32 @@ def find_onset(snapshot: Snapshot, group: Iterable[ObjectKey], alerted_at: datet
         return Onset(alerted_at, "the alert", LEAST_SKEW)
     first: Onset | None = None
     for key in sorted(group):
-        pod = snapshot.at(key)
-        if key.kind != "Pod" or is_over(pod) or is_ready(pod):
-            continue
-        found = _of_pod(key, pod)
+        obj = snapshot.at(key)
+        skew = LEAST_SKEW
+        if key.kind == "Pod":
+            found = None if is_over(obj) or is_ready(obj) else _of_pod(key, obj)
+            skew = max(skew, clock_skew(snapshot, string(obj, "spec", "nodeName")))
+        else:
+            found = _of_conditions(key, obj)
         if found is not None and (first is None or found[0] < first.at):
-            first = Onset(found[0], found[1], max(LEAST_SKEW, clock_skew(snapshot, string(pod, "spec", "nodeName"))))
+            first = Onset(found[0], found[1], skew)
     return first
+
+
+_BAD = {
+    ("ReplicaFailure", "True"), ("Available", "False"), ("Failed", "True"), ("Ready", "False"), ("Ready", "Unknown"),
+    ("ScalingActive", "False"), ("AbleToScale", "False"),
+}  # fmt: skip
+
+
+def _of_conditions(key: ObjectKey, obj: Object) -> tuple[datetime, str] | None:
+    """Returns the earliest transition of a condition that says that an object fails."""
+    found = [
+        (at, f"condition {string(one, 'type')} of {key}")
+        for one in mappings(obj, "status", "conditions")
+        if (one.get("type"), one.get("status")) in _BAD and (at := moment(one, "lastTransitionTime")) is not None
+    ]
+    return min(found, default=None)
 
 
 def _of_pod(key: ObjectKey, pod: Object) -> tuple[datetime, str] | None:

@@ -10,7 +10,7 @@ from tarsy.evidence.onset import Onset, find_onset
 from tarsy.evidence.rules.signal import Certainty, Signal
 from tarsy.evidence.rules.table import find_signals
 from tarsy.evidence.snapshot import Gap, ObjectKey
-from tarsy.evidence.topology import NAMESPACE_REACH, Reach, Topology
+from tarsy.evidence.topology import NAMESPACE_REACH, Reach, Relation, Topology
 
 _SIGNALS_SHOWN = 12
 _CHANGES_SHOWN = 8
@@ -58,17 +58,28 @@ def find_changes(
     """
     snapshot = topology.snapshot
     scope = topology.scope(target) if target is not None else {key: Reach(1.0) for key in snapshot.all_keys()}
-    failing = topology.group(target) if target is not None else snapshot.keys("Pod", namespace)
+    failing = _failing(topology, target) if target is not None else snapshot.keys("Pod", namespace)
     onset = find_onset(snapshot, failing, alerted_at)
     since = (onset.at if onset is not None else snapshot.read_at) - window
+    group = topology.group(target) if target is not None else frozenset[ObjectKey]()
+    named = {key for signal in find_faults(topology, target) for key in signal.objects[1:] if key not in group}
     ranked = rank(
         reconstruct(snapshot, since),
         onset or Onset(snapshot.read_at, "the time now", timedelta(0)),
         scope,
         namespace,
+        named=named,
         window=window,
     )
     return ChangeReport(target, onset, ranked, since, snapshot.gaps)
+
+
+def _failing(topology: Topology, target: ObjectKey) -> Iterable[ObjectKey]:
+    """Returns the objects whose failures are the target's: its group, and pods that a Service or route leads to."""
+    found = set(topology.group(target))
+    for step in (Relation.ROUTES, Relation.SELECTS):
+        found |= {edge.target for key in list(found) for edge in topology.out_of(key) if edge.relation is step}
+    return found
 
 
 def find_faults(topology: Topology, target: ObjectKey | None = None) -> Sequence[Signal]:

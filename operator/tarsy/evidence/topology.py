@@ -19,7 +19,7 @@ from tarsy.evidence.workloads import TEMPLATE_PATHS, containers, references, tem
 MAX_STEPS = 3
 """Longest path of edges from the target, besides owners."""
 
-NAMESPACE_REACH = 0.2
+NAMESPACE_REACH = 0.1
 """Reach of an object of the same namespace that no path leads to."""
 
 
@@ -129,8 +129,16 @@ class Topology:
         return frozenset(seen)
 
     def scope(self, target: ObjectKey) -> Mapping[ObjectKey, Reach]:
-        """Returns the objects that can affect a target, with their reach; the target's group first."""
-        return self._walk(target, self.into, lambda edge: edge.source)
+        """Returns the objects that can affect a target, with their reach; the target's group first.
+
+        A pod without a node is affected by every node: by its labels, its taints and its free resources.
+        """
+        found = dict(self._walk(target, self.into, lambda edge: edge.source))
+        waiting = (self.snapshot.at(key) for key in self.group(target) if key.kind == "Pod")
+        if any(not string(pod, "spec", "nodeName") for pod in waiting):
+            for node in self.snapshot.keys("Node"):
+                found.setdefault(node, Reach(WEIGHTS[Relation.RUNS]))
+        return found
 
     def blast_radius(self, target: ObjectKey) -> Mapping[ObjectKey, Reach]:
         """Returns the objects that a target can affect, with its reach to each; the target's group first."""

@@ -3,8 +3,10 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from tarsy.evidence.changes.change import Change, ChangeType
-from tarsy.evidence.changes.ranking import WINDOW_BEFORE, Order, RankedChange, rank
+from tarsy.evidence.changes.ranking import SIGNAL_WEIGHT, WINDOW_BEFORE, Order, RankedChange, rank
 from tarsy.evidence.changes.reconstruct import reconstruct
 from tarsy.evidence.changes.template_diff import template_diff
 from tarsy.evidence.fields import parse_time
@@ -24,6 +26,7 @@ from unit.evidence.objects import (
     pod,
     snapshot,
     template,
+    unscheduled,
     waiting,
     workload,
 )
@@ -179,7 +182,7 @@ def test_a_change_after_the_onset_is_a_consequence_and_near_it_unordered() -> No
         assert one.order is order
 
 
-def test_the_window_before_the_onset_is_two_hours() -> None:
+def test_the_window_before_the_onset_ends() -> None:
     minutes = 10 + WINDOW_BEFORE.total_seconds() / 60
     for since, count in ((minutes - 1, 1), (minutes, 1), (minutes + 1, 0)):
         assert len(ranked(workload(of=READS), config("checkout-config", minutes=since))) == count
@@ -233,3 +236,35 @@ def test_times_have_fractions_and_wrong_ones_are_none() -> None:
     assert parse_time("2026-11-23T12:00:00.5Z") == NOW + timedelta(milliseconds=500)
     assert parse_time("2026-13-23T12:00:00Z") is None
     assert parse_time("2026-11-23") is None
+
+
+def test_onset_of_a_controller_that_cannot_create_pods_is_its_condition() -> None:
+    deployment = workload(status={"conditions": [condition("ReplicaFailure", "True", minutes=12)]})
+    found = find_onset(snapshot(deployment), [ObjectKey("Deployment", "shop", "checkout")])
+    assert found is not None
+    assert (found.at, found.told_by) == (
+        NOW - timedelta(minutes=12),
+        "condition ReplicaFailure of Deployment shop/checkout",
+    )
+
+
+def test_a_change_of_an_object_that_a_signal_names_counts_double() -> None:
+    (plain,) = ranked(workload(of=READS), config("checkout-config", minutes=30))
+    read = snapshot(workload(of=READS), config("checkout-config", minutes=30))
+    scope = Topology(read).scope(ObjectKey("Deployment", "shop", "checkout"))
+    named = [ObjectKey("ConfigMap", "shop", "checkout-config")]
+    (found,) = rank(reconstruct(read, NOW - timedelta(hours=24)), ONSET, scope, "shop", named=named)
+    assert found.score == pytest.approx(plain.score * SIGNAL_WEIGHT, abs=0.001)
+
+
+def test_a_pod_without_a_node_is_reached_by_every_node() -> None:
+    read = snapshot(node("node-1"), node("node-2"), unscheduled("no node fits"))
+    scope = Topology(read).scope(ObjectKey("Pod", "shop", "checkout-1"))
+    assert {ObjectKey("Node", "", "node-1"), ObjectKey("Node", "", "node-2")} <= scope.keys()
+
+
+def test_jobs_of_people_are_changes_and_those_of_a_cron_job_are_not() -> None:
+    wrote = written("kubectl-create", {"f:spec": {"f:template": {}}}, minutes=5) | {"creationTimestamp": ago(minutes=5)}
+    job = made("Job", "migrate", metadata=wrote)
+    owned = made("Job", "backup-1", owner=made("CronJob", "backup"), metadata=wrote)
+    assert [str(one.object) for one in changes(job, owned)] == ["Job shop/migrate"]

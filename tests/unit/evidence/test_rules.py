@@ -8,7 +8,7 @@ from tarsy.evidence.fields import Object
 from tarsy.evidence.rules.signal import Certainty
 from tarsy.evidence.rules.table import RULES, find_signals
 from tarsy.evidence.topology import Topology
-from unit.evidence.objects import snapshot
+from unit.evidence.objects import condition, event, made, pod, snapshot, unscheduled, waiting, workload
 from unit.evidence.rule_cases import CASES
 
 CERTAIN, LIKELY = Certainty.CERTAIN, Certainty.LIKELY
@@ -43,3 +43,25 @@ def test_a_healthy_case_gives_no_signal(rule: str) -> None:
 @pytest.mark.parametrize("rule", CASES)
 def test_a_case_that_looks_alike_gives_no_signal_of_the_rule(rule: str) -> None:
     assert _found(rule, CASES[rule].alike) == []
+
+
+def test_while_the_kubelet_waits_for_its_next_pull_the_events_say_why() -> None:
+    waits = pod("checkout-1", waiting("ImagePullBackOff", 'Back-off pulling image "registry.example/checkout:1.4"'))
+    why = 'Failed to pull image "registry.example/checkout:1.4": not found'
+    events = [event(waits, "Failed", text) for text in ("Error: ImagePullBackOff", why, "Error: ErrImagePull")]
+    assert _found("image-not-found", (waits, *events)) == [(CERTAIN, why)]
+
+
+@pytest.mark.parametrize(("nodes", "certainty"), [(1, LIKELY), (2, LIKELY), (3, CERTAIN)])
+def test_the_scheduler_is_certain_of_a_reason_that_is_true_of_all_nodes(nodes: int, certainty: Certainty) -> None:
+    message = f"0/3 nodes are available: 1 node(s) were unschedulable, {nodes} Insufficient memory."
+    assert [found[0] for found in _found("scheduling-resources", (unscheduled(message),))] == [certainty]
+
+
+def test_a_quota_signal_names_the_quota() -> None:
+    message = "pods is forbidden: exceeded quota: small, requested: pods=1, used: pods=4, limited: pods=4"
+    failure = {"replicas": 0, "conditions": [condition("ReplicaFailure", "True", "FailedCreate", message)]}
+    quotas = [made("ResourceQuota", "small"), made("ResourceQuota", "large")]
+    read = snapshot(workload("ReplicaSet", "checkout-5d", status=failure), *quotas)
+    (signal,) = find_signals(read, Topology(read))
+    assert [str(key) for key in signal.objects] == ["ReplicaSet shop/checkout-5d"] * 2 + ["ResourceQuota shop/small"]

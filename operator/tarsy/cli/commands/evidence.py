@@ -26,7 +26,7 @@ def changes(
     target: Target = None,
     since: Annotated[
         str, typer.Option(help="How long before the first failure changes count: a number with s, m, h or d.")
-    ] = "2h",
+    ] = "4h",
     output: OutputOption = "text",
 ) -> None:
     """Print what changed before a target failed, the likeliest cause first.

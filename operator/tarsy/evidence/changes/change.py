@@ -42,6 +42,7 @@ TYPES = {
     "VerticalPodAutoscaler": ChangeType.SCALE,
     "PodDisruptionBudget": ChangeType.SCALE,
     "ConfigMap": ChangeType.CONFIG,
+    "Certificate": ChangeType.CONFIG,
     "ServiceAccount": ChangeType.CONFIG,
     "Role": ChangeType.CONFIG,
     "RoleBinding": ChangeType.CONFIG,

@@ -1,13 +1,13 @@
 """Ranks changes as candidates for the cause of an alert.
 
-score = reach x time x type x effect. Reach comes from the topology (the target itself 1.0, a ConfigMap that it mounts
-0.9, an object of the namespace 0.2). Time halves the score every half hour before the onset. Type is the weight of
-`TYPE_WEIGHTS`: rollouts and configuration cause more incidents than restarts, which are mostly their consequence. A
-change that pods of the target followed with a restart counts more. What comes after the onset is a consequence, and
-within the skew of the clocks the order is unknown.
+score = reach x time x type x effect x signal. Reach comes from the topology (the target itself 1.0, a ConfigMap that it
+mounts 0.9, another object of its namespace 0.1). Time halves the score every hour before the onset. Type is the weight
+of `TYPE_WEIGHTS`: rollouts and configuration cause more incidents than restarts, which are mostly their consequence. A
+change that pods of the target followed with a restart counts more, and so does one of an object that a rule's signal
+names as the reason. What comes after the onset is a consequence; within the skew of the clocks the order is unknown.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -17,16 +17,17 @@ from tarsy.evidence.onset import Onset
 from tarsy.evidence.snapshot import ObjectKey
 from tarsy.evidence.topology import NAMESPACE_REACH, Reach
 
-WINDOW_BEFORE = timedelta(hours=2)
+WINDOW_BEFORE = timedelta(hours=4)
 """How long before the onset a change may be its cause."""
 
-HALF_LIFE = timedelta(minutes=30)
+HALF_LIFE = timedelta(hours=1)
 """Time before the onset in which a score halves."""
 
 EFFECT = timedelta(minutes=10)
 """A container that ends this soon after a change is taken for its effect."""
 
 EFFECT_WEIGHT = 1.3
+SIGNAL_WEIGHT = 2.0
 
 TYPE_WEIGHTS: Mapping[ChangeType, float] = {
     ChangeType.ROLLOUT: 1.0,
@@ -66,6 +67,7 @@ def rank(
     scope: Mapping[ObjectKey, Reach],
     namespace: str,
     *,
+    named: Collection[ObjectKey] = (),
     window: timedelta = WINDOW_BEFORE,
 ) -> Sequence[RankedChange]:
     """Returns the changes that may have to do with an alert: candidates by score, then unordered, then consequences.
@@ -75,6 +77,7 @@ def rank(
         onset: when the target began to fail.
         scope: the objects that can affect the target, with their reach.
         namespace: of the target; its other objects have a small reach.
+        named: objects outside of the target that signals of rules name as the reason.
         window: how long before the onset a change counts.
     """
     ends = [one.at for one in changes if one.type is ChangeType.RESTART and one.object in scope]
@@ -89,6 +92,8 @@ def rank(
             continue
         order = _order(change, onset)
         score = 0.0 if order is Order.CONSEQUENCE else _score(change, onset, reach, ends)
+        if change.object in named:
+            score *= SIGNAL_WEIGHT
         found.append(RankedChange(change, order, round(score, 4), reach))
     places = {order: place for place, order in enumerate(Order)}
     return sorted(found, key=lambda one: (places[one.order], -one.score, one.change.at, one.change.object))

@@ -14,12 +14,12 @@ from tarsy.evidence.changes.managers import NEAR, writes
 from tarsy.evidence.changes.nodes import node_changes
 from tarsy.evidence.changes.rollouts import rollouts
 from tarsy.evidence.events import event_message, event_reporter, event_time, involved_object
-from tarsy.evidence.fields import integer, moment, string
+from tarsy.evidence.fields import integer, mappings, moment, string
 from tarsy.evidence.snapshot import ObjectKey, Snapshot
 from tarsy.evidence.workloads import TEMPLATE_PATHS, container_states
 
-_WRITTEN = frozenset(TYPES) - {"ReplicaSet", "ControllerRevision", "Pod", "Node", "PersistentVolume", "Job"}
-"""Kinds whose last writes are changes. Pods, ReplicaSets and Jobs are written by controllers, for other changes."""
+_WRITTEN = frozenset(TYPES) - {"Node", "PersistentVolume"}
+"""Kinds whose last writes are changes; objects that a controller owns are written for other changes."""
 
 _TEMPLATE = ("spec.template", "spec.jobTemplate")
 _CONTROLLERS = ("kube-controller-manager", "kube-scheduler", "kubelet", "cloud-controller-manager")
@@ -66,6 +66,8 @@ def _written(snapshot: Snapshot, rolled_out: Sequence[Change]) -> Iterator[Chang
         revisions[change.object].append(change.at)
     for kind in sorted(_WRITTEN):
         for key, obj in snapshot.items(kind):
+            if any(owner.get("controller") is True for owner in mappings(obj, "metadata", "ownerReferences")):
+                continue
             for write in writes(obj):
                 if write.manager in _CONTROLLERS and not write.created:
                     continue

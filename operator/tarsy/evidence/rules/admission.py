@@ -39,12 +39,23 @@ def _failures(facts: Facts) -> Iterator[tuple[ObjectKey, str]]:
                 yield from ((key, message) for message in facts.messages(key, "FailedCreate"))
 
 
-def _refused(facts: Facts, pattern: str, text: str) -> Iterator[Signal]:
+def _refused(facts: Facts, pattern: str, text: str, limits: str = "") -> Iterator[Signal]:
+    """Yields a signal for each controller that is refused with words that match.
+
+    Args:
+        facts: the objects.
+        pattern: of the words.
+        text: why, for people.
+        limits: kind of the objects that refuse; a group of the pattern may have the name, else all of the namespace.
+    """
     found, told = re.compile(pattern, re.IGNORECASE), set()
     for key, message in _failures(facts):
-        if found.search(message) and key not in told:
+        if (words := found.search(message)) is not None and key not in told:
             told.add(key)
-            yield Signal((facts.workload(key), key), f"Pods of {key} are not created: {text}.", message)
+            named = words[1] if found.groups and words[1] else None
+            by = [one for one in facts.snapshot.keys(limits, key.namespace) if named in (None, one.name)]
+            objects = (facts.workload(key), key, *(by if limits else ()))
+            yield Signal(objects, f"Pods of {key} are not created: {text}.", message)
 
 
 @rule("quota-exceeded", "A ResourceQuota is used up")
@@ -52,8 +63,9 @@ def quota(facts: Facts) -> Iterator[Signal]:
     """Finds workloads that a ResourceQuota keeps from their pods."""
     yield from _refused(
         facts,
-        r"exceeded quota|failed quota",
+        r"(?:exceeded|failed) quota: ([\w.-]+)",
         "a ResourceQuota of the namespace is used up, or asks for requests and limits",
+        "ResourceQuota",
     )
 
 
@@ -61,7 +73,7 @@ def quota(facts: Facts) -> Iterator[Signal]:
 def limit_range(facts: Facts) -> Iterator[Signal]:
     """Finds workloads whose resources a LimitRange refuses."""
     pattern = r"(?:maximum|minimum) [\w.-]+ usage per (?:Container|Pod)|limit to request ratio"
-    yield from _refused(facts, pattern, "a LimitRange of the namespace does not allow its resources")
+    yield from _refused(facts, pattern, "a LimitRange of the namespace does not allow its resources", "LimitRange")
 
 
 @rule("pod-security-refuses", "Pod Security admission refuses the pod")

@@ -25,13 +25,15 @@ _RATE = re.compile(r"toomanyrequests|rate limit|429", re.IGNORECASE)
 _FORMAT = re.compile(r"exec format error|no match for platform|no matching manifest for", re.IGNORECASE)
 
 
-def _pulls(facts: Facts) -> Iterator[tuple[ObjectKey, str, str, str]]:
-    """Yields pod, container, image and message of containers whose image was not pulled."""
+def _pulls(facts: Facts) -> Iterator[tuple[ObjectKey, str, str, list[str]]]:
+    """Yields pod, container, image and messages of containers whose image was not pulled, the container's own first.
+
+    While the kubelet waits for its next try, only the Events of the pod say why.
+    """
     for key, pod, state in facts.failing_containers():
         if state.waiting in _PULL:
-            texts = [state.message, *facts.messages(key, "Failed")]
-            texts = [one_line(text) for text in texts if "ack-off" not in text and text.strip()]
-            yield key, state.name, _image(pod, state), next(iter(texts), state.message)
+            texts = [one_line(state.message), *facts.messages(key, "Failed")]
+            yield key, state.name, _image(pod, state), [text for text in texts if text]
 
 
 def _image(pod: Object, state: ContainerState) -> str:
@@ -39,8 +41,9 @@ def _image(pod: Object, state: ContainerState) -> str:
 
 
 def _told(facts: Facts, pattern: re.Pattern[str], without: tuple[re.Pattern[str], ...], text: str) -> Iterator[Signal]:
-    for key, container, image, message in _pulls(facts):
-        if pattern.search(message) and not any(other.search(message) for other in without):
+    for key, container, image, messages in _pulls(facts):
+        fitting = (one for one in messages if pattern.search(one) and not any(w.search(one) for w in without))
+        if message := next(fitting, ""):
             yield Signal((key,), f"Container {container} of {key} waits for image {image}: {text}.", message)
 
 
@@ -87,8 +90,8 @@ def invalid_name(facts: Facts) -> Iterator[Signal]:
 @rule("image-other-architecture", "The image is built for another processor architecture")
 def other_architecture(facts: Facts) -> Iterator[Signal]:
     """Finds images of another architecture than their node's."""
-    for key, container, image, message in _pulls(facts):
-        if _FORMAT.search(message):
+    for key, container, image, messages in _pulls(facts):
+        if message := next((one for one in messages if _FORMAT.search(one)), ""):
             yield Signal((key,), f"Image {image} of container {container} has no build for its node.", message)
     for key, pod, state in facts.failing_containers():
         message = string(state.ended, "message") or state.message

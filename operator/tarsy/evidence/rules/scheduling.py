@@ -2,15 +2,23 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from tarsy.evidence.fields import one_line, string
+from tarsy.evidence.fields import mappings, one_line, string
 from tarsy.evidence.rules.facts import Facts
-from tarsy.evidence.rules.signal import Signal, rule
+from tarsy.evidence.rules.signal import Certainty, Signal, rule
 from tarsy.evidence.workloads import condition
+
+_NODES = re.compile(r"^0/(\d+) nodes are available")
+_COUNTED = re.compile(r"(\d+) ([^,.]+)")
 
 
 def _refused(facts: Facts, pattern: str, text: str) -> Iterator[Signal]:
-    """Yields a signal for each pod that the scheduler refuses with words that match."""
+    """Yields a signal for each pod that the scheduler refuses with words that match.
+
+    The scheduler counts the nodes for each reason. It is certain of a reason only where that is true of all nodes: a
+    pod that fits one node but for its taint is not refused for the labels of the others.
+    """
     found = re.compile(pattern, re.IGNORECASE)
     for key, pod in facts.unscheduled_pods:
         scheduled = condition(pod, "PodScheduled")
@@ -18,7 +26,19 @@ def _refused(facts: Facts, pattern: str, text: str) -> Iterator[Signal]:
         if not found.search(message):
             message = facts.message(key, found, "FailedScheduling")
         if message:
-            yield Signal((key,), f"{key} is not scheduled: {text}.", message)
+            certainty, share = _share(message.partition(" preemption:")[0], found)
+            yield Signal((key,), f"{key} is not scheduled: {text}{share}.", message, certainty)
+
+
+def _share(message: str, reason: re.Pattern[str]) -> tuple[Certainty, str]:
+    """Returns how sure a reason is, and the share of the nodes that it is true of in words."""
+    nodes = _NODES.search(message)
+    if nodes is None:
+        return Certainty.CERTAIN, ""
+    counted = [int(one[1]) for one in _COUNTED.finditer(message[nodes.end() :]) if reason.search(one[0])]
+    if not counted or max(counted) >= int(nodes[1]):
+        return Certainty.CERTAIN, ""
+    return Certainty.LIKELY, f" (true of {max(counted)} of {nodes[1]} nodes)"
 
 
 @rule("scheduling-resources", "No node has enough free CPU, memory or other resources")
@@ -37,9 +57,10 @@ def node_selector(facts: Facts) -> Iterator[Signal]:
 @rule("scheduling-taint", "Nodes have taints that the pod does not tolerate")
 def taint(facts: Facts) -> Iterator[Signal]:
     """Finds pods that tolerate no taint of the nodes."""
-    yield from _refused(
-        facts, r"had (?:untolerated )?taint|untolerated taint", "nodes have taints that it does not tolerate"
-    )
+    pattern = r"had (?:untolerated )?taint|untolerated taint"
+    for signal in _refused(facts, pattern, "nodes have taints that it does not tolerate"):
+        tainted = (key for key, node in facts.snapshot.items("Node") if mappings(node, "spec", "taints"))
+        yield replace(signal, objects=(*signal.objects, *tainted))
 
 
 @rule("scheduling-unschedulable-nodes", "Nodes are cordoned")
