@@ -16,7 +16,7 @@ from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line
 from tarsy.evidence.changes.ranking import Order, RankedChange
 from tarsy.evidence.reading import CannotRead, read_snapshot
-from tarsy.evidence.report import ChangeReport, find_changes, find_faults
+from tarsy.evidence.report import ChangeReport, find_changes, find_faults, gaps_text
 from tarsy.evidence.rules.signal import Certainty, Signal
 from tarsy.evidence.snapshot import Gap, ObjectKey, Snapshot
 from tarsy.evidence.target import UnknownTarget, find_target
@@ -125,7 +125,10 @@ async def show_triage(client: KubeClient, namespace: str, target: str | None, ou
     signals = find_faults(Topology(snapshot), key)
     if for_programs(output):
         items = tuple(_signal_view(one) for one in signals)
-        write_output(TriageView(target=_view(key), signals=items, not_read=_not_read(snapshot.gaps)), output)
+        write_output(
+            TriageView(target=None if key is None else _view(key), signals=items, not_read=_not_read(snapshot.gaps)),
+            output,
+        )
         return 0
     console = printer()
     for one in signals:
@@ -181,25 +184,20 @@ def _changes_table(changes: Sequence[RankedChange]) -> Table:
 
 
 def _print_gaps(gaps: Sequence[Gap]) -> None:
-    by_reason: dict[str, list[str]] = {}
-    for gap in gaps:
-        by_reason.setdefault(gap.reason, []).append(gap.kind)
-    for reason, kinds in by_reason.items():
-        beside().print(f"Not read: {', '.join(kinds)} ({one_line(reason, 200)}).", style="yellow")
+    for sentence in gaps_text(gaps):
+        beside().print(one_line(sentence, 1_000), style="yellow")
 
 
 def _changes_view(report: ChangeReport) -> ChangesView:
     return ChangesView(
-        target=_view(report.target),
+        target=None if report.target is None else _view(report.target),
         onset=report.onset.at if report.onset else None,
         since=report.since,
         changes=tuple(
             ChangeView(
                 at=one.change.at,
                 type=one.change.type.value,
-                object=ObjectView(
-                    kind=one.change.object.kind, namespace=one.change.object.namespace, name=one.change.object.name
-                ),
+                object=_view(one.change.object),
                 summary=one.change.summary,
                 manager=one.change.manager,
                 order=one.order.value,
@@ -218,13 +216,13 @@ def _signal_view(signal: Signal) -> SignalView:
         certainty=signal.certainty.value,
         text=signal.text,
         quote=signal.quote,
-        objects=tuple(ObjectView(kind=key.kind, namespace=key.namespace, name=key.name) for key in signal.objects),
+        objects=tuple(_view(key) for key in signal.objects),
         count=signal.count,
     )
 
 
-def _view(key: ObjectKey | None) -> ObjectView | None:
-    return None if key is None else ObjectView(kind=key.kind, namespace=key.namespace, name=key.name)
+def _view(key: ObjectKey) -> ObjectView:
+    return ObjectView(kind=key.kind, namespace=key.namespace, name=key.name)
 
 
 def _not_read(gaps: Sequence[Gap]) -> dict[str, str]:

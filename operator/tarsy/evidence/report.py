@@ -4,20 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tarsy.evidence.changes.ranking import WINDOW_BEFORE, Order, RankedChange, rank
+from tarsy.evidence.changes.ranking import WINDOW_BEFORE, RankedChange, rank
 from tarsy.evidence.changes.reconstruct import reconstruct
 from tarsy.evidence.onset import Onset, find_onset
-from tarsy.evidence.rules.signal import Certainty, Signal
+from tarsy.evidence.rules.signal import Signal
 from tarsy.evidence.rules.table import find_signals
 from tarsy.evidence.snapshot import Gap, ObjectKey
-from tarsy.evidence.topology import NAMESPACE_REACH, Reach, Relation, Topology
-
-_SIGNALS_SHOWN = 12
-_CHANGES_SHOWN = 8
-_CONSEQUENCES_SHOWN = 5
-_LINE = 300
-LIMIT = 8_000
-"""Maximum characters of a report for a model, about 2,000 tokens."""
+from tarsy.evidence.topology import Reach, Relation, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,75 +89,9 @@ def find_faults(topology: Topology, target: ObjectKey | None = None) -> Sequence
     return [one for one in signals if any(key in near for key in one.objects)]
 
 
-def changes_text(report: ChangeReport) -> str:
-    """Returns a report of changes for a model or a record: plain text of bounded length."""
-    about = str(report.target) if report.target else "the namespace"
-    if report.onset is None:
-        began = f"Nothing says when {about} began to fail; changes are ordered by their distance from now."
-    else:
-        began = f"{about} began to fail at {_time(report.onset.at)} (told by {report.onset.told_by})."
-    lines = [began, f"Changes since {_time(report.since)}, reconstructed from the objects as they are:"]
-    for order, most in (
-        (Order.CANDIDATE, _CHANGES_SHOWN),
-        (Order.UNORDERED, 3),
-        (Order.CONSEQUENCE, _CONSEQUENCES_SHOWN),
-    ):
-        found = [one for one in report.changes if one.order is order]
-        lines += [f"  {_change(one)}" for one in found[:most]]
-        if len(found) > most:
-            lines.append(f"  ... and {len(found) - most} more of order {order}")
-    if not report.changes:
-        lines.append("  none")
-    return _bounded([*lines, *_gaps(report.gaps)])
-
-
-def faults_text(signals: Sequence[Signal], gaps: Sequence[Gap]) -> str:
-    """Returns signals for a model or a record: plain text of bounded length."""
-    lines = [f"Signals of rules ({len(signals)}), from the objects as they are now:"]
-    for one in signals[:_SIGNALS_SHOWN]:
-        count = f" ({one.count} alike)" if one.count > 1 else ""
-        lines += [f"  {one.certainty} [{one.rule}] {_cut(one.text)}{count}", f'    quote: "{_cut(one.quote)}"']
-    if len(signals) > _SIGNALS_SHOWN:
-        lines.append(f"  ... and {len(signals) - _SIGNALS_SHOWN} more")
-    if not signals:
-        lines.append("  none: no rule found a fault in the objects that could be read")
-    return _bounded([*lines, *_gaps(gaps)])
-
-
-def certain(signals: Iterable[Signal]) -> bool:
-    """Returns whether a rule is certain of a fault."""
-    return any(one.certainty is Certainty.CERTAIN for one in signals)
-
-
-def _change(one: RankedChange) -> str:
-    change = one.change
-    by = f" by {change.manager}" if change.manager else ""
-    how = "same namespace" if one.reach.weight == NAMESPACE_REACH and not one.reach.path else _path(one)
-    score = f"score {one.score:.2f}" if one.order is not Order.CONSEQUENCE else "after the onset"
-    return _cut(f"{one.order} {score} {_time(change.at)} {change.type} {change.object}: {change.summary}{by} ({how})")
-
-
-def _path(one: RankedChange) -> str:
-    if not one.reach.path:
-        return "the target itself"
-    return " -> ".join(f"{edge.relation} {edge.target}" for edge in one.reach.path)
-
-
-def _gaps(gaps: Sequence[Gap]) -> list[str]:
+def gaps_text(gaps: Sequence[Gap]) -> Sequence[str]:
+    """Returns a sentence for each reason for which kinds could not be read."""
     by_reason: dict[str, list[str]] = {}
     for gap in gaps:
         by_reason.setdefault(gap.reason, []).append(gap.kind)
     return [f"Not read: {', '.join(kinds)} ({reason})." for reason, kinds in by_reason.items()]
-
-
-def _time(at: datetime) -> str:
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LINE else f"{text[: _LINE - 3]}..."
-
-
-def _bounded(lines: Sequence[str]) -> str:
-    text = "\n".join(lines)
-    return text if len(text) <= LIMIT else f"{text[: LIMIT - 4].rpartition(chr(10))[0]}\n..."

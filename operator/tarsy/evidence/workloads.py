@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tarsy.evidence.fields import Object, labels, mapping, mappings, moment, string, strings
+from tarsy.evidence.fields import Object, labels, mapping, mappings, moment, string
 from tarsy.evidence.snapshot import ObjectKey
 
 TEMPLATE_PATHS = {
@@ -17,9 +17,6 @@ TEMPLATE_PATHS = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
 """Path of the pod template by kind; a Pod is its own."""
-
-CONTROLLERS = tuple(kind for kind in TEMPLATE_PATHS if kind != "Pod")
-"""Kinds that create pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +176,3 @@ def is_over(pod: Object) -> bool:
     """Returns whether a pod ended, or is being deleted."""
     ended = string(pod, "status", "phase") in ("Succeeded", "Failed")
     return ended or bool(string(pod, "metadata", "deletionTimestamp"))
-
-
-def host_ports(template: Object) -> set[int]:
-    """Returns the host ports that the pods of a template take."""
-    found = (port.get("hostPort") for one in containers(template) for port in mappings(one, "ports"))
-    return {port for port in found if isinstance(port, int)}
-
-
-def commands(container: Object) -> Sequence[str]:
-    """Returns command and arguments of a container."""
-    return [*strings(container, "command"), *strings(container, "args")]

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from tarsy.evidence.fields import Object, integer, one_line, string
 from tarsy.evidence.rules.facts import Facts
-from tarsy.evidence.rules.signal import Signal, rule
+from tarsy.evidence.rules.signal import Rule, Signal
 from tarsy.evidence.snapshot import ObjectKey
 from tarsy.evidence.workloads import condition
 
@@ -39,16 +40,16 @@ def _failures(facts: Facts) -> Iterator[tuple[ObjectKey, str]]:
                 yield from ((key, message) for message in facts.messages(key, "FailedCreate"))
 
 
-def _refused(facts: Facts, pattern: str, text: str, limits: str = "") -> Iterator[Signal]:
+def _refused(facts: Facts, found: re.Pattern[str], text: str, limits: str) -> Iterator[Signal]:
     """Yields a signal for each controller that is refused with words that match.
 
     Args:
         facts: the objects.
-        pattern: of the words.
+        found: pattern of the words.
         text: why, for people.
         limits: kind of the objects that refuse; a group of the pattern may have the name, else all of the namespace.
     """
-    found, told = re.compile(pattern, re.IGNORECASE), set()
+    told = set()
     for key, message in _failures(facts):
         if (words := found.search(message)) is not None and key not in told:
             told.add(key)
@@ -58,54 +59,56 @@ def _refused(facts: Facts, pattern: str, text: str, limits: str = "") -> Iterato
             yield Signal(objects, f"Pods of {key} are not created: {text}.", message)
 
 
-@rule("quota-exceeded", "A ResourceQuota is used up")
-def quota(facts: Facts) -> Iterator[Signal]:
-    """Finds workloads that a ResourceQuota keeps from their pods."""
-    yield from _refused(
-        facts,
-        r"(?:exceeded|failed) quota: ([\w.-]+)",
-        "a ResourceQuota of the namespace is used up, or asks for requests and limits",
-        "ResourceQuota",
-    )
+def _refusal(name: str, about: str, pattern: str, text: str, limits: str = "") -> Rule:
+    """Makes a rule of the API server's words.
 
-
-@rule("limit-range-refuses", "A LimitRange does not allow the resources of the pod")
-def limit_range(facts: Facts) -> Iterator[Signal]:
-    """Finds workloads whose resources a LimitRange refuses."""
-    pattern = r"(?:maximum|minimum) [\w.-]+ usage per (?:Container|Pod)|limit to request ratio"
-    yield from _refused(facts, pattern, "a LimitRange of the namespace does not allow its resources", "LimitRange")
-
-
-@rule("pod-security-refuses", "Pod Security admission refuses the pod")
-def pod_security(facts: Facts) -> Iterator[Signal]:
-    """Finds workloads that the namespace's Pod Security level refuses."""
-    yield from _refused(facts, r"violates PodSecurity", "the Pod Security level of the namespace refuses them")
-
-
-@rule("webhook-refuses", "An admission webhook or policy refuses the pod")
-def webhook_refuses(facts: Facts) -> Iterator[Signal]:
-    """Finds workloads that an admission webhook or policy refuses."""
-    pattern = r"admission webhook \"[^\"]+\" denied|ValidatingAdmissionPolicy '[^']+' .*denied"
-    yield from _refused(facts, pattern, "an admission webhook or policy refuses them")
-
-
-@rule("webhook-unavailable", "An admission webhook does not answer")
-def webhook_unavailable(facts: Facts) -> Iterator[Signal]:
-    """Finds workloads that wait for a webhook that does not answer."""
-    yield from _refused(facts, r"failed calling webhook|failed to call webhook", "an admission webhook does not answer")
-
-
-@rule("service-account-missing", "The ServiceAccount of the pod does not exist")
-def account_missing(facts: Facts) -> Iterator[Signal]:
-    """Finds workloads whose ServiceAccount does not exist."""
-    yield from _refused(facts, r"serviceaccount \"[^\"]+\" not found", "their ServiceAccount does not exist")
+    Args:
+        name: of the rule.
+        about: the fault, in words.
+        pattern: of the API server's words, of any case.
+        text: why the pods are not created.
+        limits: kind of the objects that refuse; empty: none that can be read.
+    """
+    return Rule(name, about, partial(_refused, found=re.compile(pattern, re.IGNORECASE), text=text, limits=limits))
 
 
 RULES = (
-    quota,
-    limit_range,
-    pod_security,
-    webhook_refuses,
-    webhook_unavailable,
-    account_missing,
+    _refusal(
+        "quota-exceeded",
+        "A ResourceQuota is used up",
+        r"(?:exceeded|failed) quota: ([\w.-]+)",
+        "a ResourceQuota of the namespace is used up, or asks for requests and limits",
+        "ResourceQuota",
+    ),
+    _refusal(
+        "limit-range-refuses",
+        "A LimitRange does not allow the resources of the pod",
+        r"(?:maximum|minimum) [\w.-]+ usage per (?:Container|Pod)|limit to request ratio",
+        "a LimitRange of the namespace does not allow its resources",
+        "LimitRange",
+    ),
+    _refusal(
+        "pod-security-refuses",
+        "Pod Security admission refuses the pod",
+        r"violates PodSecurity",
+        "the Pod Security level of the namespace refuses them",
+    ),
+    _refusal(
+        "webhook-refuses",
+        "An admission webhook or policy refuses the pod",
+        r"admission webhook \"[^\"]+\" denied|ValidatingAdmissionPolicy '[^']+' .*denied",
+        "an admission webhook or policy refuses them",
+    ),
+    _refusal(
+        "webhook-unavailable",
+        "An admission webhook does not answer",
+        r"failed calling webhook|failed to call webhook",
+        "an admission webhook does not answer",
+    ),
+    _refusal(
+        "service-account-missing",
+        "The ServiceAccount of the pod does not exist",
+        r"serviceaccount \"[^\"]+\" not found",
+        "their ServiceAccount does not exist",
+    ),
 )

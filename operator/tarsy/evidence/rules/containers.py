@@ -123,22 +123,24 @@ def liveness_fails(facts: Facts) -> Iterator[Signal]:
             yield Signal((key,), f"The liveness probe of {key} fails and restarts it.", message, Certainty.LIKELY)
 
 
+def _unready(facts: Facts, kind: str) -> Iterator[Signal]:
+    """Yields a signal for each pod that is not ready and whose probe of a kind fails."""
+    unready = {key for key, _ in facts.unready_pods}
+    for key, _, message in _probe_failures(facts, kind):
+        if key in unready:
+            yield Signal((key,), f"The {kind.lower()} probe of {key} fails.", message, Certainty.LIKELY)
+
+
 @rule("probe-readiness-fails", "A readiness probe fails, so the pod gets no requests")
 def readiness_fails(facts: Facts) -> Iterator[Signal]:
     """Finds running pods that are not ready because of their readiness probe."""
-    unready = {key for key, _ in facts.unready_pods}
-    for key, _, message in _probe_failures(facts, "Readiness"):
-        if key in unready:
-            yield Signal((key,), f"The readiness probe of {key} fails.", message, Certainty.LIKELY)
+    return _unready(facts, "Readiness")
 
 
 @rule("probe-startup-fails", "A startup probe fails, so the container is restarted before it is ready")
 def startup_fails(facts: Facts) -> Iterator[Signal]:
     """Finds pods whose startup probe fails."""
-    unready = {key for key, _ in facts.unready_pods}
-    for key, _, message in _probe_failures(facts, "Startup"):
-        if key in unready:
-            yield Signal((key,), f"The startup probe of {key} fails.", message, Certainty.LIKELY)
+    return _unready(facts, "Startup")
 
 
 @rule("probe-port-unknown", "A probe names a port that its container does not declare")

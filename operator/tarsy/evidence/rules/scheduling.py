@@ -3,23 +3,23 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from tarsy.evidence.fields import mappings, one_line, string
 from tarsy.evidence.rules.facts import Facts
-from tarsy.evidence.rules.signal import Certainty, Signal, rule
+from tarsy.evidence.rules.signal import Certainty, Rule, Signal, rule
 from tarsy.evidence.workloads import condition
 
 _NODES = re.compile(r"^0/(\d+) nodes are available")
 _COUNTED = re.compile(r"(\d+) ([^,.]+)")
 
 
-def _refused(facts: Facts, pattern: str, text: str) -> Iterator[Signal]:
+def _refused(facts: Facts, found: re.Pattern[str], text: str) -> Iterator[Signal]:
     """Yields a signal for each pod that the scheduler refuses with words that match.
 
     The scheduler counts the nodes for each reason. It is certain of a reason only where that is true of all nodes: a
     pod that fits one node but for its taint is not refused for the labels of the others.
     """
-    found = re.compile(pattern, re.IGNORECASE)
     for key, pod in facts.unscheduled_pods:
         scheduled = condition(pod, "PodScheduled")
         message = one_line(string(scheduled, "message")) if scheduled.get("status") == "False" else ""
@@ -41,76 +41,73 @@ def _share(message: str, reason: re.Pattern[str]) -> tuple[Certainty, str]:
     return Certainty.LIKELY, f" (true of {max(counted)} of {nodes[1]} nodes)"
 
 
-@rule("scheduling-resources", "No node has enough free CPU, memory or other resources")
-def resources(facts: Facts) -> Iterator[Signal]:
-    """Finds pods that request more than any node has free."""
-    yield from _refused(facts, r"Insufficient [\w./-]+|Too many pods", "no node has the resources that it requests")
-
-
-@rule("scheduling-node-selector", "No node has the labels that the pod asks for")
-def node_selector(facts: Facts) -> Iterator[Signal]:
-    """Finds pods whose node selector or node affinity fits no node."""
-    pattern = r"didn't match (?:Pod's )?node (?:affinity/selector|selector)|didn't match node affinity"
-    yield from _refused(facts, pattern, "no node has the labels of its nodeSelector or node affinity")
-
-
 @rule("scheduling-taint", "Nodes have taints that the pod does not tolerate")
 def taint(facts: Facts) -> Iterator[Signal]:
     """Finds pods that tolerate no taint of the nodes."""
-    pattern = r"had (?:untolerated )?taint|untolerated taint"
+    pattern = re.compile(r"had (?:untolerated )?taint|untolerated taint", re.IGNORECASE)
     for signal in _refused(facts, pattern, "nodes have taints that it does not tolerate"):
         tainted = (key for key, node in facts.snapshot.items("Node") if mappings(node, "spec", "taints"))
         yield replace(signal, objects=(*signal.objects, *tainted))
 
 
-@rule("scheduling-unschedulable-nodes", "Nodes are cordoned")
-def cordoned(facts: Facts) -> Iterator[Signal]:
-    """Finds pods that cordoned nodes leave without a place."""
-    yield from _refused(facts, r"node\(s\) were unschedulable", "nodes are cordoned")
+def _refusal(name: str, about: str, pattern: str, text: str) -> Rule:
+    """Makes a rule of the scheduler's words.
 
-
-@rule("scheduling-pod-affinity", "Affinity or anti-affinity between pods fits no node")
-def pod_affinity(facts: Facts) -> Iterator[Signal]:
-    """Finds pods whose affinity to other pods fits no node."""
-    pattern = r"pod (?:anti-)?affinity|pod affinity/anti-affinity"
-    yield from _refused(facts, pattern, "its affinity or anti-affinity to other pods fits no node")
-
-
-@rule("scheduling-topology-spread", "Topology spread constraints fit no node")
-def topology_spread(facts: Facts) -> Iterator[Signal]:
-    """Finds pods whose topology spread constraints fit no node."""
-    yield from _refused(facts, r"topology spread constraints", "its topologySpreadConstraints fit no node")
-
-
-@rule("scheduling-host-port", "Host ports of the pod are taken on every node")
-def host_port(facts: Facts) -> Iterator[Signal]:
-    """Finds pods whose host ports are taken."""
-    yield from _refused(facts, r"free ports for the requested pod ports", "its hostPort is taken on every node")
-
-
-@rule("scheduling-volume-affinity", "The volume of the pod is in a zone or on a node where the pod may not run")
-def volume_affinity(facts: Facts) -> Iterator[Signal]:
-    """Finds pods that may not run where their volume is."""
-    yield from _refused(facts, r"volume node affinity conflict", "its volume is where it may not run")
-
-
-@rule("scheduling-unbound-claim", "A PersistentVolumeClaim of the pod is not bound")
-def unbound_claim(facts: Facts) -> Iterator[Signal]:
-    """Finds pods that wait for an unbound claim."""
-    pattern = (
-        r"unbound immediate PersistentVolumeClaims|persistentvolumeclaim \"[^\"]+\" (?:not found|bound to non-existent)"
-    )
-    yield from _refused(facts, pattern, "a PersistentVolumeClaim that it mounts is not bound or does not exist")
+    Args:
+        name: of the rule.
+        about: the fault, in words.
+        pattern: of the scheduler's words, of any case.
+        text: why the pod is not scheduled.
+    """
+    return Rule(name, about, partial(_refused, found=re.compile(pattern, re.IGNORECASE), text=text))
 
 
 RULES = (
-    resources,
-    node_selector,
+    _refusal(
+        "scheduling-resources",
+        "No node has enough free CPU, memory or other resources",
+        r"Insufficient [\w./-]+|Too many pods",
+        "no node has the resources that it requests",
+    ),
+    _refusal(
+        "scheduling-node-selector",
+        "No node has the labels that the pod asks for",
+        r"didn't match (?:Pod's )?node (?:affinity/selector|selector)|didn't match node affinity",
+        "no node has the labels of its nodeSelector or node affinity",
+    ),
     taint,
-    cordoned,
-    pod_affinity,
-    topology_spread,
-    host_port,
-    volume_affinity,
-    unbound_claim,
+    _refusal(
+        "scheduling-unschedulable-nodes", "Nodes are cordoned", r"node\(s\) were unschedulable", "nodes are cordoned"
+    ),
+    _refusal(
+        "scheduling-pod-affinity",
+        "Affinity or anti-affinity between pods fits no node",
+        r"pod (?:anti-)?affinity|pod affinity/anti-affinity",
+        "its affinity or anti-affinity to other pods fits no node",
+    ),
+    _refusal(
+        "scheduling-topology-spread",
+        "Topology spread constraints fit no node",
+        r"topology spread constraints",
+        "its topologySpreadConstraints fit no node",
+    ),
+    _refusal(
+        "scheduling-host-port",
+        "Host ports of the pod are taken on every node",
+        r"free ports for the requested pod ports",
+        "its hostPort is taken on every node",
+    ),
+    _refusal(
+        "scheduling-volume-affinity",
+        "The volume of the pod is in a zone or on a node where the pod may not run",
+        r"volume node affinity conflict",
+        "its volume is where it may not run",
+    ),
+    _refusal(
+        "scheduling-unbound-claim",
+        "A PersistentVolumeClaim of the pod is not bound",
+        r"unbound immediate PersistentVolumeClaims"
+        r"|persistentvolumeclaim \"[^\"]+\" (?:not found|bound to non-existent)",
+        "a PersistentVolumeClaim that it mounts is not bound or does not exist",
+    ),
 )
