@@ -174,8 +174,8 @@ def in_brief(names: Sequence[str], limit: int = MAX_BRIEF) -> str | None:
     name.
 
     Args:
-    names: names to join.
-    limit: maximum characters of the result.
+        names: names to join.
+        limit: maximum characters of the result.
     """
     if not names:
         return None

@@ -1,7 +1,6 @@
 """Defines the types that several kinds share: references, MCP selections, timeouts, strategies, namespace grants.
 
-Decision: a setting that is absent stays None and is never written as its default. The plan resolves defaults
-through
+Decision: a setting that is absent stays None and is never written as its default. The plan resolves defaults through
 several objects and must tell "not set here" from "set to the default here".
 """
 
@@ -382,8 +381,8 @@ def immutable(what: str, *fields: str) -> tuple[ValidationRule, ...]:
     """Returns one rule for each field that forbids changing it.
 
     Args:
-    what: kind of the object, for the message.
-    fields: JSON names of the fields.
+        what: kind of the object, for the message.
+        fields: JSON names of the fields.
     """
     return tuple(
         ValidationRule(

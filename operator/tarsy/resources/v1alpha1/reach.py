@@ -1,7 +1,6 @@
 """Limits of tool calls in runs of other namespaces: `MCPServer.spec.reach`.
 
-Decision: a server acts with the rights of its own namespace. Calls for a run of another namespace are therefore
-bound
+Decision: a server acts with the rights of its own namespace. Calls for a run of another namespace are therefore bound
 to that run's namespace, unless the owner of the server grants more. This is the default; it needs no configuration.
 """
 
