@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.schema import Model, ToolPattern, Unique
-from tarsy.resources.v1alpha1.common import AllowedNamespaces
+from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 
 ARGUMENT = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 ArgumentName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=ARGUMENT)]
