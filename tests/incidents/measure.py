@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other fr
 
 from incidents.loader import KINDS_OF_INCIDENTS, Incident, key_of, load_incidents
 from tarsy.evidence.changes.ranking import Order
-from tarsy.evidence.report import find_changes, find_faults
+from tarsy.evidence.report import find_changes
 from tarsy.evidence.rules.signal import Certainty, Signal
 from tarsy.evidence.snapshot import ObjectKey
 from tarsy.evidence.topology import Topology
@@ -92,10 +92,9 @@ class Totals:
 
 def measure(incident: Incident) -> Measured:
     """Ranks the changes and finds the faults of an incident, for its target."""
-    topology = Topology(incident.snapshot())
-    report = find_changes(topology, incident.namespace, incident.target)
+    report = find_changes(Topology(incident.snapshot()), incident.namespace, incident.target)
     ranked = [one.change.object for one in report.changes if one.order is not Order.CONSEQUENCE]
-    return Measured(incident, list(dict.fromkeys(ranked)), find_faults(topology, incident.target))
+    return Measured(incident, list(dict.fromkeys(ranked)), report.signals)
 
 
 def totals(measured: Sequence[Measured], kind: str = "", half: str = "") -> Totals:
