@@ -4,13 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tarsy.evidence.changes.explained import explained
 from tarsy.evidence.changes.ranking import WINDOW_BEFORE, RankedChange, rank
 from tarsy.evidence.changes.reconstruct import reconstruct
+from tarsy.evidence.edges import Relation
 from tarsy.evidence.onset import Onset, find_onset
 from tarsy.evidence.rules.signal import Signal
 from tarsy.evidence.rules.table import find_signals
 from tarsy.evidence.snapshot import Gap, ObjectKey
-from tarsy.evidence.topology import Reach, Relation, Topology
+from tarsy.evidence.topology import Reach, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class ChangeReport:
         changes: candidates by score, then unordered ones, then consequences.
         since: the start of the window.
         gaps: what could not be read.
+        signals: what rules find about the target; they are part of the ranking.
     """
 
     target: ObjectKey | None
@@ -30,6 +33,7 @@ class ChangeReport:
     changes: Sequence[RankedChange]
     since: datetime
     gaps: Sequence[Gap]
+    signals: Sequence[Signal] = ()
 
 
 def find_changes(
@@ -55,16 +59,16 @@ def find_changes(
     onset = find_onset(snapshot, failing, alerted_at)
     since = (onset.at if onset is not None else snapshot.read_at) - window
     group = topology.group(target) if target is not None else frozenset[ObjectKey]()
-    named = {key for signal in find_faults(topology, target) for key in signal.objects[1:] if key not in group}
+    signals = find_faults(topology, target)
     ranked = rank(
         reconstruct(snapshot, since),
         onset or Onset(snapshot.read_at, "the time now", timedelta(0)),
         scope,
         namespace,
-        named=named,
+        because=explained(signals, group, scope),
         window=window,
     )
-    return ChangeReport(target, onset, ranked, since, snapshot.gaps)
+    return ChangeReport(target, onset, ranked, since, snapshot.gaps, signals)
 
 
 def _failing(topology: Topology, target: ObjectKey) -> Iterable[ObjectKey]:
