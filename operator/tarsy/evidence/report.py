@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from tarsy.evidence.changes.ranking import WINDOW_BEFORE, RankedChange, rank
 from tarsy.evidence.changes.reconstruct import reconstruct
+from tarsy.evidence.history.recorded import RecordedHistory, merged_changes
 from tarsy.evidence.onset import Onset, find_onset
 from tarsy.evidence.rules.signal import Signal
 from tarsy.evidence.rules.table import find_signals
@@ -39,6 +40,7 @@ def find_changes(
     *,
     alerted_at: datetime | None = None,
     window: timedelta = WINDOW_BEFORE,
+    history: RecordedHistory | None = None,
 ) -> ChangeReport:
     """Returns the changes that may have to do with a target, ranked.
 
@@ -48,6 +50,7 @@ def find_changes(
         target: the object; None: every object of the namespace counts alike.
         alerted_at: when monitoring says that the alert began.
         window: how long before the onset changes count.
+        history: recorded changes of the namespace, of kinds that the reader may read; None: changes are reconstructed.
     """
     snapshot = topology.snapshot
     scope = topology.scope(target) if target is not None else {key: Reach(1.0) for key in snapshot.all_keys()}
@@ -56,15 +59,16 @@ def find_changes(
     since = (onset.at if onset is not None else snapshot.read_at) - window
     group = topology.group(target) if target is not None else frozenset[ObjectKey]()
     named = {key for signal in find_faults(topology, target) for key in signal.objects[1:] if key not in group}
+    recorded = history or RecordedHistory()
     ranked = rank(
-        reconstruct(snapshot, since),
+        merged_changes(reconstruct(snapshot, since), [one for one in recorded.changes if since <= one.at]),
         onset or Onset(snapshot.read_at, "the time now", timedelta(0)),
         scope,
         namespace,
         named=named,
         window=window,
     )
-    return ChangeReport(target, onset, ranked, since, snapshot.gaps)
+    return ChangeReport(target, onset, ranked, since, [*snapshot.gaps, *recorded.gaps])
 
 
 def _failing(topology: Topology, target: ObjectKey) -> Iterable[ObjectKey]:
