@@ -15,7 +15,7 @@ from tarsy.cli.output import Output, beside, for_programs, printer, write_output
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line
 from tarsy.evidence.changes.ranking import Order, RankedChange
-from tarsy.evidence.reading import CannotRead, read_snapshot
+from tarsy.evidence.reading import METADATA_LIST, CannotRead, read_snapshot
 from tarsy.evidence.report import ChangeReport, find_changes, find_faults, gaps_text
 from tarsy.evidence.rules.signal import Certainty, Signal
 from tarsy.evidence.snapshot import Gap, ObjectKey, Snapshot
@@ -24,7 +24,6 @@ from tarsy.evidence.topology import Topology
 from tarsy.http.models import View
 from tarsy.kube.client import ApiError, KubeClient
 
-_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _SUMMARY = 160
 _STYLES = {Certainty.CERTAIN: "bold red", Certainty.LIKELY: "yellow"}
 
@@ -145,7 +144,7 @@ async def show_triage(client: KubeClient, namespace: str, target: str | None, ou
 async def _read(client: KubeClient, namespace: str, target: str | None) -> tuple[Snapshot, ObjectKey | None]:
     async def get(path: str, query: Mapping[str, str], metadata_only: bool) -> Mapping[str, Any]:
         try:
-            accept = _METADATA if metadata_only else "application/json"
+            accept = METADATA_LIST if metadata_only else "application/json"
             return await client.request("GET", path, query=query, accept=accept)
         except ApiError as error:
             raise CannotRead(error.status, error.message) from error

@@ -23,6 +23,9 @@ PAGE = 500
 LIST_SECONDS = 30.0
 """Maximum time for all objects of a kind."""
 
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""Media type of a list of which only the metadata is wanted."""
+
 _AT_ONCE = 6
 
 
@@ -53,6 +56,12 @@ class ReadKind:
     namespaced: bool = True
     metadata_only: bool = False
     optional: bool = False
+
+    @property
+    def api_group(self) -> str:
+        """Name of the API group; empty: the core group."""
+        parts = self.group.split("/")
+        return parts[2] if parts[1] == "apis" else ""
 
     def target(self, namespace: str) -> str:
         """Returns the path of the list in a namespace."""

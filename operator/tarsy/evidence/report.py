@@ -1,6 +1,6 @@
 """Computes evidence of a namespace or a target, as one report: onset, ranked changes, signals, gaps."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -43,6 +43,7 @@ def find_changes(
     *,
     alerted_at: datetime | None = None,
     window: timedelta = WINDOW_BEFORE,
+    signals: Sequence[Signal] | None = None,
 ) -> ChangeReport:
     """Returns the changes that may have to do with a target, ranked.
 
@@ -52,26 +53,27 @@ def find_changes(
         target: the object; None: every object of the namespace counts alike.
         alerted_at: when monitoring says that the alert began.
         window: how long before the onset changes count.
+        signals: of the target, as `find_faults` returns them; None: they are found here.
     """
     snapshot = topology.snapshot
     scope = topology.scope(target) if target is not None else {key: Reach(1.0) for key in snapshot.all_keys()}
-    failing = _failing(topology, target) if target is not None else snapshot.keys("Pod", namespace)
+    failing = failing_objects(topology, target) if target is not None else snapshot.keys("Pod", namespace)
     onset = find_onset(snapshot, failing, alerted_at)
     since = (onset.at if onset is not None else snapshot.read_at) - window
     group = topology.group(target) if target is not None else frozenset[ObjectKey]()
-    signals = find_faults(topology, target)
+    known = find_faults(topology, target) if signals is None else signals
     ranked = rank(
         reconstruct(snapshot, since),
         onset or Onset(snapshot.read_at, "the time now", timedelta(0)),
         scope,
         namespace,
-        because=explained(signals, group, scope),
+        because=explained(known, group, scope),
         window=window,
     )
-    return ChangeReport(target, onset, ranked, since, snapshot.gaps, signals)
+    return ChangeReport(target, onset, ranked, since, snapshot.gaps, known)
 
 
-def _failing(topology: Topology, target: ObjectKey) -> Iterable[ObjectKey]:
+def failing_objects(topology: Topology, target: ObjectKey) -> Collection[ObjectKey]:
     """Returns the objects whose failures are the target's: its group, and pods that a Service or route leads to."""
     found = set(topology.group(target))
     for step in (Relation.ROUTES, Relation.SELECTS):

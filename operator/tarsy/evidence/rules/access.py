@@ -33,7 +33,7 @@ def _messages(facts: Facts) -> Iterator[tuple[ObjectKey, str, Certainty]]:
         for one in mappings(facts.snapshot.at(key), "status", "conditions"):
             if one.get("status") == "False" and (message := one_line(string(one, "message"))):
                 yield key, message, Certainty.CERTAIN
-    for key, _, state in facts.failing_containers():
+    for key, _, state in facts.failing_containers:
         yield key, one_line(string(state.ended, "message")), Certainty.LIKELY
 
 

@@ -28,7 +28,7 @@ _PROBES = {"Liveness": "livenessProbe", "Readiness": "readinessProbe", "Startup"
 @rule("container-config-missing", "A ConfigMap or Secret, or a key of it, that a container reads does not exist")
 def config_missing(facts: Facts) -> Iterator[Signal]:
     """Finds containers that wait for a ConfigMap or Secret."""
-    for key, _, state in facts.failing_containers():
+    for key, _, state in facts.failing_containers:
         if state.waiting == _CONFIG_ERROR and _MISSING.search(state.message):
             text = f"Container {state.name} of {key} cannot be created: {state.message}."
             yield Signal((key,), text, state.message)
@@ -51,13 +51,13 @@ def config_absent(facts: Facts) -> Iterator[Signal]:
 @rule("container-runs-as-root", "The pod must not run as root and its image does", "securityContext", "image")
 def runs_as_root(facts: Facts) -> Iterator[Signal]:
     """Finds containers that runAsNonRoot refuses."""
-    for key, _, state in facts.failing_containers():
+    for key, _, state in facts.failing_containers:
         if state.waiting == _CONFIG_ERROR and _ROOT.search(state.message):
             yield Signal((key,), f"Container {state.name} of {key} is refused: runAsNonRoot.", state.message)
 
 
 def _run_failures(facts: Facts) -> Iterator[tuple[ObjectKey, ContainerState, str]]:
-    for key, _, state in facts.failing_containers():
+    for key, _, state in facts.failing_containers:
         message = string(state.ended, "message") or state.message
         reasons = (state.waiting, string(state.ended, "reason"))
         if any(one in _RUN_ERRORS for one in reasons) and message:
@@ -86,7 +86,7 @@ def out_of_memory(facts: Facts) -> Iterator[Signal]:
 @rule("container-crash-loop", "A container ends with an error again and again")
 def crash_loop(facts: Facts) -> Iterator[Signal]:
     """Finds containers that end with an exit code, which says that they fail but not why."""
-    for key, _, state in facts.failing_containers():
+    for key, _, state in facts.failing_containers:
         code, reason = integer(state.ended, "exitCode"), string(state.ended, "reason")
         if state.waiting != "CrashLoopBackOff" or state.init or reason in ("OOMKilled", *_RUN_ERRORS):
             continue
@@ -100,7 +100,7 @@ def crash_loop(facts: Facts) -> Iterator[Signal]:
 @rule("init-container-fails", "An init container fails, so that the pod does not start")
 def init_fails(facts: Facts) -> Iterator[Signal]:
     """Finds pods that wait for a failing init container."""
-    for key, _, state in facts.failing_containers():
+    for key, _, state in facts.failing_containers:
         code = integer(state.ended, "exitCode")
         if state.init and code and state.waiting in ("CrashLoopBackOff", ""):
             text = f"Init container {state.name} of {key} ends with exit code {code}, so no other container starts."

@@ -35,12 +35,15 @@ class Facts:
         """The pods of `pods` that have no node."""
         return [(key, pod) for key, pod in self.pods if not string(pod, "spec", "nodeName")]
 
-    def failing_containers(self) -> Iterator[tuple[ObjectKey, Object, ContainerState]]:
-        """Yields the containers of unready pods that wait, or that ended."""
-        for key, pod in self.unready_pods:
-            for state in container_states(pod):
-                if not state.ready and (state.waiting or state.ended):
-                    yield key, pod, state
+    @cached_property
+    def failing_containers(self) -> Sequence[tuple[ObjectKey, Object, ContainerState]]:
+        """The containers of unready pods that wait, or that ended."""
+        return [
+            (key, pod, state)
+            for key, pod in self.unready_pods
+            for state in container_states(pod)
+            if not state.ready and (state.waiting or state.ended)
+        ]
 
     def messages(self, key: ObjectKey, *reasons: str) -> Iterator[str]:
         """Yields the messages of recent Events of an object with one of these reasons, the latest first."""

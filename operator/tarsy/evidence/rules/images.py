@@ -32,7 +32,7 @@ def _pulls(facts: Facts) -> Iterator[tuple[ObjectKey, str, str, list[str]]]:
 
     While the kubelet waits for its next try, only the Events of the pod say why.
     """
-    for key, pod, state in facts.failing_containers():
+    for key, pod, state in facts.failing_containers:
         if state.waiting in _PULL:
             texts = [one_line(state.message), *facts.messages(key, "Failed")]
             yield key, state.name, _image(pod, state), [text for text in texts if text]
@@ -68,7 +68,7 @@ def _pull(name: str, about: str, found: re.Pattern[str], without: tuple[re.Patte
 @rule("image-name-invalid", "The image reference is not valid", *_FIELDS)
 def invalid_name(facts: Facts) -> Iterator[Signal]:
     """Finds image references that cannot be parsed."""
-    for key, pod, state in facts.failing_containers():
+    for key, pod, state in facts.failing_containers:
         if state.waiting == "InvalidImageName":
             text = (
                 f"Container {state.name} of {key} names the image {_image(pod, state)!r}, which is no valid reference."
@@ -82,7 +82,7 @@ def other_architecture(facts: Facts) -> Iterator[Signal]:
     for key, container, image, messages in _pulls(facts):
         if message := next((one for one in messages if _FORMAT.search(one)), ""):
             yield Signal((key,), f"Image {image} of container {container} has no build for its node.", message)
-    for key, pod, state in facts.failing_containers():
+    for key, pod, state in facts.failing_containers:
         message = string(state.ended, "message") or state.message
         if _FORMAT.search(message) and state.waiting not in _PULL:
             text = f"Image {_image(pod, state)} of container {state.name} of {key} is built for another architecture."
