@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+import cost
 import goldens
 import second_chance
 import shown_once
@@ -70,6 +71,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="Skip the tests that are heavy.")
     goldens.add_option(parser)
     second_chance.add_option(parser)
+    cost.add_option(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -81,6 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "once(reason): is not repeated on a real API server when both are asked for")
     config.addinivalue_line("markers", "heavy(reason): takes long; --quick skips it")
     second_chance.configure(config)
+    cost.configure(config)
     kinds = KINDS[config.getoption("--api")]
     try:
         if "real" in kinds:

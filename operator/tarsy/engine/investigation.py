@@ -1,10 +1,10 @@
 """Runs one investigation: the stages of a plan in order, then the executive summary.
 
 This is the whole of the product in one page. A stage that fails ends the chain (fail fast); a stage with more than one
-agent is followed by its synthesis, whose result replaces theirs; the conclusion of a stage is context for the next
-one. Nothing here knows whether it runs for the first time or resumes: every step asks
-the record first, and a step that is already there is not taken again. Cancellation and the investigation's deadline
-arrive as task cancellation; the runner of the investigation closes the record then.
+agent is followed by its synthesis, whose result replaces theirs; the conclusion of a stage is context for the next one.
+Nothing here knows whether it runs for the first time or resumes: every step asks the record first, and a step that is
+already there is not taken again. Cancellation and the investigation's deadline arrive as task cancellation; the runner
+of the investigation closes the record then.
 """
 
 import asyncio

@@ -4,13 +4,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tarsy.evidence.changes.explained import explained
 from tarsy.evidence.changes.ranking import WINDOW_BEFORE, RankedChange, rank
 from tarsy.evidence.changes.reconstruct import reconstruct
+from tarsy.evidence.edges import Relation
 from tarsy.evidence.onset import Onset, find_onset
 from tarsy.evidence.rules.signal import Signal
 from tarsy.evidence.rules.table import find_signals
 from tarsy.evidence.snapshot import Gap, ObjectKey
-from tarsy.evidence.topology import Reach, Relation, Topology
+from tarsy.evidence.topology import Reach, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class ChangeReport:
         changes: candidates by score, then unordered ones, then consequences.
         since: the start of the window.
         gaps: what could not be read.
+        signals: what rules find about the target; they are part of the ranking.
     """
 
     target: ObjectKey | None
@@ -30,6 +33,7 @@ class ChangeReport:
     changes: Sequence[RankedChange]
     since: datetime
     gaps: Sequence[Gap]
+    signals: Sequence[Signal] = ()
 
 
 def find_changes(
@@ -58,16 +62,15 @@ def find_changes(
     since = (onset.at if onset is not None else snapshot.read_at) - window
     group = topology.group(target) if target is not None else frozenset[ObjectKey]()
     known = find_faults(topology, target) if signals is None else signals
-    named = {key for signal in known for key in signal.objects[1:] if key not in group}
     ranked = rank(
         reconstruct(snapshot, since),
         onset or Onset(snapshot.read_at, "the time now", timedelta(0)),
         scope,
         namespace,
-        named=named,
+        because=explained(known, group, scope),
         window=window,
     )
-    return ChangeReport(target, onset, ranked, since, snapshot.gaps)
+    return ChangeReport(target, onset, ranked, since, snapshot.gaps, known)
 
 
 def failing_objects(topology: Topology, target: ObjectKey) -> Collection[ObjectKey]:

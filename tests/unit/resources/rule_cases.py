@@ -12,10 +12,11 @@ from tarsy.resources.v1alpha1.alert import AlertContent, AlertDataSource, AlertS
 from tarsy.resources.v1alpha1.alert_route import RouteAuth
 from tarsy.resources.v1alpha1.chain import Stage
 from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
-from tarsy.resources.v1alpha1.common import AllowedNamespaces, LabelRequirement, LocalRunbook, Runbook
+from tarsy.resources.v1alpha1.common import LocalRunbook, Runbook
 from tarsy.resources.v1alpha1.investigation import InvestigationSpec
 from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
 from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, Http, MCPServerSpec, Transport
+from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces, LabelRequirement
 from tarsy.resources.v1alpha1.notify import NotifyTarget
 from tarsy.resources.v1alpha1.workload import EnvVar, Run
 

@@ -8,6 +8,7 @@ import { useGet, useWorld } from "../parts/context";
 import { EventRow } from "../parts/EventRow";
 import { Markdown } from "../parts/Markdown";
 import { Badge, Problem, ReadOnly, Section } from "../parts/parts";
+import { ACTIONS, SECTIONS } from "../words";
 
 type Props = { namespace: string; name: string; timeline: Timeline };
 type Turn = { uid: string; name: string; place: number; question: string | null; state: string; failure: string | null; events: Ev[] };
@@ -55,7 +56,7 @@ export function Chat({ namespace, name, timeline }: Props) {
   };
   if (known.error?.status === 403) return null;
   return (
-    <Section title="Questions">
+    <Section title={SECTIONS.questions}>
       <div className="chat" aria-live="polite">
         {turns.map((turn) => (
           <TurnView key={turn.uid} turn={turn} onStop={writes ? () => void stop(turn) : null} />
@@ -74,7 +75,7 @@ export function Chat({ namespace, name, timeline }: Props) {
               if (event.key === "Enter" && !event.shiftKey && text.trim() && !busy && !waiting) void ask(event);
             }}
           />
-          <button type="submit" className="primary" disabled={busy || waiting || !text.trim()}>{waiting ? "Answering …" : "Ask"}</button>
+          <button type="submit" className="primary" disabled={busy || waiting || !text.trim()}>{waiting ? ACTIONS.answering : ACTIONS.ask}</button>
         </form>
       ) : (
         <ReadOnly />
@@ -102,7 +103,7 @@ function TurnView({ turn, onStop }: { turn: Turn; onStop: (() => void) | null })
       {turn.failure && <p className="bad">{turn.failure}</p>}
       {running && (
         <p className="turn-foot">
-          <Badge state={turn.state} /> {onStop && <button type="button" className="link" onClick={onStop}>cancel</button>}
+          <Badge state={turn.state} /> {onStop && <button type="button" className="link" onClick={onStop}>{ACTIONS.cancel}</button>}
         </p>
       )}
       {!running && !answer && !turn.failure && <Badge state={turn.state} />}

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react";
 import { pathOf, post, Refused } from "../api/client";
 import type { Investigation } from "../api/types";
-import { between, moment } from "../logic/format";
+import { author, between, moment } from "../logic/format";
 import { investigationAsMarkdown } from "../logic/markdown";
 import { investigationLink, traceLink } from "../logic/route";
 import { eventOfCall, isFinished } from "../logic/timeline";
@@ -14,6 +14,7 @@ import { Badge, Copy, Empty, Figures, Problem, READ_ONLY, Section } from "../par
 import { Chat } from "./Chat";
 import { useFollowing } from "./following";
 import { TimelineList } from "./TimelineList";
+import { ACTIONS, EMPTY, PROBLEMS, SECTIONS, VIEWS } from "../words";
 
 type Props = { namespace: string; name: string; event: string | null };
 
@@ -47,8 +48,8 @@ export function InvestigationPage({ namespace, name, event }: Props) {
       <div className="view">
         <h1>{namespace}/{name}</h1>
         <Problem error={whole.error} />
-        {waiting && <p className="hint">Retrying until it exists.</p>}
-        <p><a href="#/investigations">All investigations</a></p>
+        {waiting && <p className="hint">{PROBLEMS.retrying}</p>}
+        <p><a href="#/investigations">{ACTIONS.showInvestigations}</a></p>
       </div>
     );
   }
@@ -68,21 +69,21 @@ export function InvestigationPage({ namespace, name, event }: Props) {
         <div className="actions">
           {!finished && !world.session.hasToken && <span className="hint" title={READ_ONLY}>read-only</span>}
           {!finished && world.session.hasToken && <Wish namespace={namespace} name={name} desired={run?.desiredState ?? item.desiredState} />}
-          <Copy label="Copy as Markdown" text={() => investigationAsMarkdown(item, timeline, finding)} />
-          <a className="button quiet" href={traceLink(namespace, name)}>Trace</a>
+          <Copy label={ACTIONS.copyMarkdown} text={() => investigationAsMarkdown(item, timeline, finding)} />
+          <a className="button quiet" href={traceLink(namespace, name)}>{VIEWS.trace}</a>
         </div>
       </div>
       <div className="facts">
         <span>chain <strong>{item.chain}</strong></span>
-        {item.author && <span>by {item.author}</span>}
+        {item.author && <span>by {author(item.author)}</span>}
         {item.startedAt && <span title={moment(item.startedAt)}>duration {between(item.startedAt, run?.finishedAt ?? item.finishedAt, now)}</span>}
         {item.attempt > 1 && <span>attempt {item.attempt}</span>}
         {item.objectGone && <span>object deleted, showing the record</span>}
       </div>
       <ChainDiagram item={item} stages={timeline.stages} onStage={(stage) => document.getElementById(`stage-${stage}`)?.scrollIntoView({ block: "start" })} />
-      {error && error.status !== 404 && <Problem error={error} title="Live updates are unavailable." />}
+      {error && error.status !== 404 && <Problem error={error} title={PROBLEMS.liveUnavailable} />}
       {item.evidenceMissing.length > 0 && (
-        <div className="problem soft">Missing tool servers: {item.evidenceMissing.join("; ")}</div>
+        <div className="problem soft">Missing evidence: {item.evidenceMissing.join("; ")}</div>
       )}
       {uncalled && <div className="problem soft">{uncalled.message}</div>}
       {item.budgetExceeded && <div className="problem soft">{item.budgetExceeded.message}</div>}
@@ -100,17 +101,17 @@ export function InvestigationPage({ namespace, name, event }: Props) {
             />
           )}
           {summary && (
-            <Section title="Executive summary">
+            <Section title={SECTIONS.executiveSummary}>
               <Markdown text={summary} />
             </Section>
           )}
           {item.executiveSummaryError && <div className="problem soft">No executive summary: {item.executiveSummaryError}</div>}
           {finished && state !== "cancelled" && <Chat namespace={namespace} name={name} timeline={timeline} />}
           <div className="later">
-          <Section title="Usage">
+          <Section title={SECTIONS.usage}>
             <Figures spent={item.spent} calls={item.modelCalls} tools={item.toolCalls} />
           </Section>
-          <Section title="Alert">
+          <Section title={SECTIONS.alert}>
             <pre className="alert-text" tabIndex={0}>{item.alert}</pre>
             {item.runbook && (
               <details>
@@ -121,9 +122,9 @@ export function InvestigationPage({ namespace, name, event }: Props) {
           </Section>
           </div>
         </div>
-        <section className="main" aria-label="Timeline">
+        <section className="main" aria-label={SECTIONS.timeline}>
           {timeline.order.length === 0 ? (
-            <Empty>{loading ? "Loading …" : finished ? "No events." : state === "pending" ? "Waiting for a worker." : "Starting …"}</Empty>
+            <Empty>{loading ? EMPTY.loading : finished ? EMPTY.noEvents : state === "pending" ? EMPTY.queued : EMPTY.starting}</Empty>
           ) : (
             <TimelineList timeline={timeline} event={event} finished={finished} link={(id) => investigationLink(namespace, name, id)} />
           )}
@@ -157,13 +158,13 @@ function Wish({ namespace, name, desired }: { namespace: string; name: string; d
       {sure ? (
         <span className="sure">
           {sure === "cancel" ? "Stop immediately, without a finding?" : "Stop now and conclude from the evidence so far?"}
-          <button type="button" className="danger" autoFocus onClick={() => void wish(sure)}>Yes, {sure}</button>
-          <button type="button" onClick={() => setSure(null)}>No</button>
+          <button type="button" className="danger" autoFocus onClick={() => void wish(sure)}>{sure === "cancel" ? ACTIONS.yesCancel : ACTIONS.yesConclude}</button>
+          <button type="button" onClick={() => setSure(null)}>{ACTIONS.no}</button>
         </span>
       ) : (
         <>
-          {asked !== "Concluded" && <button type="button" onClick={() => setSure("conclude")}>Conclude</button>}
-          <button type="button" onClick={() => setSure("cancel")}>Cancel</button>
+          {asked !== "Concluded" && <button type="button" onClick={() => setSure("conclude")}>{ACTIONS.conclude}</button>}
+          <button type="button" onClick={() => setSure("cancel")}>{ACTIONS.cancel}</button>
         </>
       )}
     </>

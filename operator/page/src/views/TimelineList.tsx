@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { rowsOf, type Row, type Timeline } from "../logic/timeline";
 import { EventRow } from "../parts/EventRow";
 import { Badge } from "../parts/parts";
+import { ACTIONS, SECTIONS } from "../words";
 
 type Props = { timeline: Timeline; event: string | null; finished: boolean; link: (id: string) => string };
 const NEAR = 160;
@@ -61,8 +62,8 @@ export function TimelineList({ timeline, event, finished, link }: Props) {
   return (
     <>
       <div className="timeline-bar">
-        <h2>Timeline</h2>
-        <span className="hint">{timeline.order.length} events</span>
+        <h2>{SECTIONS.timeline}</h2>
+        <span className="hint">{timeline.order.length} {timeline.order.length === 1 ? "event" : "events"}</span>
         <span className="spring" />
         <input type="search" aria-label="Search in the timeline" placeholder="Search events" value={search} onChange={(event) => setSearch(event.target.value)} />
         {!finished && (
@@ -94,10 +95,10 @@ function StageHead({ row, onAgent }: { row: Row & { kind: "stage" }; onAgent: (e
   return (
     <div className="stage-row" id={`stage-${row.stage}`}>
       <h3>{row.name}</h3>
-      {row.state && <Badge state={row.state} />}
+      {row.state && <Badge state={row.state} of="step" />}
       {row.agents.length > 1 && (
         <div className="tabs" role="group" aria-label={`Agents of ${row.name}`}>
-          <button type="button" aria-pressed={row.chosen === null} onClick={() => onAgent(null)}>all</button>
+          <button type="button" aria-pressed={row.chosen === null} onClick={() => onAgent(null)}>{ACTIONS.allAgents}</button>
           {row.agents.map((agent) => (
             <button type="button" key={agent.execution} aria-pressed={row.chosen === agent.execution} onClick={() => onAgent(agent.execution)}>
               {agent.name}

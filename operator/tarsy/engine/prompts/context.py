@@ -1,9 +1,8 @@
 """Renders the conclusions of earlier stages and the work of agents as text for a model.
 
 A later stage gets final analyses only. Synthesis and chat get the work: they read timeline events rather than messages,
-because events hold the thinking as well; a summary of a result
-stands in its place. All of it came from a model or a tool, so all of it is fenced as data. Calls keep their callId: a
-claim may cite any call of the run.
+because events hold the thinking as well; a summary of a result stands in its place. All of it came from a model or a
+tool, so all of it is fenced as data. Calls keep their callId: a claim may cite any call of the run.
 
 Work is as long as it is until it does not fit: then tool results and thoughts are cut in the middle, all to the same
 length, the longest of a few that makes it fit; at last they are left out. What agents concluded is never cut.

@@ -49,7 +49,7 @@ def config_absent(facts: Facts) -> Iterator[Signal]:
                     yield Signal((key, target), text, f"configMap name: {used.name}")
 
 
-@rule("container-runs-as-root", "The pod must not run as root and its image does")
+@rule("container-runs-as-root", "The pod must not run as root and its image does", "securityContext", "image")
 def runs_as_root(facts: Facts) -> Iterator[Signal]:
     """Finds containers that runAsNonRoot refuses."""
     for key, _, state in facts.failing_containers:
@@ -65,7 +65,7 @@ def _run_failures(facts: Facts) -> Iterator[tuple[ObjectKey, ContainerState, str
             yield key, state, one_line(message)
 
 
-@rule("container-command-not-found", "The command of a container is not in its image")
+@rule("container-command-not-found", "The command of a container is not in its image", "command", "args", "image")
 def command_not_found(facts: Facts) -> Iterator[Signal]:
     """Finds containers whose command does not exist."""
     for key, state, message in _run_failures(facts):
@@ -73,7 +73,7 @@ def command_not_found(facts: Facts) -> Iterator[Signal]:
             yield Signal((key,), f"The command of container {state.name} of {key} is not in its image.", message)
 
 
-@rule("container-out-of-memory", "A container used more memory than its limit and was killed")
+@rule("container-out-of-memory", "A container used more memory than its limit and was killed", "resources")
 def out_of_memory(facts: Facts) -> Iterator[Signal]:
     """Finds containers that the kernel killed for their memory."""
     for key, pod in facts.pods:
@@ -115,7 +115,7 @@ def _probe_failures(facts: Facts, kind: str) -> Iterator[tuple[ObjectKey, Object
             yield key, pod, message
 
 
-@rule("probe-liveness-fails", "A liveness probe fails, so the kubelet restarts the container")
+@rule("probe-liveness-fails", "A liveness probe fails, so the kubelet restarts the container", "livenessProbe")
 def liveness_fails(facts: Facts) -> Iterator[Signal]:
     """Finds containers that are restarted because of their liveness probe."""
     for key, pod, message in _probe_failures(facts, "Liveness"):
@@ -131,19 +131,19 @@ def _unready(facts: Facts, kind: str) -> Iterator[Signal]:
             yield Signal((key,), f"The {kind.lower()} probe of {key} fails.", message, Certainty.LIKELY)
 
 
-@rule("probe-readiness-fails", "A readiness probe fails, so the pod gets no requests")
+@rule("probe-readiness-fails", "A readiness probe fails, so the pod gets no requests", "readinessProbe")
 def readiness_fails(facts: Facts) -> Iterator[Signal]:
     """Finds running pods that are not ready because of their readiness probe."""
     return _unready(facts, "Readiness")
 
 
-@rule("probe-startup-fails", "A startup probe fails, so the container is restarted before it is ready")
+@rule("probe-startup-fails", "A startup probe fails, so the container is restarted before it is ready", "startupProbe")
 def startup_fails(facts: Facts) -> Iterator[Signal]:
     """Finds pods whose startup probe fails."""
     return _unready(facts, "Startup")
 
 
-@rule("probe-port-unknown", "A probe names a port that its container does not declare")
+@rule("probe-port-unknown", "A probe names a port that its container does not declare", *_PROBES.values(), "ports")
 def probe_port(facts: Facts) -> Iterator[Signal]:
     """Finds probes of a port that no container of the pod declares."""
     for key, pod in facts.unready_pods:

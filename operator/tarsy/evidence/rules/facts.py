@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from tarsy.evidence.edges import Relation
 from tarsy.evidence.events import event_message, recent_events
 from tarsy.evidence.fields import Object, mappings, string
 from tarsy.evidence.snapshot import ObjectKey, Snapshot
-from tarsy.evidence.topology import Relation, Topology
+from tarsy.evidence.topology import Topology
 from tarsy.evidence.workloads import ContainerState, container_states, is_over, is_ready
 
 

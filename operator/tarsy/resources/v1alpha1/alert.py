@@ -1,7 +1,6 @@
 """Alert: one received alert.
 
-Decision: `data` is opaque text. Agents read it as the sender wrote it, so there is nothing to configure per sender.
-Its
+Decision: `data` is opaque text. Agents read it as the sender wrote it, so there is nothing to configure per sender. Its
 size is limited in bytes, because etcd counts bytes.
 """
 

@@ -1,9 +1,7 @@
 """AlertRoute: rules that turn alerts received over HTTP into Alerts.
 
-Decision: the address that a sender uses selects the namespace whose routes apply (`?namespace=`, else the
-library's).
-A caller may use a route only with the right to create Alerts in its target namespace. A sender with a token needs
-that
+Decision: the address that a sender uses selects the namespace whose routes apply (`?namespace=`, else the library's). A
+caller may use a route only with the right to create Alerts in its target namespace. A sender with a token needs that
 right itself; a sender with a shared secret acts as the ServiceAccount that the route names.
 """
 

@@ -17,7 +17,6 @@ from tarsy.resources.v1alpha1.common import (
     MESSAGE_COLUMN,
     NOTIFY_COLUMN,
     READY_COLUMNS,
-    AllowedNamespaces,
     Budget,
     Concurrency,
     ConfigStatus,
@@ -32,6 +31,7 @@ from tarsy.resources.v1alpha1.common import (
     SummarizationSettings,
     Timeouts,
 )
+from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 from tarsy.resources.v1alpha1.notify import Notify
 
 MAX_BRIEF = 64
@@ -228,8 +228,8 @@ def in_brief(names: Sequence[str], limit: int = MAX_BRIEF) -> str | None:
     name.
 
     Args:
-    names: names to join.
-    limit: maximum characters of the result.
+        names: names to join.
+        limit: maximum characters of the result.
     """
     if not names:
         return None
