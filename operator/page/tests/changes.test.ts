@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CHANGES } from "../fixtures/changes";
 import { call, event, told } from "../fixtures/build";
-import type { Changes } from "../src/api/changes";
+import type { Changes } from "../src/api/types";
 import { firstOf, isEmpty, marksOf, nameOf, relative } from "../src/logic/changes";
 import { EMPTY, eventOfTool, reduce } from "../src/logic/timeline";
 

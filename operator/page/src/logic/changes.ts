@@ -1,5 +1,5 @@
 /** Arranges changes around the onset for the strip above the timeline. */
-import type { Change, ChangedObject, Changes } from "../api/changes";
+import type { Change, ChangedObject, Changes } from "../api/types";
 import { duration } from "./format";
 
 /** Maximum signals and changes that are shown before the reader asks for more. */
