@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 from tarsy.controllers.history.buffer import ChangeBuffer, PendingChange
@@ -128,8 +127,11 @@ class Recording:
             await self._buffer.filled.wait()
             batch = self._buffer.take(BATCH_OBJECTS, BATCH_BYTES)
             self._in_work = batch[0].seen_at if batch else None
-            for place, changes in groupby(batch, key=lambda change: change.place):
-                await self._record(place, list(changes))
+            of_place: dict[Place, list[PendingChange]] = {}
+            for change in batch:  # only changes of one object have an order
+                of_place.setdefault(change.place, []).append(change)
+            for place, changes in of_place.items():
+                await self._record(place, changes)
             self._in_work = None
             if not len(self._buffer):
                 for place in self._places:

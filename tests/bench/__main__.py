@@ -29,6 +29,7 @@ from tests.bench import (
     engine,
     first_request,
     floor,
+    history,
     hostile,
     incidents,
     kopf_share,
@@ -70,6 +71,7 @@ ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
     "lists": lists.run,
     "page": page.run,
     "incidents": incidents.run,
+    "history": history.run,
 }
 """Those that need no operator, and are run before there is one."""
 
