@@ -42,6 +42,7 @@ from tests.bench import (
     providers,
     rows_and_bytes,
     scale,
+    statements,
     workers,
 )
 from tests.bench.bed import Bed, running_bed
@@ -61,6 +62,7 @@ ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
     "kubernetes_api": kubernetes_api.run,
     "kopf_share": kopf_share.run,
     "claim": claim.run,
+    "statements": statements.run,
     "providers": providers.run,
     "engine": engine.run,
     "conversation": conversation.run,

@@ -43,6 +43,7 @@ from tarsy.mcp.connection import Policy
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import Tracing
 from tarsy.runbook.fetch import Fetcher
+from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
 from tarsy.runtime.service_account_tokens import cluster_of
 from tarsy.store.calls import Calls
@@ -90,6 +91,7 @@ async def operate(settings: OperatorSettings) -> None:
                 connections.metrics,
                 connections.tracing,
                 connections.readiness,
+                connections.objects,
             )
             group.create_task(product)
             webhook = settings.webhook
@@ -122,6 +124,7 @@ async def run_product(
     metrics: Metrics | None = None,
     tracing: Tracing | None = None,
     readiness: ProcessReadiness | None = None,
+    objects: ClusterObjects | None = None,
 ) -> None:
     """Runs the active controller and a worker, with the wake-ups between them, until it is cancelled.
 
@@ -136,6 +139,7 @@ async def run_product(
         metrics: the metrics of the process.
         tracing: exports traces of the runs; None: no traces.
         readiness: becomes unready while the controller does not watch the whole cluster.
+        objects: reads the cluster for stages of kind Changes; None: nothing does.
     """
     notifier, metrics = Notifier(pool), metrics or Metrics()
     metrics.read_record(Gauges(pool).read)
@@ -148,7 +152,7 @@ async def run_product(
     worker, execution = None, settings.execution.worker()
     if execution is not None:
         worker = new_worker(
-            execution, pool, models, toolboxes, notifier.notify, wake, turnstiles, deltas, metrics, tracing
+            execution, pool, models, toolboxes, notifier.notify, wake, turnstiles, deltas, metrics, tracing, objects
         )
     controller = _controller(settings, pool, client, secrets, runs, notifier, changed, metrics)
     if readiness is not None:

@@ -12,8 +12,9 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol
 from uuid import UUID
 
+from tarsy.evidence.snapshot import Snapshot
 from tarsy.llm.protocol import LLMClient
-from tarsy.plan.model import ProviderPlan, ServerPlan
+from tarsy.plan.model import ChangesPlan, ProviderPlan, ServerPlan
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
@@ -189,6 +190,22 @@ class Toolboxes(Protocol):
 
     def open(self, servers: Sequence[ServerPlan]) -> AbstractAsyncContextManager[Toolbox]:
         """Opens the servers side by side; those that fail are in `unavailable`, never an error."""
+        ...
+
+
+class ObjectReader(Protocol):
+    """Reads the objects of a run's namespace for its stages of kind Changes."""
+
+    async def read(self, changes: ChangesPlan) -> Snapshot | str:
+        """Reads what the stage's ServiceAccount and its reader both may list; a sentence where nothing can be read.
+
+        Args:
+            changes: the stage.
+        """
+        ...
+
+    def without_secrets(self, text: str) -> str:
+        """Removes secrets from a text of an object; never raises."""
         ...
 
 

@@ -55,5 +55,5 @@ def find_signals(snapshot: Snapshot, topology: Topology, rules: Sequence[Rule] =
                 merged[place] = replace(before, count=before.count + 1)
                 continue
             objects = signal.objects if workload in signal.objects else (*signal.objects, workload)
-            merged[place] = replace(signal, rule=one.name, objects=objects)
+            merged[place] = replace(signal, rule=one.name, objects=objects, fields=one.fields)
     return sorted(merged.values(), key=lambda one: (one.certainty is not Certainty.CERTAIN, one.rule, one.objects))
