@@ -20,6 +20,7 @@ import orjson
 from tarsy.engine.conversation.truncation import truncate_for_timeline
 from tarsy.engine.findings.citations import check_citations
 from tarsy.engine.findings.conclusion import read_finding, shorten_text, with_finding, without_block
+from tarsy.engine.ports import NotRead
 from tarsy.engine.prompts.context import StageConclusion
 from tarsy.engine.prompts.evidence import evidence_text, shown_sections
 from tarsy.engine.prompts.results import tool_text
@@ -127,11 +128,13 @@ class _Reading:
         began = time.monotonic()
         found = await self._brief()
         elapsed = round((time.monotonic() - began) * 1000)
-        if isinstance(found, str):
-            await self._world.recorder.degrade_evidence({SERVER: found})
+        if isinstance(found, NotRead):
+            why = self._world.objects.without_secrets(found.sentence)
+            if not found.refused:
+                await self._world.recorder.degrade_evidence({SERVER: why})
             for source in _CALLS:
-                await self._end(source, ToolOutcome(found, is_error=True), found, elapsed)
-            return _conclusion(Finding(summary=shorten_text(f"Nothing could be read: {found}"))), self._messages
+                await self._end(source, ToolOutcome(why, is_error=True), why, elapsed)
+            return _conclusion(Finding(summary=shorten_text(f"Nothing could be read: {why}"))), self._messages
         empty = [self._message(source, ToolOutcome("")) for source in _CALLS]
         shown = shown_sections(found.triage, found.changes, evidence_text(empty) or "")
         for source, section, short in zip(_CALLS, (found.triage, found.changes), shown, strict=True):
@@ -142,13 +145,13 @@ class _Reading:
     def _messages(self) -> list[Message]:
         return [self._told[index] for index in sorted(self._told)]
 
-    async def _brief(self) -> Briefing | str:
-        """What is known, or a sentence that says why nothing is."""
+    async def _brief(self) -> Briefing | NotRead:
+        """What is known, or why nothing is."""
         run, objects, seconds = self._run, self._world.objects, self._run.limits.tool_call_seconds
         try:
             async with asyncio.timeout(seconds):
                 snapshot = await objects.read(run.plan)
-                if isinstance(snapshot, str):
+                if isinstance(snapshot, NotRead):
                     return snapshot
                 window = timedelta(seconds=run.plan.window_seconds)
                 # In a thread: thousands of objects take seconds.
@@ -156,9 +159,8 @@ class _Reading:
                     brief, snapshot, run.namespace, self._subject, window, objects.without_secrets
                 )
         except TimeoutError:
-            return (
-                f"reading the objects and applying the rules took longer than {seconds:g} s (timeouts.toolCallSeconds)"
-            )
+            limit = f"{seconds:g} s (timeouts.toolCallSeconds)"
+            return NotRead(f"reading the objects and applying rules took longer than {limit}")
 
     async def _begin(self, source: Source) -> None:
         index = _CALLS.index(source)

@@ -9,6 +9,7 @@ read, is preceded by what is held of it; an error of a held step is raised by th
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
@@ -193,11 +194,19 @@ class Toolboxes(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class NotRead:
+    """Why no object was read, as a sentence; `refused`: because rights are missing, which degrades no evidence."""
+
+    sentence: str
+    refused: bool = False
+
+
 class ObjectReader(Protocol):
     """Reads the objects of a run's namespace for its stages of kind Changes."""
 
-    async def read(self, changes: ChangesPlan) -> Snapshot | str:
-        """Reads what the stage's ServiceAccount and its reader both may list; a sentence where nothing can be read.
+    async def read(self, changes: ChangesPlan) -> Snapshot | NotRead:
+        """Reads what the stage's ServiceAccount and its reader both may list, or says why nothing is read.
 
         Args:
             changes: the stage.

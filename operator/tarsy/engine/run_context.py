@@ -6,7 +6,7 @@ from uuid import UUID
 
 from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.limits.budget import BudgetTracker
-from tarsy.engine.ports import Control, Live, Models, ObjectReader, Recorder, Toolboxes
+from tarsy.engine.ports import Control, Live, Models, NotRead, ObjectReader, Recorder, Toolboxes
 from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.evidence.snapshot import Snapshot
 from tarsy.plan.model import ChangesPlan, ObjectRef
@@ -30,9 +30,9 @@ class NoFollowers:
 class NoObjects:
     """The reader of a process that reads no objects."""
 
-    async def read(self, changes: ChangesPlan) -> Snapshot | str:
+    async def read(self, changes: ChangesPlan) -> Snapshot | NotRead:
         """Returns why there is nothing."""
-        return "this process reads no objects of the cluster"
+        return NotRead("this process reads no objects of the cluster")
 
     def without_secrets(self, text: str) -> str:
         """Returns the text."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from tarsy.engine.conversation.masking import Mask
+from tarsy.engine.ports import NotRead
 from tarsy.evidence.reading import KINDS, CannotRead, read_snapshot
 from tarsy.evidence.snapshot import Gap, Snapshot
 from tarsy.kube.client import KubeClient
@@ -41,21 +42,21 @@ class RunObjects:
         """Removes secrets from a text of an object; withholds one that cannot be searched."""
         return without_secrets_or_withheld(self._mask, text, "a text of an object", _WITHHELD).text
 
-    async def read(self, changes: ChangesPlan) -> Snapshot | str:
-        """Reads the kinds that the reader may list, as the stage's ServiceAccount; a sentence where none can be."""
+    async def read(self, changes: ChangesPlan) -> Snapshot | NotRead:
+        """Reads the kinds that the reader may list, as the stage's ServiceAccount, or says why nothing is read."""
         if changes.account is None:
-            return "the stage names no ServiceAccount"
+            return NotRead("the stage names no ServiceAccount", refused=True)
         allowed = [kind for kind in KINDS if changes.readable is None or kind.kind in changes.readable]
         try:
             token = await self._tokens.for_cluster(changes.account)
         except OpenFailed as failed:
-            return failed.sentence
+            return NotRead(failed.sentence, refused=True)
         client, namespace = self._client.bearing(token.text), self._tokens.namespace
 
         try:
             found = await read_snapshot(with_token(client), namespace, datetime.now(UTC), allowed)
         except CannotRead as error:
-            return f"the objects of namespace {namespace} could not be read: {error}"
+            return NotRead(f"the objects of namespace {namespace} could not be read: {error}")
         hidden = [
             Gap(kind.kind, namespace if kind.namespaced else "", _NOT_THE_READERS)
             for kind in KINDS

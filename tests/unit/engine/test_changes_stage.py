@@ -9,6 +9,7 @@ import pytest
 
 from tarsy.engine.changes_stage import NO_FURTHER_MODEL, NO_MODEL
 from tarsy.engine.conversation.truncation import tokens
+from tarsy.engine.ports import NotRead
 from tarsy.engine.prompts.evidence import EVIDENCE_TOKENS, fitting, shown_sections
 from tarsy.evidence.briefing import Section
 from tarsy.evidence.snapshot import Gap, Snapshot
@@ -52,13 +53,13 @@ DOWN = ModelError(ModelErrorCode.CREDENTIALS, "the key was refused", retryable=F
 class Objects:
     """What is read; `withheld` is taken out of every text."""
 
-    found: Snapshot | str
+    found: Snapshot | NotRead
     secret: str = "s3cr3t"
     reads: int = 0
     asked: list[ChangesPlan] = field(default_factory=list)
     hang: bool = False
 
-    async def read(self, changes: ChangesPlan) -> Snapshot | str:
+    async def read(self, changes: ChangesPlan) -> Snapshot | NotRead:
         self.reads += 1
         self.asked.append(changes)
         if self.hang:
@@ -82,7 +83,7 @@ def of_shop(*stages: StagePlan, summary: bool = False, budget: PlannedBudget | N
     return made.model_copy(update={"namespace": NAMESPACE, "budget": budget or PlannedBudget()})
 
 
-def start(brain: object, found: Snapshot | str | None = None, **more: object) -> Scene:
+def start(brain: object, found: Snapshot | NotRead | None = None, **more: object) -> Scene:
     objects = Objects(cluster(CONFIG, OWNER, BROKEN) if found is None else found, **more)  # type: ignore[arg-type]
     return scene(brain, objects=objects)  # type: ignore[arg-type]
 
@@ -203,11 +204,16 @@ async def test_without_an_account_nothing_is_read_and_one_line_says_so() -> None
     assert "Nothing was read: stage changes names no ServiceAccount" in told
 
 
-async def test_objects_that_cannot_be_read_degrade_the_evidence_and_fail_no_run() -> None:
-    s = start({"triage": [Answer("done")]}, "TARSy may not request tokens of ServiceAccount shop/reader")
+@pytest.mark.parametrize("refused", [True, False])
+async def test_objects_that_cannot_be_read_fail_no_run_and_degrade_its_evidence_unless_rights_are_missing(
+    refused: bool,
+) -> None:
+    why = NotRead("TARSy may not request tokens s3cr3t of ServiceAccount shop/reader", refused=refused)
+    s = start({"triage": [Answer("done")]}, why)
     outcome = await run(s, of_shop(changes(stop=True), stage("look", agent())))
     assert outcome.state is State.COMPLETED
-    assert s.record.missing == {"tarsy": "TARSy may not request tokens of ServiceAccount shop/reader"}
+    told = {"tarsy": "TARSy may not request tokens [MASKED] of ServiceAccount shop/reader"}
+    assert s.record.missing == ({} if refused else told)
     assert {c.state for c in s.record.tool_calls.values()} == {InteractionState.FAILED}
     assert "may not request tokens" in s.models.requests[0].messages[-1].content
 
