@@ -38,6 +38,7 @@ SETTLED = """async () => {
   for (let same = 0, before = ''; same < 3;) {
     await new Promise((done) => requestIdleCallback(done, {timeout: 200}));
     await frame();
+    if (document.querySelector('[aria-busy=true]:not(.event)')) { same = 0; continue; }
     const now = `${document.body.innerHTML.length}/${document.documentElement.scrollHeight}/${scrollY}`;
     same = now === before ? same + 1 : 0;
     before = now;
@@ -123,9 +124,12 @@ async def test_every_state_is_accessible_and_readable(
         await page.goto(f"{ORIGIN}/fixtures.html{state}")
         await _drawn(page)
         await page.screenshot(path=SCREENSHOTS / f"state-{name}-{scheme}-{width}.png")
-        wrong = [*await violations(page), *await page.evaluate(LAYOUT)]
+        wrong = list(await page.evaluate(LAYOUT))
         if width == WIDE:
             wrong += [f"does not answer within the window: {one}" for one in await page.evaluate(UNANSWERED)]
+        # A control that is scrolled half under the sticky head counts as too small.
+        await page.evaluate("scrollTo(0, 0)")
+        wrong += await violations(page)
         faults += [f"{name}: {one}" for one in wrong]
     await context.close()
     assert not faults, "\n".join(faults)

@@ -54,6 +54,20 @@ export const EVENTS: Record<EventType, string> = {
   user_question: "Question",
 };
 
+/** Orders of changes relative to the onset. */
+export const ORDERS = { Candidate: "Candidate", Unordered: "Order unknown", Consequence: "After the onset" } as const;
+export const CERTAINTY = { Certain: "Certain", Likely: "Likely" } as const;
+
+export const CHANGES = {
+  onset: "Onset",
+  first: "First candidate",
+  signals: "Signals of rules",
+  others: "Further changes",
+  by: "by",
+  leftOut: "Changes that are not listed",
+  notRead: "Not read",
+} as const;
+
 export const READY = { yes: "Ready", no: "Not ready", unknown: "Unknown" } as const;
 
 export const VIEWS = {
@@ -85,6 +99,9 @@ export const SECTIONS = {
   response: "Response",
   arguments: "Arguments",
   result: "Result",
+  runbook: "Runbook",
+  thinking: EVENTS.llm_thinking,
+  metadata: "Metadata",
 } as const;
 
 export const COLUMNS = {
@@ -107,6 +124,16 @@ export const COLUMNS = {
   running: PHASES.running,
   orphaned: "Orphaned",
   interrupted: STEPS.interrupted,
+} as const;
+
+/** Nouns of counts: one, several. */
+export const NOUNS = {
+  events: ["event", "events"],
+  steps: ["step", "steps"],
+  tools: ["tool", "tools"],
+  toolsOffered: ["tool offered", "tools offered"],
+  runs: ["run", "runs"],
+  changed: ["new or changed investigation: refresh", "new or changed investigations: refresh"],
 } as const;
 
 export const ACTIONS = {
@@ -147,6 +174,7 @@ export const OPTIONS = {
   asConfigured: "As configured",
   on: "On",
   off: "Off",
+  lastDay: "Last day",
 } as const;
 
 export const SORT = { newest: "Newest first", oldest: "Oldest first", finished: "Last finished first", cost: "Highest cost first", tokens: "Most tokens first" } as const;

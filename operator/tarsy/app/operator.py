@@ -10,15 +10,18 @@ import os
 import socket
 import ssl
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import partial
 
 import asyncpg
 
+from tarsy.app.errors import StartError
 from tarsy.app.http import http_server
 from tarsy.app.lifecycle import ProcessReadiness, Shutdown, until_stopped
 from tarsy.app.process import connected, pass_on
 from tarsy.app.settings.processes import OperatorSettings
 from tarsy.app.worker import WORKER_CHANNELS, new_worker
+from tarsy.controllers.history.recorder import HistoryLimits, HistoryRecorder
 from tarsy.controllers.machinery.active import ActiveController, PeriodicWork
 from tarsy.controllers.machinery.context import ControllerSettings, KubernetesPorts, ReadinessChecks, StorePorts
 from tarsy.controllers.notifications.delivery import Outbox
@@ -27,6 +30,7 @@ from tarsy.controllers.readiness.provider_checks import ProviderChecks
 from tarsy.controllers.readiness.server_checks import ServerChecks
 from tarsy.controllers.runs.runbooks import token_reader
 from tarsy.engine.ports import Toolboxes
+from tarsy.evidence.history.digests import Digests
 from tarsy.http.admission.webhook import Admission
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
@@ -44,8 +48,10 @@ from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
 from tarsy.runtime.service_account_tokens import cluster_of
 from tarsy.store.calls import Calls
 from tarsy.store.gauges import Gauges
+from tarsy.store.history_retention import HistoryRetention
 from tarsy.store.intake import Intake
 from tarsy.store.notices import Notices
+from tarsy.store.object_history import ObjectHistory
 from tarsy.store.questions import Questions
 from tarsy.store.rate_limit_slots import ProviderSlots
 from tarsy.store.reads import Reads
@@ -213,9 +219,31 @@ def _controller(
             running=Workloads(pool).running,
             calls=Calls(pool),
             outbox=Outbox(Notices(pool), NotificationSender(secrets, destinations), settings.web_ui.url),
+            history=_history(settings, pool, client, metrics),
         ),
         fetcher=Fetcher(token_reader(secrets), destinations=destinations),
         metrics=metrics,
+    )
+
+
+def _history(settings: OperatorSettings, pool: asyncpg.Pool, client: KubeClient, metrics: Metrics) -> HistoryRecorder:
+    chosen = settings.history
+    try:
+        key = chosen.key()
+        digests = None if key is None else Digests(key)
+    except (OSError, ValueError) as error:
+        raise StartError(f"The key of the history (--history-key-file {chosen.key_file}): {error}.") from error
+    limits = HistoryLimits(
+        retention=timedelta(seconds=chosen.retention_seconds), namespace_bytes=chosen.namespace_mebibytes * 1024 * 1024
+    )
+    return HistoryRecorder(
+        client,
+        ObjectHistory(pool),
+        HistoryRetention(pool),
+        digests,
+        metrics,
+        namespaces=settings.controller.namespaces,
+        limits=limits,
     )
 
 

@@ -39,8 +39,12 @@ from tarsy.stream.listener import Listener
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
-RUN_CONNECTIONS = 20
-"""Maximum connections to Postgres of the pool that runs use."""
+RUN_CONNECTIONS = 8
+"""Maximum connections to Postgres of the pool that runs use.
+
+Postgres plans every statement six times a connection, and works best with few statements at once: a hundred runs of a
+process need no more than this.
+"""
 
 ServeReports = Callable[[Metrics, ProcessReadiness, Shutdown], AbstractAsyncContextManager[None]]
 """Serves metrics and readiness of a process while entered."""

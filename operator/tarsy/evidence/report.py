@@ -8,6 +8,7 @@ from tarsy.evidence.changes.explained import explained
 from tarsy.evidence.changes.ranking import WINDOW_BEFORE, RankedChange, rank
 from tarsy.evidence.changes.reconstruct import reconstruct
 from tarsy.evidence.edges import Relation
+from tarsy.evidence.history.recorded import RecordedHistory, merged_changes
 from tarsy.evidence.onset import Onset, find_onset
 from tarsy.evidence.rules.signal import Signal
 from tarsy.evidence.rules.table import find_signals
@@ -44,6 +45,7 @@ def find_changes(
     alerted_at: datetime | None = None,
     window: timedelta = WINDOW_BEFORE,
     signals: Sequence[Signal] | None = None,
+    history: RecordedHistory | None = None,
 ) -> ChangeReport:
     """Returns the changes that may have to do with a target, ranked.
 
@@ -54,6 +56,7 @@ def find_changes(
         alerted_at: when monitoring says that the alert began.
         window: how long before the onset changes count.
         signals: of the target, as `find_faults` returns them; None: they are found here.
+        history: recorded changes of the namespace, of kinds that the reader may read; None: changes are reconstructed.
     """
     snapshot = topology.snapshot
     scope = topology.scope(target) if target is not None else {key: Reach(1.0) for key in snapshot.all_keys()}
@@ -62,15 +65,16 @@ def find_changes(
     since = (onset.at if onset is not None else snapshot.read_at) - window
     group = topology.group(target) if target is not None else frozenset[ObjectKey]()
     known = find_faults(topology, target) if signals is None else signals
+    recorded = history or RecordedHistory()
     ranked = rank(
-        reconstruct(snapshot, since),
+        merged_changes(reconstruct(snapshot, since), [one for one in recorded.changes if since <= one.at]),
         onset or Onset(snapshot.read_at, "the time now", timedelta(0)),
         scope,
         namespace,
         because=explained(known, group, scope),
         window=window,
     )
-    return ChangeReport(target, onset, ranked, since, snapshot.gaps, known)
+    return ChangeReport(target, onset, ranked, since, [*snapshot.gaps, *recorded.gaps], known)
 
 
 def failing_objects(topology: Topology, target: ObjectKey) -> Collection[ObjectKey]:

@@ -5,16 +5,15 @@ asked for that the reader of the run may list, as the active controller found at
 read nothing here. The tokens are those that agents act with (`service_account_tokens`): bound to the run's Secret.
 """
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.ports import NotRead
-from tarsy.evidence.reading import KINDS, METADATA_LIST, CannotRead, read_snapshot
+from tarsy.evidence.reading import KINDS, CannotRead, read_snapshot
 from tarsy.evidence.snapshot import Gap, Snapshot
-from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.client import KubeClient
+from tarsy.kube.lists import with_token
 from tarsy.masking import without_secrets_or_withheld
 from tarsy.mcp.errors import OpenFailed
 from tarsy.plan.library import LIBRARY_NAMESPACE
@@ -54,15 +53,8 @@ class RunObjects:
             return NotRead(failed.sentence, refused=True)
         client, namespace = self._client.bearing(token.text), self._tokens.namespace
 
-        async def get(path: str, query: Mapping[str, str], metadata_only: bool) -> Mapping[str, Any]:
-            try:
-                accept = METADATA_LIST if metadata_only else "application/json"
-                return await client.request("GET", path, query=query, accept=accept)
-            except ApiError as error:
-                raise CannotRead(error.status, error.message) from error
-
         try:
-            found = await read_snapshot(get, namespace, datetime.now(UTC), allowed)
+            found = await read_snapshot(with_token(client), namespace, datetime.now(UTC), allowed)
         except CannotRead as error:
             return NotRead(f"the objects of namespace {namespace} could not be read: {error}")
         hidden = [

@@ -1,6 +1,6 @@
 /** Formats numbers, amounts and times. An unknown value is a dash, never a zero. */
 import type { Spent } from "../api/types";
-import { PHASES, STEPS } from "../words";
+import { NOUNS, PHASES, STEPS } from "../words";
 
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 1, notation: "compact" });
 
@@ -74,6 +74,11 @@ export function phase(state: string, desired?: string): string {
 /** Returns the phase of a stage, an agent, a call or an event. */
 export function step(state: string): string {
   return wordOf(STEPS, state) ?? words(state);
+}
+
+/** Writes a count with its noun: "1 event", "2 events". */
+export function counted(value: number, noun: keyof typeof NOUNS): string {
+  return `${count(value)} ${NOUNS[noun][value === 1 ? 0 : 1]}`;
 }
 
 /** Shortens the name of a ServiceAccount; keeps other names. */

@@ -90,7 +90,7 @@ export function Section({ title, side, children }: { title: string; side?: React
     <section className="card">
       <header className="card-head">
         <h2>{title}</h2>
-        {side}
+        <span className="actions">{side}</span>
       </header>
       {children}
     </section>

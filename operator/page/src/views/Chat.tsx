@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useState, type FormEvent } from "react";
 import { pathOf, post, Refused } from "../api/client";
 import type { Asked, ChatMessages } from "../api/types";
+import { counted } from "../logic/format";
 import { withoutBlock } from "../logic/markdown";
 import { isFinished, type Ev, type Timeline } from "../logic/timeline";
 import { useGet, useWorld } from "../parts/context";
@@ -93,7 +94,7 @@ function TurnView({ turn, onStop }: { turn: Turn; onStop: (() => void) | null })
       <p className="asked">{turn.question ?? "…"}</p>
       {steps.length > 0 && (
         <details open={running}>
-          <summary>{steps.length} {steps.length === 1 ? "step" : "steps"}</summary>
+          <summary>{counted(steps.length, "steps")}</summary>
           {steps.map((ev) => (
             <EventRow key={ev.id} ev={ev} showAgent={false} />
           ))}

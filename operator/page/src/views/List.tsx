@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { ItemList, Item, ServerMessage } from "../api/types";
 import { isFinished } from "../logic/timeline";
-import { ago, author, between, cost, moment, tokens } from "../logic/format";
+import { ago, author, between, cost, counted, moment, tokens } from "../logic/format";
 import { merged } from "../logic/items";
 import { FIRST, fromField, LAST, toField } from "../logic/moments";
 import { FILTERS, investigationLink, listLink, SORTS, type ListQuery } from "../logic/route";
@@ -101,7 +101,7 @@ export function List({ query }: { query: ListQuery }) {
       )}
       {items.waiting > 0 && (
         <button type="button" className="news" onClick={() => (setChanges(new Map()), page.again())}>
-          {items.waiting} new or changed: refresh
+          {counted(items.waiting, "changed")}
         </button>
       )}
       {items.shown.length > 0 && <Table items={items.shown} now={now} chosen={chosen} />}

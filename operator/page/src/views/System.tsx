@@ -1,7 +1,7 @@
 /** Shows chains, tool servers and models with their warnings, the queue and the workers. */
 import type { ReactNode } from "react";
 import type { Chains, McpServers, Providers, Queue, Warnings } from "../api/types";
-import { between } from "../logic/format";
+import { between, counted } from "../logic/format";
 import { scope, useGet, useNow, useTitle, useWorld, type Loaded } from "../parts/context";
 import { Empty, Problem, Section } from "../parts/parts";
 import { COLUMNS, EMPTY, READY, SECTIONS, VIEWS } from "../words";
@@ -47,7 +47,7 @@ export default function System() {
               </dl>
               <ul className="plain-list">
                 {queue.value.workers.map((worker) => (
-                  <li key={worker.id}>{worker.host} <span className="hint">{worker.runs} {worker.runs === 1 ? "run" : "runs"}, up for {between(worker.startedAt, null, now)}</span></li>
+                  <li key={worker.id}>{worker.host} <span className="hint">{counted(worker.runs, "runs")}, up for {between(worker.startedAt, null, now)}</span></li>
                 ))}
               </ul>
             </>
@@ -75,7 +75,7 @@ export default function System() {
                 <span className="hint"> {server.transport}, {server.toolPolicy}</span>
                 {server.tools.length > 0 && (
                   <details>
-                    <summary>{server.toolCount ?? server.tools.length} tools</summary>
+                    <summary>{counted(server.toolCount ?? server.tools.length, "tools")}</summary>
                     <p className="stages-line">{server.tools.join(", ")}</p>
                   </details>
                 )}

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "react";
 import { get, pathOf, Refused } from "../api/client";
 import type { Message, ModelCall, ModelCallDetails, ToolCall, ToolCallDetails, Trace } from "../api/types";
-import { cost, count, duration, pretty, step, words } from "../logic/format";
+import { cost, count, counted, duration, pretty, step, words } from "../logic/format";
 import { investigationLink, traceLink } from "../logic/route";
 import { bars, type Bar } from "../logic/waterfall";
 import { go, useGet, useTitle } from "../parts/context";
@@ -126,7 +126,7 @@ function ModelDetail({ path }: { path: string }) {
       ))}
       {call.tools.length > 0 && (
         <details>
-          <summary>{call.tools.length} tools offered</summary>
+          <summary>{counted(call.tools.length, "toolsOffered")}</summary>
           <ul className="offered">
             {call.tools.map((tool) => (
               <li key={tool.name}><code>{tool.name}</code> {tool.description}</li>
@@ -137,14 +137,14 @@ function ModelDetail({ path }: { path: string }) {
       <h3>{SECTIONS.response}</h3>
       {call.thinking && (
         <details>
-          <summary>Thinking</summary>
+          <summary>{SECTIONS.thinking}</summary>
           <Markdown text={call.thinking} />
         </details>
       )}
       {call.answer ? <Said message={call.answer} open /> : <p className="hint">{EMPTY.noResponse}</p>}
       {Object.keys(call.metadata).length > 0 && (
         <details>
-          <summary>Metadata</summary>
+          <summary>{SECTIONS.metadata}</summary>
           <pre tabIndex={0}>{JSON.stringify(call.metadata, null, 2)}</pre>
         </details>
       )}

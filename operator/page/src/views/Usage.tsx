@@ -3,7 +3,7 @@ import type { Usage } from "../api/types";
 import { cost, count } from "../logic/format";
 import { go, scope, useGet, useTitle, useWorld } from "../parts/context";
 import { Empty, Problem, Section } from "../parts/parts";
-import { COLUMNS, EMPTY, GROUPS, SECTIONS, VIEWS } from "../words";
+import { COLUMNS, EMPTY, GROUPS, OPTIONS, SECTIONS, VIEWS } from "../words";
 
 const BY = Object.entries(GROUPS);
 const DAYS = [1, 7, 30, 90, 365];
@@ -26,7 +26,7 @@ export default function UsagePage({ by, days }: { by: string; days: number }) {
         <span className="spring" />
         <select aria-label="Period" value={days} onChange={(event) => to({ days: Number(event.target.value) })}>
           {(DAYS.includes(days) ? DAYS : [...DAYS, days]).map((one) => (
-            <option key={one} value={one}>{one === 1 ? "Last day" : `Last ${one} days`}</option>
+            <option key={one} value={one}>{one === 1 ? OPTIONS.lastDay : `Last ${one} days`}</option>
           ))}
         </select>
       </div>

@@ -21,7 +21,6 @@ _RUN_ERRORS = ("RunContainerError", "CreateContainerError", "StartError", "Conta
 _NO_COMMAND = re.compile(
     r"executable file not found|no such file or directory|not found in \$PATH|stat .*: no such", re.I
 )
-_NO_PERMISSION = re.compile(r"permission denied|operation not permitted", re.IGNORECASE)
 _ROOT = re.compile(r"runAsNonRoot|non-numeric user|will run as root", re.IGNORECASE)
 _PROBES = {"Liveness": "livenessProbe", "Readiness": "readinessProbe", "Startup": "startupProbe"}
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tarsy.evidence.rules import (
+    access,
     admission,
     containers,
     images,
@@ -26,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     *containers.RULES,
     *scheduling.RULES,
     *admission.RULES,
+    *access.RULES,
     *volumes.RULES,
     *services.RULES,
     *nodes.RULES,
