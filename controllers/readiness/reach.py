@@ -13,8 +13,9 @@ from tarsy.plan.reach import acts_elsewhere
 from tarsy.plan.scope import admits, lets_in
 from tarsy.resources.meta import AnyResource, Condition, Conditions, set_condition
 from tarsy.resources.v1alpha1 import Agent, Chain, InvestigationDefaults, MCPServer
-from tarsy.resources.v1alpha1.common import AllowedNamespaces, ConditionType, ConfigStatus, McpSelection
+from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus, McpSelection
 from tarsy.resources.v1alpha1.investigation_defaults import DEFAULTS_NAME
+from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 
 _LISTED = 10
 

@@ -18,6 +18,7 @@ from tarsy.engine.ports import Toolboxes
 from tarsy.observe.metric_table import PROCESSES
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import Tracing
+from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
 from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.settings import WorkerSettings
@@ -68,6 +69,7 @@ async def work(settings: WorkerProcessSettings, share: Share, serve: ServeReport
                 deltas,
                 connections.metrics,
                 connections.tracing,
+                connections.objects,
             )
             async with asyncio.TaskGroup() as group:
                 group.create_task(notifier.run())
@@ -100,6 +102,7 @@ def new_worker(
     deltas: Deltas,
     metrics: Metrics | None = None,
     tracing: Tracing | None = None,
+    objects: ClusterObjects | None = None,
 ) -> Worker:
     """Returns a worker.
 
@@ -114,6 +117,7 @@ def new_worker(
         deltas: stores and publishes streamed text.
         metrics: the metrics of the process; None: none.
         tracing: exports traces; None: no traces.
+        objects: reads the cluster for stages of kind Changes; None: nothing does.
     """
     runner = Runner(
         pool,
@@ -127,6 +131,7 @@ def new_worker(
             deltas=deltas,
             metrics=metrics,
             tracing=tracing,
+            objects=objects,
         ),
     )
     return Worker(Claims(pool, notify, metrics=metrics), runner, settings, wake, metrics)

@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from tarsy.evidence.fields import Object, mapping, mappings, string
+from tarsy.evidence.fields import Object, mapping, mappings, one_line, string
 from tarsy.evidence.snapshot import Gap, Snapshot
 
 MOST = 10_000
@@ -23,15 +24,29 @@ PAGE = 500
 LIST_SECONDS = 30.0
 """Maximum time for all objects of a kind."""
 
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""Media type of a list of which only the metadata is wanted."""
+READ_SECONDS = 90.0
+"""Maximum time for all kinds."""
+
+MOST_IN_ALL = 50_000
+"""Maximum objects of all kinds; the rest is a gap."""
+
 _AT_ONCE = 6
+_ON_LOOP = 500
+_CONTROLLED = ("Pod", "ReplicaSet", "ControllerRevision", "Job")
 
 
 class CannotRead(Exception):
-    """The API server refused a list or was not reached; `status` is that of HTTP, 0 if there was no answer."""
+    """The API server refused a list or was not reached; `status` is that of HTTP, 0 if there was no answer.
 
-    def __init__(self, status: int, message: str) -> None:
+    `gap` is the sentence for the result, where the status alone does not explain the refusal.
+    """
+
+    def __init__(self, status: int, message: str, gap: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.gap = gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +68,12 @@ class ReadKind:
     namespaced: bool = True
     metadata_only: bool = False
     optional: bool = False
+
+    @property
+    def api_group(self) -> str:
+        """Name of the API group; empty: the core group."""
+        parts = self.group.split("/")
+        return parts[2] if parts[1] == "apis" else ""
 
     def target(self, namespace: str) -> str:
         """Returns the path of the list in a namespace."""
@@ -97,7 +118,14 @@ List = Callable[[str, Mapping[str, str], bool], Awaitable[Mapping[str, Any]]]
 
 
 async def read_snapshot(
-    get: List, namespace: str, read_at: datetime, kinds: Sequence[ReadKind] = KINDS, *, most: int = MOST
+    get: List,
+    namespace: str,
+    read_at: datetime,
+    kinds: Sequence[ReadKind] = KINDS,
+    *,
+    most: int = MOST,
+    most_in_all: int = MOST_IN_ALL,
+    seconds: float = READ_SECONDS,
 ) -> Snapshot:
     """Reads the objects of a namespace, and the cluster-scoped ones that concern it.
 
@@ -107,15 +135,18 @@ async def read_snapshot(
         read_at: the time now.
         kinds: the kinds to read.
         most: maximum objects of a kind.
+        most_in_all: maximum objects of all kinds.
+        seconds: maximum time for all kinds; those that are not complete then are gaps.
 
     Raises:
         CannotRead: the API server was not reached, or does not accept the credentials.
     """
     places = asyncio.Semaphore(_AT_ONCE)
+    room = _Room(most_in_all, asyncio.get_running_loop().time() + seconds, seconds)
 
     async def read(kind: ReadKind) -> "_Listing":
         async with places:
-            return await _listing(get, kind, namespace, most)
+            return await _listing(get, kind, namespace, most, room)
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -123,17 +154,29 @@ async def read_snapshot(
     except* CannotRead as errors:
         raise _first(errors) from None
     found = [task.result() for task in tasks]
-    return Snapshot(
+    objects = [obj for one in found for obj in one.objects]
+    build = partial(
+        Snapshot,
         read_at,
-        [obj for one in found for obj in one.objects],
+        objects,
         frozenset((one.kind.kind, namespace if one.kind.namespaced else "") for one in found if one.complete),
         [Gap(one.kind.kind, namespace if one.kind.namespaced else "", one.gap) for one in found if one.gap],
     )
+    return await asyncio.to_thread(build) if len(objects) > _ON_LOOP else build()
 
 
 def _first(errors: BaseExceptionGroup[CannotRead]) -> CannotRead:
     found = errors.exceptions[0]
     return found if isinstance(found, CannotRead) else _first(found)
+
+
+@dataclass(slots=True)
+class _Room:
+    """What all lists of a snapshot share: objects that may still be kept, and the time at which reading ends."""
+
+    left: int
+    until: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,22 +187,27 @@ class _Listing:
     gap: str = ""
 
 
-async def _listing(get: List, kind: ReadKind, namespace: str, most: int) -> _Listing:
+async def _listing(get: List, kind: ReadKind, namespace: str, most: int, room: _Room) -> _Listing:
     objects: list[Object] = []
     page = ""
+    alone = asyncio.get_running_loop().time() + LIST_SECONDS
     try:
-        async with asyncio.timeout(LIST_SECONDS):
+        async with asyncio.timeout_at(min(alone, room.until)):
             while True:
                 query = {"limit": str(min(PAGE, most)), **({"continue": page} if page else {})}
                 answer = await get(kind.target(namespace), query, kind.metadata_only)
-                objects += [{**one, "kind": kind.kind} for one in mappings(answer, "items")]
+                found = mappings(answer, "items")
                 page = string(mapping(answer, "metadata"), "continue")
-                if len(objects) > most or (page and len(objects) == most):
-                    return _Listing(kind, objects[:most], False, f"only the first {most:,} were read")
+                kept = found[: min(most - len(objects), room.left)]
+                objects += [_kept(one, kind) for one in kept]
+                room.left -= len(kept)
+                if len(kept) < len(found) or (page and (len(objects) == most or not room.left)):
+                    return _Listing(kind, objects, False, f"only the first {len(objects):,} were read")
                 if not page:
                     return _Listing(kind, objects, True)
     except TimeoutError:
-        return _Listing(kind, objects, False, f"the list was not complete after {LIST_SECONDS:g} s")
+        limit = LIST_SECONDS if alone < room.until else room.seconds
+        return _Listing(kind, objects, False, f"the list was not complete after {limit:g} s")
     except CannotRead as error:
         if error.status in (0, 401):
             raise
@@ -168,4 +216,18 @@ async def _listing(get: List, kind: ReadKind, namespace: str, most: int) -> _Lis
         if kind.optional and error.status == 403:
             return _Listing(kind, (), False)
         told = {403: "may not be listed", 404: "not served by this cluster"}
-        return _Listing(kind, objects, False, told.get(error.status, str(error)))
+        reason = error.gap or told.get(error.status) or one_line(str(error), "the API server refused")
+        return _Listing(kind, objects, False, reason)
+
+
+def _kept(obj: Object, kind: ReadKind) -> Object:
+    """Returns an object with its kind, which lists leave out.
+
+    Field managers of a pod or revision that a controller owns tell nothing, and are half of its memory.
+    """
+    metadata = mapping(obj, "metadata")
+    owned = any(one.get("controller") is True for one in mappings(metadata, "ownerReferences"))
+    if kind.kind in _CONTROLLED and owned:
+        rest = {key: value for key, value in metadata.items() if key != "managedFields"}
+        return {**obj, "metadata": rest, "kind": kind.kind}
+    return {**obj, "kind": kind.kind}

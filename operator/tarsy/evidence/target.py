@@ -15,7 +15,15 @@ _KINDS = (*dict.fromkeys(_SHORT.values()), "Job", "HTTPRoute", "Certificate", "A
 
 
 class UnknownTarget(ValueError):
-    """There is no such object, or nothing says which kind is meant."""
+    """There is no such object."""
+
+
+class MalformedTarget(UnknownTarget):
+    """The text does not name an object: its kind is not known, or its name is missing or too long."""
+
+
+_LONGEST = 320
+"""Maximum characters of a target: a kind and a name."""
 
 
 def find_target(snapshot: Snapshot, namespace: str, text: str) -> ObjectKey:
@@ -27,14 +35,17 @@ def find_target(snapshot: Snapshot, namespace: str, text: str) -> ObjectKey:
         text: KIND/NAME with the kind's name, plural or short name, or NAME of a workload, pod or Service.
 
     Raises:
+        MalformedTarget: the text cannot name an object.
         UnknownTarget: there is no such object; the text says what to write.
     """
     prefix, slash, name = text.strip().rpartition("/")
+    if not name or len(text) > _LONGEST:
+        raise MalformedTarget("this names no object; write KIND/NAME, such as deploy/checkout, or a NAME alone")
     kinds = [_kind(prefix)] if slash else list(_GUESSED)
     for kind in kinds:
         for place in (namespace, ""):
             key = ObjectKey(kind, place, name)
-            if name and snapshot.at(key):
+            if snapshot.at(key):
                 return key
     raise UnknownTarget(_told(snapshot, namespace, kinds, name))
 
@@ -50,7 +61,9 @@ def _kind(text: str) -> str:
         if wanted in (kind.lower(), plural):
             return kind
     known = ", ".join(sorted(_SHORT))
-    raise UnknownTarget(f"kind {text!r} is not known here; write KIND/NAME with a kind such as Deployment, or {known}")
+    raise MalformedTarget(
+        f"kind {text[:64]!r} is not known here; write KIND/NAME with a kind such as Deployment, or {known}"
+    )
 
 
 def _told(snapshot: Snapshot, namespace: str, kinds: Sequence[str], name: str) -> str:

@@ -5,7 +5,7 @@ authenticates its caller, authorizes by the same resource names as this server, 
 client certificate and the name of the caller in headers. The headers count only with the certificate of the front
 proxy: the socket accepts no other (`admission/tls.py`), and each request is checked for its common name.
 
-Decision: this API supports no watch, list or write; discovery contains only the served resources, so that namespace
+Decision: this API supports no watch and no write; discovery contains only the served resources, so that namespace
 deletion and garbage collection find nothing to do in this group.
 """
 
@@ -21,7 +21,14 @@ from tarsy.http.models import AGGREGATED_PREFIX, RECORD_GROUP, RECORD_VERSION
 STREAM_SECONDS = 50.0
 """Maximum duration of a stream: kube-apiserver ends requests but watches and logs after 60 s (--request-timeout)."""
 _GROUP_VERSION = f"{RECORD_GROUP}/{RECORD_VERSION}"
-_KINDS = {"events": "InvestigationEvents", "timeline": "InvestigationTimeline", "trace": "InvestigationTrace"}
+_SERVED = {
+    "investigations/events": ("InvestigationEvents", "get"),
+    "investigations/timeline": ("InvestigationTimeline", "get"),
+    "investigations/trace": ("InvestigationTrace", "get"),
+    "changes": ("Changes", "list"),
+    "triage": ("Triage", "list"),
+}
+"""Kind and verb of each served resource; the verb is that by which the Kubernetes API authorizes its path."""
 
 
 class AggregatedFrontend:
@@ -97,13 +104,13 @@ def add_discovery(app: web.Application, frontend: AggregatedFrontend) -> None:
             "groupVersion": _GROUP_VERSION,
             "resources": [
                 {
-                    "name": f"investigations/{part}",
+                    "name": name,
                     "singularName": "",
                     "namespaced": True,
                     "kind": kind,
-                    "verbs": ["get"],
+                    "verbs": [verb],
                 }
-                for part, kind in _KINDS.items()
+                for name, (kind, verb) in _SERVED.items()
             ],
         },
     )

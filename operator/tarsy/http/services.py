@@ -13,6 +13,7 @@ import asyncpg
 
 from tarsy.http.authentication.access import AccessReviews
 from tarsy.http.errors import Unavailable
+from tarsy.http.evidence.limits import EvidenceSlots
 from tarsy.http.namespaces import NamespaceReader
 from tarsy.kube.client import KubeClient
 from tarsy.plan.library import LIBRARY_NAMESPACE
@@ -40,6 +41,7 @@ class Services:
         origins: additional origins whose web pages may open WebSockets.
         sign_in_file: file with the one-time code of `tarsy dev`.
         texts: stores alert texts that are too large for an object; None: not supported.
+        evidence: limits how often evidence is computed.
     """
 
     pool: asyncpg.Pool
@@ -54,6 +56,7 @@ class Services:
     origins: tuple[str, ...] = ()
     sign_in_file: Path | None = None
     texts: "LargeTexts | None" = None
+    evidence: EvidenceSlots = field(default_factory=EvidenceSlots)
 
     @property
     def large_texts(self) -> "LargeTexts":

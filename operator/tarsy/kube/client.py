@@ -1,9 +1,8 @@
 """Sends requests to the Kubernetes API: dicts in, dicts out, one class of error.
 
 The official client loads the configuration (kubeconfig with exec plugins and OIDC, in-cluster tokens that rotate); the
-requests are ours, because a generated method a kind and a model class an answer cost more than they give when most
-objects are custom resources. Every request has a timeout; a conflict, a missing object or a refusal is told apart by
-`ApiError.reason`, the API's own word.
+requests are ours: a generated method a kind and a model class an answer cost more than they give here. Every request
+has a timeout; a conflict, a missing object or a refusal is told apart by `ApiError.reason`, the API's own word.
 """
 
 import asyncio
@@ -79,10 +78,11 @@ class Connection:
 class KubeClient:
     """Connects to one Kubernetes API as one identity. Use as an async context manager."""
 
-    def __init__(self, configuration: Configuration, loader: Any = None) -> None:
-        """Takes a loaded configuration, and what loaded it where tokens come from a plugin and end."""
+    def __init__(self, configuration: Configuration, loader: Any = None, *, connections: int = 64) -> None:
+        """Takes a loaded configuration, what loaded it where tokens come from a plugin, and the maximum connections."""
         self._configuration = configuration
         self._loader = loader
+        self._connections = connections
         self._lent: str | None = None
         self._refreshing = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
@@ -116,7 +116,7 @@ class KubeClient:
         # The generated client knows how to make the TLS context of a configuration; it is asked for that only.
         api = ApiClient(self._configuration)
         try:
-            connector = aiohttp.TCPConnector(ssl=api.rest_client.ssl_context, limit=64)
+            connector = aiohttp.TCPConnector(ssl=api.rest_client.ssl_context, limit=self._connections)
         finally:
             await api.close()  # type: ignore[no-untyped-call]
         self._session = aiohttp.ClientSession(
@@ -148,6 +148,10 @@ class KubeClient:
             setattr(nobody, field, getattr(known, field))
         nobody.api_key = {}
         return KubeClient(nobody)
+
+    def apart(self, connections: int) -> "KubeClient":
+        """Makes a client of the same identity with so many connections of its own, for streams; enter it."""
+        return KubeClient(self._configuration, self._loader, connections=connections)
 
     def bearing(self, token: str) -> "KubeClient":
         """Shares the connections with the owner of `token`; needs an entered `without_identity` client."""
@@ -253,8 +257,6 @@ class KubeClient:
         resource_version: str | None = None,
     ) -> None:
         """Deletes an object; one that does not exist is no error.
-
-        With `resource_version` only that state of it is deleted, and any other is a `Conflict`.
 
         Args:
             kind: of the object.
@@ -397,9 +399,8 @@ class KubeClient:
 def _pause(answer: aiohttp.ClientResponse) -> float | None:
     """Reads the seconds until a rejected request is to be repeated; None: it was processed, or none are given."""
     after = answer.headers.get("Retry-After", "")
-    if answer.status != 429 or not after.isascii() or not after.isdigit():
-        return None
-    return min(float(after), MAX_PAUSE_SECONDS)
+    busy = answer.status == 429 and after.isascii() and after.isdigit()
+    return min(float(after), MAX_PAUSE_SECONDS) if busy else None
 
 
 def _answer(what: str, code: int, phrase: str | None, content: bytes) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 from tarsy.resources.v1alpha1.agent import Agent
 from tarsy.resources.v1alpha1.chain import Chain
-from tarsy.resources.v1alpha1.common import AllowedNamespaces, LabelRequirement, LabelSelector
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
+from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces, LabelRequirement, LabelSelector
 
 Shareable = Agent | Chain | LLMProvider | MCPServer
 

@@ -94,9 +94,9 @@ def set_condition(conditions: tuple[Condition, ...], new: Condition, now: dateti
     the status changed.
 
     Args:
-    conditions: current conditions of the object.
-    new: the wanted condition; its own last_transition_time is ignored.
-    now: time of this change, with a time zone.
+        conditions: current conditions of the object.
+        new: the wanted condition; its own last_transition_time is ignored.
+        now: time of this change, with a time zone.
     """
     old = condition(conditions, new.type)
     kept = old.last_transition_time if old is not None and old.status == new.status else None

@@ -95,5 +95,5 @@ def test_a_kind_in_a_plural_with_es_and_one_without_a_namespace() -> None:
 
 @pytest.mark.parametrize("text", ["", "/", "deploy/", "deploy/none", "gadget/x", "a/b/c"])
 def test_a_target_that_is_not_there_is_a_sentence(text: str) -> None:
-    with pytest.raises(UnknownTarget, match=r"there is no|is not known here"):
+    with pytest.raises(UnknownTarget, match=r"there is no|is not known here|names no object"):
         find_target(snapshot(workload()), "shop", text)

@@ -1,9 +1,8 @@
 """Renders the conclusions of earlier stages and the work of agents as text for a model.
 
 A later stage gets final analyses only. Synthesis and chat get the work: they read timeline events rather than messages,
-because events hold the thinking as well; a summary of a result
-stands in its place. All of it came from a model or a tool, so all of it is fenced as data. Calls keep their callId: a
-claim may cite any call of the run.
+because events hold the thinking as well; a summary of a result stands in its place. All of it came from a model or a
+tool, so all of it is fenced as data. Calls keep their callId: a claim may cite any call of the run.
 
 Work is as long as it is until it does not fit: then tool results and thoughts are cut in the middle, all to the same
 length, the longest of a few that makes it fit; at last they are left out. What agents concluded is never cut.
@@ -25,17 +24,19 @@ _LENGTHS = (16_000, 8_000, 4_000, 2_000, 1_000, 500, 200, 0)
 
 @dataclass(frozen=True, slots=True)
 class StageConclusion:
-    """What a finished stage concluded."""
+    """What a finished stage concluded; `evidence` is told instead where no model concluded, its fences in it."""
 
     stage: str
     text: str
+    evidence: str | None = None
 
 
 def chain_context(conclusions: Sequence[StageConclusion]) -> str:
     """The conclusions of earlier stages, oldest first; empty for the first stage."""
     told = [c for c in conclusions if c.text.strip()]
     return "\n\n".join(
-        f"### Stage: {inline(c.stage)}\n\n{fence('STAGE_CONCLUSION', readable_text(c.text))}" for c in told
+        f"### Stage: {inline(c.stage)}\n\n{c.evidence or fence('STAGE_CONCLUSION', readable_text(c.text))}"
+        for c in told
     )
 
 

@@ -14,7 +14,6 @@ from tarsy.resources.schema import Model, ObjectName
 from tarsy.resources.v1alpha1.common import (
     MESSAGE_COLUMN,
     READY_COLUMNS,
-    AllowedNamespaces,
     ConfigStatus,
     Iterations,
     McpSelections,
@@ -22,6 +21,7 @@ from tarsy.resources.v1alpha1.common import (
     Strategy,
     ToolPolicy,
 )
+from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 
 
 class AgentSpec(Model):

@@ -1,8 +1,8 @@
 """Investigation: one run of one chain over one alert.
 
 Decision: its status has a fixed upper size (64 KiB as the API server stores it). Every text in it is therefore
-truncated
-when it is set, instead of refused. It holds summaries and a pointer to the record, never the content of the record.
+truncated when it is set, instead of refused. It holds summaries and a pointer to the record, never the content of the
+record.
 """
 
 from __future__ import annotations

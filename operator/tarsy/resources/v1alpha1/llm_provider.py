@@ -14,13 +14,13 @@ from tarsy.resources.schema import HttpUrl, Model, ValidationRule
 from tarsy.resources.v1alpha1.common import (
     MESSAGE_COLUMN,
     READY_COLUMNS,
-    AllowedNamespaces,
     ConfigStatus,
     Dollars,
     NativeTools,
     Seconds,
     SecretKeyRef,
 )
+from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 
 ProviderTypeName = Literal["openai", "google", "vertexai", "anthropic", "xai"]
 """The values of `spec.type`, each described in `tarsy.plan.provider_types`."""

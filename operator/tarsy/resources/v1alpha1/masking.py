@@ -1,7 +1,6 @@
 """Masking settings of tool servers, alerts and model output.
 
-Decision: the defaults are part of the model, so that a plan freezes them like explicit values. Names and patterns
-are
+Decision: the defaults are part of the model, so that a plan freezes them like explicit values. Names and patterns are
 checked where they are compiled (`tarsy.masking`). An object whose masking cannot be compiled is not Ready, and its
 condition names the field.
 """

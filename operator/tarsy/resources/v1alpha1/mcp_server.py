@@ -25,7 +25,6 @@ from tarsy.resources.schema import (
 from tarsy.resources.v1alpha1.common import (
     MESSAGE_COLUMN,
     READY_COLUMNS,
-    AllowedNamespaces,
     ConfigMapKeyRef,
     ConfigStatus,
     Seconds,
@@ -34,6 +33,7 @@ from tarsy.resources.v1alpha1.common import (
     ToolPolicy,
 )
 from tarsy.resources.v1alpha1.masking import Masking
+from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 from tarsy.resources.v1alpha1.reach import Reach
 from tarsy.resources.v1alpha1.workload import VALUE_OR_SECRET, EnvVar, Run
 

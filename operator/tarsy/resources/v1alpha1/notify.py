@@ -1,9 +1,7 @@
 """Notification targets of a chain or an alert route.
 
-Decision: credentials named here (a token, a signing key) are read in the namespace of the object that names them,
-with
-that namespace's rights, like every other Secret. Notifications go to the targets of this object's author,
-regardless of
+Decision: credentials named here (a token, a signing key) are read in the namespace of the object that names them, with
+that namespace's rights, like every other Secret. Notifications go to the targets of this object's author, regardless of
 who ran the chain. (The field is `when` and not `on`, which YAML 1.1, and so kubectl, reads as true.)
 """
 

@@ -1,7 +1,6 @@
 """Limits of tool calls in runs of other namespaces: `MCPServer.spec.reach`.
 
-Decision: a server acts with the rights of its own namespace. Calls for a run of another namespace are therefore
-bound
+Decision: a server acts with the rights of its own namespace. Calls for a run of another namespace are therefore bound
 to that run's namespace, unless the owner of the server grants more. This is the default; it needs no configuration.
 """
 
@@ -12,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.schema import Model, ToolPattern, Unique
-from tarsy.resources.v1alpha1.common import AllowedNamespaces
+from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 
 ARGUMENT = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 ArgumentName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=ARGUMENT)]

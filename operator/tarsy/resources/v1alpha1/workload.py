@@ -1,7 +1,6 @@
 """Workload that the operator runs for an MCPServer in the cluster: `spec.run`.
 
-Decision: one container of one image. A server that speaks stdio is started in it by `tarsy mcp-gateway`, so its
-image
+Decision: one container of one image. A server that speaks stdio is started in it by `tarsy mcp-gateway`, so its image
 must contain that program too. A server that speaks streamable HTTP is started as it is.
 """
 
