@@ -36,6 +36,7 @@ from tarsy.store.database import open_pool
 from tarsy.store.errors import StoreUnavailable
 from tarsy.store.gauges import watch_pool
 from tarsy.store.migrate import migrate
+from tarsy.store.object_history import ObjectHistory
 from tarsy.stream.listener import Listener
 
 _log = logging.getLogger(__name__)
@@ -123,7 +124,11 @@ async def connected(
         acting = ActingToolboxes(tools, client, library)
         nobody = await stack.enter_async_context(client.without_identity())
         objects = ClusterObjects(
-            client, nobody, metrics.watched(default_masker().mask, "tool_results"), library or LIBRARY_NAMESPACE
+            client,
+            nobody,
+            metrics.watched(default_masker().mask, "tool_results"),
+            library or LIBRARY_NAMESPACE,
+            ObjectHistory(pool),
         )
         yield ProcessContext(pool, client, secrets, models, acting, objects, metrics, traces, readiness)
 
