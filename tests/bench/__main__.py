@@ -30,6 +30,7 @@ from tests.bench import (
     engine,
     first_request,
     floor,
+    history,
     hostile,
     incidents,
     kopf_share,
@@ -75,6 +76,7 @@ ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
     "lists": lists.run,
     "page": page.run,
     "incidents": incidents.run,
+    "history": history.run,
 }
 """Those that need no operator, and are run before there is one."""
 

@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from incidents.loader import READ_AT
 from incidents.opsbench import cases, score
 from incidents.opsbench.cases import ANSWERS, TRUTH, NoCases, Unreadable, find_cases, read_case
 from incidents.opsbench.describe import MOST_CHARACTERS, parse_description, parse_table
+from incidents.opsbench.objects import described
 from tarsy.evidence.rules.table import RULES
 from tarsy.evidence.snapshot import ObjectKey
 
@@ -161,3 +164,57 @@ def test_a_text_is_read_up_to_its_maximum(more: int, is_there: bool) -> None:
     text += "x" * (MOST_CHARACTERS - 6 - len(text) + more) + "\nz: 1"
     assert len(text) == MOST_CHARACTERS - 1 + more
     assert (parse_description(text + "2").get("z") == "12") is is_there
+
+
+POD = """Name: worker-1
+Status: Terminating (lasts 5m)
+Containers:
+  app:
+    Image:  worker:2
+    Port:   8080/TCP
+    State:  Waiting
+      Reason:  CreateContainerConfigError
+    Liveness:  http-get http://:9090/live delay=0s
+    Environment Variables from:
+      worker-config  ConfigMap  Optional: false
+      worker-keys    Secret     Optional: true
+    Environment:
+      MODE:   fast
+      TOKEN:  <set to the key 'token' in secret 'worker-token'>   Optional: false
+Events:
+  Type     Reason  Age                From     Message
+  ----     ------  ---                ----     -------
+  Warning  Failed  9s (x3 over 1m5s)  kubelet  Error: secret "worker-token" not found
+"""
+
+
+def _pod(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    pod, event = described("Pod", "shop", "worker-1", parse_description(text), READ_AT)
+    return pod, event
+
+
+def test_a_described_pod_has_its_references_and_probes() -> None:
+    (container,) = _pod(POD)[0]["spec"]["containers"]
+    assert container["envFrom"] == [
+        {"configMapRef": {"name": "worker-config", "optional": False}},
+        {"secretRef": {"name": "worker-keys", "optional": True}},
+    ]
+    source = {"key": "token", "name": "worker-token", "optional": False}
+    assert container["env"] == [
+        {"name": "MODE", "value": "fast"},
+        {"name": "TOKEN", "valueFrom": {"secretKeyRef": source}},
+    ]
+    assert container["livenessProbe"] == {"httpGet": {"port": 9090, "path": "/live"}}
+    assert container["ports"] == [{"containerPort": 8080}]
+
+
+def test_a_waiting_container_waits_for_what_the_latest_event_says() -> None:
+    pod, event = _pod(POD)
+    (status,) = pod["status"]["containerStatuses"]
+    assert status["state"]["waiting"]["message"] == 'secret "worker-token" not found'
+    assert event["lastTimestamp"] == (READ_AT - timedelta(seconds=9)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_a_pod_that_terminates_is_being_deleted() -> None:
+    assert "deletionTimestamp" in _pod(POD)[0]["metadata"]
+    assert "deletionTimestamp" not in _pod(POD.replace("Terminating (lasts 5m)", "Pending"))[0]["metadata"]

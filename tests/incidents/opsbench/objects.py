@@ -19,9 +19,9 @@ KINDS = {
     "configmaps": "ConfigMap", "serviceaccounts": "ServiceAccount", "resourcequotas": "ResourceQuota",
     "limitranges": "LimitRange", "persistentvolumeclaims": "PersistentVolumeClaim",
     "persistentvolumes": "PersistentVolume", "storageclasses": "StorageClass", "ingresses": "Ingress",
-    "networkpolicies": "NetworkPolicy", "horizontalpodautoscalers": "HorizontalPodAutoscaler",
+    "horizontalpodautoscalers": "HorizontalPodAutoscaler",
 }  # fmt: skip
-"""Kinds by the name of their resource; others are not read."""
+"""Kinds by the name of their resource. A NetworkPolicy is not read: without its rules it would forbid everything."""
 
 CLUSTER = ("Node", "PersistentVolume", "StorageClass")
 _WORKLOADS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
@@ -31,6 +31,11 @@ _PORT = re.compile(r"(?:(\S+) +)?([\w-]+)/(\w+)")
 _PROBE = re.compile(r"(http-get|grpc|tcp-socket) (?:\w+://)?[^:\s]*:(\d+)(/\S*)?")
 _HOW = {"http-get": "httpGet", "grpc": "grpc", "tcp-socket": "tcpSocket"}
 _COUNT = re.compile(r"(\d+) (\w+)")
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+_SOURCE = re.compile(r"(\S+) +(ConfigMap|Secret) +Optional")
+_KEY = re.compile(r"<set to the key '([^']+)' (?:of|in) (config map|secret) '([^']+)'> +Optional: (\w+)")
+_FROM = {"ConfigMap": "configMapRef", "Secret": "secretRef"}
+_KEYS = {"config map": "configMapKeyRef", "secret": "secretKeyRef"}
 _STATES = {"State": "state", "Last State": "lastState"}
 
 
@@ -57,8 +62,11 @@ def described(kind: str, namespace: str, name: str, text: Field, read_at: dateti
     if slash:
         of = {"kind": owner_kind, "name": owner, "uid": _uid(owner_kind, namespace, owner), "controller": True}
         obj["metadata"]["ownerReferences"] = [of]
+    events = list(_events(obj, namespace, text, read_at))
     if kind == "Pod":
-        obj |= _pod(text)
+        obj |= _pod(text, _why(events))
+        if text.get("Status").startswith("Terminating"):
+            obj["metadata"]["deletionTimestamp"] = read_at.strftime(_TIME)
     elif kind in _WORKLOADS:
         obj |= _workload(kind, text)
     elif kind == "Service":
@@ -69,7 +77,7 @@ def described(kind: str, namespace: str, name: str, text: Field, read_at: dateti
         spec = {"storageClassName": text.get("StorageClass"), "volumeName": text.get("Volume")}
         obj |= {"spec": spec, "status": {"phase": text.get("Status")}}
     yield obj
-    yield from _events(obj, namespace, text, read_at)
+    yield from events
 
 
 def _uid(kind: str, namespace: str, name: str) -> str:
@@ -83,7 +91,7 @@ def _events(about: Obj, namespace: str, text: Field, read_at: datetime) -> Itera
             continue
         name = f"{about['kind'].lower()}.{involved['name']}.{number}"
         event = named("Event", namespace, name)
-        at = (read_at - ago).strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = (read_at - ago).strftime(_TIME)
         yield event | {"involvedObject": involved, "reason": row[1], "message": row[4], "lastTimestamp": at}
 
 
@@ -93,13 +101,19 @@ def _age(text: str) -> timedelta | None:
     return timedelta(seconds=sum(int(number) * _SECONDS[unit] for number, unit in found)) if found else None
 
 
-def _pod(text: Field) -> Obj:
+def _why(events: Sequence[Obj]) -> str:
+    """Returns why a container of a pod waits: a description has its reason without its message."""
+    told = [str(one["message"]) for one in events if one["reason"] == "Failed"]
+    return next((one.removeprefix("Error: ") for one in told if one.startswith("Error: ")), "")
+
+
+def _pod(text: Field, why: str) -> Obj:
     conditions = [{"type": row[0], "status": row[1]} for row in text.rows("Conditions") if len(row) > 1]
     status: Obj = {"phase": text.get("Status").partition(" ")[0], "conditions": conditions}
     if reason := text.get("Reason"):
         status |= {"reason": reason, "message": text.get("Message")}
     for field, title in (("initContainerStatuses", "Init Containers"), ("containerStatuses", "Containers")):
-        status[field] = [_status(one) for one in text.find(title).fields]
+        status[field] = [_status(one, why) for one in text.find(title).fields]
     node = text.get("Node").partition("/")[0]
     return {"spec": _pod_spec(text) | ({"nodeName": node} if node else {}), "status": status}
 
@@ -113,12 +127,14 @@ def _pod_spec(text: Field) -> Obj:
     }
 
 
-def _status(text: Field) -> Obj:
+def _status(text: Field, why: str) -> Obj:
     status: Obj = {"name": text.key, "ready": text.get("Ready") == "True"}
     status["restartCount"] = int(text.get("Restart Count")) if text.get("Restart Count").isdecimal() else 0
     for title, field in _STATES.items():
         if name := text.get(title):
             status[field] = {name.lower(): _state(text.find(title))}
+    if (waiting := status.get("state", {}).get("waiting")) is not None:
+        waiting["message"] = waiting["message"] or why
     return status
 
 
@@ -138,7 +154,7 @@ def _time(text: str) -> str:
         at = parsedate_to_datetime(text)
     except ValueError:
         return ""
-    return (at - (at.utcoffset() or timedelta(0))).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (at - (at.utcoffset() or timedelta(0))).strftime(_TIME)
 
 
 def _container(text: Field) -> Obj:
@@ -156,8 +172,20 @@ def _container(text: Field) -> Obj:
     ):
         if (found := _PROBE.match(text.get(title))) is not None:
             container[field] = {_HOW[found[1]]: {"port": int(found[2]), "path": found[3] or ""}}
-    container["env"] = [{"name": one.key, "value": one.value} for one in text.find("Environment").fields]
+    container["env"] = [_variable(one) for one in text.find("Environment").fields]
+    container["envFrom"] = [
+        {_FROM[found[2]]: {"name": found[1], "optional": one.value.lower() == "true"}}
+        for one in text.find("Environment Variables from").fields
+        if (found := _SOURCE.fullmatch(one.key)) is not None
+    ]
     return container
+
+
+def _variable(text: Field) -> Obj:
+    if (found := _KEY.fullmatch(text.value)) is None:
+        return {"name": text.key, "value": text.value}
+    source = {"key": found[1], "name": found[3], "optional": found[4].lower() == "true"}
+    return {"name": text.key, "valueFrom": {_KEYS[found[2]]: source}}
 
 
 def _volume(text: Field) -> Obj:

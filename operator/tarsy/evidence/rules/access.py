@@ -30,7 +30,8 @@ def _messages(facts: Facts) -> Iterator[tuple[ObjectKey, str, Certainty]]:
     for key, message in creation_failures(facts):
         yield key, message, Certainty.CERTAIN
     for key in facts.snapshot.all_keys():
-        for one in mappings(facts.snapshot.at(key), "status", "conditions"):
+        conditions = mappings(facts.snapshot.at(key), "status", "conditions") if key.kind != "Pod" else ()
+        for one in conditions:  # those of a pod may be of its own making, by readiness gates
             if one.get("status") == "False" and (message := one_line(string(one, "message"))):
                 yield key, message, Certainty.CERTAIN
     for key, _, state in facts.failing_containers:
