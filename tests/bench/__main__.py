@@ -27,6 +27,7 @@ from tests.bench import (
     conversation,
     cpu_per_call,
     engine,
+    evidence,
     first_request,
     floor,
     hostile,
@@ -70,6 +71,7 @@ ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
     "lists": lists.run,
     "page": page.run,
     "incidents": incidents.run,
+    "evidence": evidence.run,
 }
 """Those that need no operator, and are run before there is one."""
 

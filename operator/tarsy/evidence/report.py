@@ -2,15 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from tarsy.evidence.changes.ranking import WINDOW_BEFORE, RankedChange, rank
+from tarsy.evidence.changes.ranking import LONGEST_WINDOW, WINDOW_BEFORE, RankedChange, rank
 from tarsy.evidence.changes.reconstruct import reconstruct
 from tarsy.evidence.onset import Onset, find_onset
 from tarsy.evidence.rules.signal import Signal
 from tarsy.evidence.rules.table import find_signals
 from tarsy.evidence.snapshot import Gap, ObjectKey
 from tarsy.evidence.topology import Reach, Relation, Topology
+
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +49,15 @@ def find_changes(
         namespace: of the target.
         target: the object; None: every object of the namespace counts alike.
         alerted_at: when monitoring says that the alert began.
-        window: how long before the onset changes count.
+        window: how long before the onset changes count, at most LONGEST_WINDOW.
     """
     snapshot = topology.snapshot
     scope = topology.scope(target) if target is not None else {key: Reach(1.0) for key in snapshot.all_keys()}
     failing = _failing(topology, target) if target is not None else snapshot.keys("Pod", namespace)
     onset = find_onset(snapshot, failing, alerted_at)
-    since = (onset.at if onset is not None else snapshot.read_at) - window
+    until = onset.at if onset is not None else snapshot.read_at
+    window = max(timedelta(0), min(window, LONGEST_WINDOW, until - _BEGINNING))
+    since = until - window
     group = topology.group(target) if target is not None else frozenset[ObjectKey]()
     named = {key for signal in find_faults(topology, target) for key in signal.objects[1:] if key not in group}
     ranked = rank(
@@ -64,7 +68,7 @@ def find_changes(
         named=named,
         window=window,
     )
-    return ChangeReport(target, onset, ranked, since, snapshot.gaps)
+    return ChangeReport(target, onset, ranked, since, topology.gaps)
 
 
 def _failing(topology: Topology, target: ObjectKey) -> Iterable[ObjectKey]:

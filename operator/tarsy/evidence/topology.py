@@ -11,10 +11,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from tarsy.evidence.fields import Object, labels, mapping, mappings, string, value
-from tarsy.evidence.snapshot import ObjectKey, Snapshot, selects
-from tarsy.evidence.workloads import TEMPLATE_PATHS, containers, references, template_labels, template_of
+from tarsy.evidence.selection import Selection
+from tarsy.evidence.snapshot import Gap, ObjectKey, Snapshot
+from tarsy.evidence.workloads import TEMPLATE_PATHS, containers, references, template_of
 
 MAX_STEPS = 3
 """Longest path of edges from the target, besides owners."""
@@ -60,7 +62,6 @@ WEIGHTS: Mapping[Relation, float] = {
 
 _ADOPTED = {"Deployment": "ReplicaSet", "ReplicaSet": "Pod", "StatefulSet": "Pod", "DaemonSet": "Pod"}
 _LIMITS = ("ResourceQuota", "LimitRange")
-_SELECTED = ("Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 _SCALERS = ("HorizontalPodAutoscaler", "VerticalPodAutoscaler", "ScaledObject")
 _HOST = re.compile(r"(?<![\w.-])([a-z][a-z0-9-]{0,62})(?:\.([a-z0-9-]{1,63}))?(?:\.svc[a-z.]*)?(?=[:/]|$)")
 _GITOPS = {
@@ -71,8 +72,7 @@ _GITOPS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """One object affects another."""
 
     source: ObjectKey
@@ -100,9 +100,15 @@ class Topology:
         self.snapshot = snapshot
         self._into: dict[ObjectKey, list[Edge]] = defaultdict(list)
         self._out: dict[ObjectKey, list[Edge]] = defaultdict(list)
-        for edge in sorted(set(_edges(snapshot)), key=lambda e: (e.source, e.target, e.relation)):
+        self.selection = Selection(snapshot)
+        for edge in sorted(set(_edges(snapshot, self.selection))):
             self._into[edge.target].append(edge)
             self._out[edge.source].append(edge)
+
+    @property
+    def gaps(self) -> Sequence[Gap]:
+        """What could not be read, or not be followed."""
+        return [*self.snapshot.gaps, *self.selection.gaps]
 
     def into(self, key: ObjectKey) -> Sequence[Edge]:
         """Returns the edges of objects that affect an object."""
@@ -165,30 +171,7 @@ class Topology:
         return found
 
 
-class _PodLabels:
-    """Finds pods and workloads by the labels of their pods, without a look at each for every selector."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._labels: dict[str, dict[ObjectKey, Mapping[str, str]]] = defaultdict(dict)
-        self._having: dict[tuple[str, str, str], list[ObjectKey]] = defaultdict(list)
-        for kind in _SELECTED:
-            for key, obj in snapshot.items(kind):
-                found = template_labels(template_of(key, obj) or {})
-                self._labels[key.namespace][key] = found
-                for name, text in found.items():
-                    self._having[key.namespace, name, text].append(key)
-
-    def chosen(self, selector: Object, namespace: str) -> Iterator[ObjectKey]:
-        """Yields the pods of a namespace that a selector selects, and the workloads whose pods it would select."""
-        every = self._labels.get(namespace, {})
-        wanted = labels(selector, "matchLabels")
-        having = [self._having.get((namespace, *pair), []) for pair in wanted.items()]
-        among = min(having, key=len, default=list(every))
-        yield from (key for key in among if selects(selector, every[key]))
-
-
-def _edges(snapshot: Snapshot) -> Iterator[Edge]:
-    pods = _PodLabels(snapshot)
+def _edges(snapshot: Snapshot, pods: Selection) -> Iterator[Edge]:
     for key in snapshot.all_keys():
         obj = snapshot.at(key)
         yield from _owners(key, obj, snapshot)
@@ -197,7 +180,7 @@ def _edges(snapshot: Snapshot) -> Iterator[Edge]:
             yield from _of_pods(key, obj, snapshot)
             yield from _orphans(key, obj, snapshot, pods)
         elif key.kind in _LIMITS:
-            yield from (Edge(key, other, Relation.LIMITS) for other in _pod_sources(snapshot, key.namespace))
+            yield from _limited(key, snapshot, pods)
         elif key.kind in _SCALERS:
             field = "targetRef" if key.kind == "VerticalPodAutoscaler" else "scaleTargetRef"
             yield from _named(key, mapping(obj, "spec", field), snapshot)
@@ -212,7 +195,7 @@ def _owners(key: ObjectKey, obj: Object, snapshot: Snapshot) -> Iterator[Edge]:
             yield Edge(found, key, Relation.OWNS)
 
 
-def _orphans(key: ObjectKey, obj: Object, snapshot: Snapshot, pods: _PodLabels) -> Iterator[Edge]:
+def _orphans(key: ObjectKey, obj: Object, snapshot: Snapshot, pods: Selection) -> Iterator[Edge]:
     """Yields the objects without an owner that a controller selects: it adopts them."""
     kind = _ADOPTED.get(key.kind)
     selector = mapping(obj, "spec", "selector")
@@ -230,9 +213,7 @@ def _gitops(key: ObjectKey, obj: Object, snapshot: Snapshot) -> Iterator[Edge]:
             continue
         namespace = marks.get(namespace_label, key.namespace) if namespace_label else ""
         yield from (
-            Edge(other, key, Relation.DEPLOYS)
-            for other in snapshot.keys(kind, namespace)
-            if other.name == name and other != key
+            Edge(other, key, Relation.DEPLOYS) for other in snapshot.named(kind, namespace, name) if other != key
         )
 
 
@@ -261,7 +242,7 @@ def _called(template: Object, namespace: str, snapshot: Snapshot) -> Iterator[Ob
                     yield key
 
 
-def _of_kind(key: ObjectKey, obj: Object, pods: _PodLabels) -> Iterator[Edge]:
+def _of_kind(key: ObjectKey, obj: Object, pods: Selection) -> Iterator[Edge]:
     spec = mapping(obj, "spec")
     match key.kind:
         case "Service":
@@ -299,12 +280,15 @@ def _named(key: ObjectKey, reference: Object, snapshot: Snapshot) -> Iterator[Ed
         yield Edge(key, other, Relation.SCALES)
 
 
-def _pod_sources(snapshot: Snapshot, namespace: str) -> Iterator[ObjectKey]:
-    """Yields the pods and workloads of a namespace that have no owner."""
-    for kind in TEMPLATE_PATHS:
-        for other, obj in snapshot.items(kind, namespace):
+def _limited(key: ObjectKey, snapshot: Snapshot, pods: Selection) -> Iterator[Edge]:
+    """Yields the pods and workloads of a namespace that have no owner: a quota or limit range concerns each."""
+    for other in pods.chosen({}, key.namespace):
+        if not mappings(snapshot.at(other), "metadata", "ownerReferences"):
+            yield Edge(key, other, Relation.LIMITS)
+    for kind in ("Job", "CronJob"):
+        for other, obj in snapshot.items(kind, key.namespace):
             if not mappings(obj, "metadata", "ownerReferences"):
-                yield other
+                yield Edge(key, other, Relation.LIMITS)
 
 
 def _backends(route: Object) -> Iterable[str]:

@@ -7,6 +7,7 @@ change that pods of the target followed with a restart counts more, and so does 
 names as the reason. What comes after the onset is a consequence; within the skew of the clocks the order is unknown.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,6 +20,9 @@ from tarsy.evidence.topology import NAMESPACE_REACH, Reach
 
 WINDOW_BEFORE = timedelta(hours=4)
 """How long before the onset a change may be its cause."""
+
+LONGEST_WINDOW = timedelta(days=366)
+"""Maximum window: objects tell nothing of older changes that matters to an alert."""
 
 HALF_LIFE = timedelta(hours=1)
 """Time before the onset in which a score halves."""
@@ -80,7 +84,7 @@ def rank(
         named: objects outside of the target that signals of rules name as the reason.
         window: how long before the onset a change counts.
     """
-    ends = [one.at for one in changes if one.type is ChangeType.RESTART and one.object in scope]
+    ends = sorted(one.at for one in changes if one.type is ChangeType.RESTART and one.object in scope)
     found = []
     for change in changes:
         reach = scope.get(change.object)
@@ -100,7 +104,7 @@ def rank(
 
 
 def _order(change: Change, onset: Onset) -> Order:
-    if abs(change.at - onset.at) <= onset.skew:
+    if abs(change.at - onset.at) <= max(onset.skew, change.skew):
         return Order.UNORDERED
     return Order.CANDIDATE if change.at < onset.at else Order.CONSEQUENCE
 
@@ -108,5 +112,6 @@ def _order(change: Change, onset: Onset) -> Order:
 def _score(change: Change, onset: Onset, reach: Reach, ends: Sequence[datetime]) -> float:
     before = max(timedelta(0), onset.at - change.at)
     time: float = 0.5 ** (before / HALF_LIFE)
-    felt = any(timedelta(0) <= end - change.at <= EFFECT for end in ends) and change.type is not ChangeType.RESTART
+    first = bisect_left(ends, change.at)
+    felt = change.type is not ChangeType.RESTART and first < len(ends) and ends[first] - change.at <= EFFECT
     return reach.weight * time * TYPE_WEIGHTS[change.type] * (EFFECT_WEIGHT if felt else 1.0)

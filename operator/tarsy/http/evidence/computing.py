@@ -121,7 +121,7 @@ def _changes(topology: Topology, question: Question) -> ChangesView:
 
 def _triage(topology: Topology, question: Question) -> TriageView:
     target = _target(topology, question)
-    return TriageView.of(target, find_faults(topology, target), topology.snapshot.gaps, default_masker().mask)
+    return TriageView.of(target, find_faults(topology, target), topology.gaps, default_masker().mask)
 
 
 def _target(topology: Topology, question: Question) -> ObjectKey | None:
