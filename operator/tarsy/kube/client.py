@@ -22,6 +22,7 @@ from kubernetes.aio import config as kube_config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from tarsy.kube.kinds import path
+from tarsy.kube.response_room import ResponseRoom
 
 REQUEST_SECONDS = 30.0
 BUSY_SECONDS = 20.0
@@ -298,6 +299,7 @@ class KubeClient:
         body: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
         accept: str = "application/json",
+        room: ResponseRoom | None = None,
     ) -> dict[str, Any]:
         """Sends a request, again while the server is busy, and returns the object of its response.
 
@@ -308,9 +310,11 @@ class KubeClient:
             body: the object to send, as JSON.
             content_type: of the body; decides how a PATCH is applied.
             accept: media type of the response; it must be JSON.
+            room: bytes that this and other responses may have together; None: no limit.
 
         Raises:
             ApiError: the server refused, answered something else, or could not be reached.
+            ResponseTooLarge: the response exceeds the room.
         """
         headers = {"Accept": accept}
         data = None
@@ -327,7 +331,7 @@ class KubeClient:
                 headers=dict(headers),
                 timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
             ) as answer:
-                content = await answer.read()
+                content = await (answer.read() if room is None else room.read(answer))
             pause = _pause(answer)
             if pause is None or asyncio.get_running_loop().time() + pause > until:
                 return _answer(f"{method} {target}", answer.status, answer.reason, content)

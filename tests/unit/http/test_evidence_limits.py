@@ -13,6 +13,7 @@ from tarsy.http.evidence.limits import EvidenceSlots
 from tarsy.http.routes import evidence
 from tarsy.http.views.evidence import ChangesView
 from tarsy.kube.client import ApiError
+from tarsy.kube.response_room import ResponseRoom, ResponseTooLarge
 from unit.http.api import FakeKube, client
 
 
@@ -73,10 +74,12 @@ class Lists(FakeKube):
     def __init__(self, pods: int = 0) -> None:
         super().__init__({"ann-s": {"username": "ann"}})
         self.pods = pods
-        self.error: ApiError | None = None
+        self.error: Exception | None = None
         self.hanging = False
 
-    async def request(self, method: str, target: str, *, query: Mapping[str, str], accept: str) -> dict[str, Any]:
+    async def request(
+        self, method: str, target: str, *, query: Mapping[str, str], accept: str, room: ResponseRoom
+    ) -> dict[str, Any]:
         if self.error is not None:
             raise self.error
         if self.hanging:
@@ -143,3 +146,11 @@ async def test_a_cancelled_request_holds_its_slot_until_its_thread_has_ended(mon
         async with asyncio.timeout(60):
             while (await http.get(CHANGES, headers=BEARER)).status == 429:
                 await asyncio.to_thread(begun.wait, 0.01)
+
+
+async def test_lists_that_are_too_large_together_are_a_gap() -> None:
+    kube = Lists()
+    kube.error = ResponseTooLarge()
+    async with client(kube, *evidence.ROUTES) as http:
+        body = await (await http.get(CHANGES, headers=BEARER)).json()
+    assert body["notRead"]["Pod"] == "the objects of this read are larger than 64 MiB together"
